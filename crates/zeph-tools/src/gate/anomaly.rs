@@ -1,8 +1,8 @@
-//! Tools that fail too often: a window of the last outcomes of each (`[tools.anomaly]`).
+//! Detection of tools that fail too often: a window of the last outcomes of each tool (`[tools.anomaly]`).
 //!
-//! What counts is whether the tool did its work. A command that ran to its end did, whatever it
-//! exited with: a test suite that fails again and again is no anomaly of the shell. Calls that a gate
-//! refused, or that were stopped, say nothing about the tool and are left out.
+//! An outcome counts as a success if the tool did its work. A command that ran to its end is a success regardless
+//! of its exit code: a test suite that fails again and again is not an anomaly of the shell. Calls that a gate
+//! refused and calls that were stopped say nothing about the tool and are not counted.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -14,26 +14,26 @@ use crate::feedback::ToolResult;
 
 pub use super::config::AnomalyConfig;
 
-/// How a window looks.
+/// The state of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// As it should, or there are too few calls to say.
+    /// The tool works, or there are too few calls to decide.
     Normal,
-    /// Too many of a full window failed.
+    /// Too many calls of a full window failed.
     Critical,
 }
 
-/// How many of the last calls failed.
+/// The number of failures among the last calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Those that failed.
+    /// The number of calls that failed.
     pub failures: usize,
-    /// Those that were looked at.
+    /// The number of calls in the window.
     pub calls: usize,
 }
 
 impl Rate {
-    /// The part that failed, 0 to 1.
+    /// The failed fraction, 0 to 1.
     #[must_use]
     pub fn part(self) -> f64 {
         if self.calls == 0 {
@@ -54,18 +54,18 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A tool has begun to fail too often.
+/// A report that a tool has begun to fail too often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anomaly {
-    /// How bad it is.
+    /// The state of the window.
     pub severity: Severity,
-    /// How often it failed.
+    /// The failures in the window.
     pub rate: Rate,
-    /// Whether it is blocked from now on.
+    /// Whether the tool is blocked from now on.
     pub blocked: bool,
 }
 
-/// Whether the tool failed; `None` for a call that says nothing about it.
+/// Returns whether the tool failed, or `None` for a call that says nothing about the tool.
 #[must_use]
 pub fn failed(result: &ToolResult) -> Option<bool> {
     let error = match result {
@@ -74,7 +74,7 @@ pub fn failed(result: &ToolResult) -> Option<bool> {
     };
     match (error.category(), error) {
         (Category::Timeout, _) => Some(true),
-        // It ran to its end.
+        // The command ran to its end.
         (
             _,
             ToolError::Shell {
@@ -97,7 +97,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// How many of the outcomes are failures.
+    /// Returns the number of failures among the recorded outcomes.
     #[must_use]
     pub fn rate(&self) -> Rate {
         Rate {
@@ -106,11 +106,11 @@ impl Window {
         }
     }
 
-    /// How it looks by `config`.
+    /// Returns the state of the window according to `config`.
     #[must_use]
     pub fn severity(&self, config: &AnomalyConfig) -> Severity {
         let is_full = self.outcomes.len() >= config.window_size;
-        // A threshold that is no number blocks: gates fail closed.
+        // A threshold that is not a number blocks the tool: gates fail closed.
         let is_below = self.rate().part() < config.failure_threshold;
         if is_full && !is_below {
             Severity::Critical
@@ -119,7 +119,7 @@ impl Window {
         }
     }
 
-    /// Adds an outcome; `Some` when with it the tool begins to fail too often.
+    /// Records an outcome. Returns the anomaly if the tool begins to fail too often with this outcome.
     pub fn record(&mut self, failed: bool, config: &AnomalyConfig) -> Option<Anomaly> {
         while self.outcomes.len() >= config.window_size.max(1) {
             let oldest = self.outcomes.pop_front();
@@ -142,7 +142,7 @@ impl Window {
         })
     }
 
-    /// How often it had failed when it was blocked, if it is.
+    /// Returns the failure rate at the time of the block, if the tool is blocked.
     #[must_use]
     pub fn blocked(&self) -> Option<Rate> {
         self.blocked
@@ -157,7 +157,7 @@ pub struct AnomalyDetector {
 }
 
 impl AnomalyDetector {
-    /// Empty windows.
+    /// Creates a detector without outcomes.
     #[must_use]
     pub fn new(config: AnomalyConfig) -> Self {
         Self {
@@ -170,13 +170,13 @@ impl AnomalyDetector {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often the tool had failed when it was blocked in the session, if it is.
+    /// Returns the failure rate at the time of the block, if the tool is blocked in the session.
     #[must_use]
     pub fn blocked(&self, session: &str, tool: &str) -> Option<Rate> {
         self.sessions().get(session)?.get(tool)?.blocked()
     }
 
-    /// Notes what came of a call; `Some` when with it the tool begins to fail too often.
+    /// Records the outcome of a call. Returns the anomaly if the tool begins to fail too often with this call.
     pub fn record(&self, session: &str, tool: &str, result: &ToolResult) -> Option<Anomaly> {
         let failed = failed(result)?;
         let mut sessions = self.sessions();
@@ -185,7 +185,7 @@ impl AnomalyDetector {
         window.record(failed, &self.config)
     }
 
-    /// The tools that are blocked in the session.
+    /// Returns the tools that are blocked in the session.
     #[must_use]
     pub fn all_blocked(&self, session: &str) -> Vec<(String, Rate)> {
         let sessions = self.sessions();
@@ -195,7 +195,7 @@ impl AnomalyDetector {
             .collect()
     }
 
-    /// Lets a blocked tool run again, with an empty window; `false` when it is not blocked.
+    /// Unblocks a tool and empties its window. Returns `false` if the tool is not blocked.
     pub fn unblock(&self, session: &str, tool: &str) -> bool {
         let mut sessions = self.sessions();
         let Some(window) = sessions
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Feeds outcomes (`x` failed, `.` did not) and yields where it became critical.
+    /// Records outcomes (`x` failed, `.` did not) and returns the positions at which the window became critical.
     fn alarms(config: &AnomalyConfig, outcomes: &str) -> Vec<usize> {
         let mut window = Window::default();
         let outcomes = outcomes.chars().enumerate();
@@ -251,7 +251,7 @@ mod tests {
         check(4, 0.75, ".xxx", &[3]);
         check(4, 0.75, "xx..", &[]);
         check(4, 0.75, "xx..xxx", &[6]);
-        // Told once for as long as it stays so, and again when it comes back.
+        // Reported once while the state lasts, and again when the state returns.
         check(4, 0.75, "xxxxxx", &[3]);
         check(4, 0.75, "xxxx..xxx", &[3, 8]);
         check(1, 1.0, ".x.x", &[1, 3]);
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(failed(&Ok(ToolOutput::text("x"))), Some(false));
         check(ToolError::permanent("gone"), Some(true));
         check(ToolError::invalid("no match"), Some(true));
-        // A server that answers 401 or 403 time after time is of no use either.
+        // A server that responds with 401 or 403 repeatedly is a failing tool as well.
         let category = Category::PolicyBlocked;
         let message = "https://example.org/ answers 403 Forbidden".to_owned();
         let forbidden = || ToolError::Failed {
@@ -322,7 +322,7 @@ mod tests {
         assert!(anomalies.blocked("s", "read").is_some());
         assert!(anomalies.blocked("s", "grep").is_none());
         assert!(anomalies.blocked("other", "read").is_none());
-        // One that was on its way when it was blocked changes nothing.
+        // Results of calls that started before the block change nothing.
         for _ in 0..3 {
             anomalies.record("s", "read", &works());
         }

@@ -1,4 +1,5 @@
-//! What a question shows of a call beside its arguments, and what can be made of what it offers.
+//! The options of a confirmation question: the parts of a call that it shows, and the grants that the user can
+//! edit.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,20 +15,20 @@ use super::pattern::{Pattern, PatternKind, PatternScope};
 use crate::call::ToolCall;
 use crate::def::ToolDef;
 
-/// A piece of a call as a person is shown it.
+/// A part of a call as the confirmation question shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplayPart {
-    /// What it is: a part of the command, `writes PATH`.
+    /// The text: a part of the command, or `writes PATH`.
     pub text: String,
-    /// In how many other commands it is nested.
+    /// The number of commands that it is nested in.
     pub depth: usize,
-    /// Whether it is asked about.
+    /// Whether the user is asked about this part.
     pub asked: bool,
-    /// What it is judged as: `asked`, `allowed by the rule …`.
+    /// The decision and its cause: `asked`, `allowed by the rule …`.
     pub judged: String,
 }
 
-/// The pieces of a command in the order in which they are judged; none of a call without one.
+/// Returns the parts of a command in the order of the decisions; empty for a call without a command.
 #[must_use]
 pub fn shown_pieces(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Vec<DisplayPart> {
     let Some(command) = &subject.command else {
@@ -86,17 +87,17 @@ fn said(effect: Effect, by: DecidedBy<'_>) -> String {
     }
 }
 
-/// What a question offers beside "once", and the means to change it.
+/// The options of a question in addition to "once", and the means to edit them.
 #[derive(Clone, Default)]
 pub struct ApprovalOptions {
-    /// What it is.
+    /// The proposed grants.
     pub proposal: ApprovalProposal,
-    /// The directory of the project that rules can be kept for; `None` where none can be kept.
+    /// The project that rules can be saved for; `None` if rules cannot be saved.
     pub project: Option<PathBuf>,
     about: Option<Arc<PendingCall>>,
 }
 
-/// A call that is asked about.
+/// A call that the user is asked about.
 struct PendingCall {
     call: ToolCall,
     def: ToolDef,
@@ -105,7 +106,7 @@ struct PendingCall {
 }
 
 impl ApprovalOptions {
-    /// What to offer for `call`, about which `decision` was made.
+    /// Creates the options for `call`, with the parts of `decision` that ask.
     #[must_use]
     pub fn new(
         subject: &CallSubject<'_>,
@@ -131,7 +132,7 @@ impl ApprovalOptions {
         }
     }
 
-    /// Nothing, for this reason.
+    /// Creates empty options, with the reason.
     #[must_use]
     pub fn nothing(why: &str) -> Self {
         Self {
@@ -142,17 +143,17 @@ impl ApprovalOptions {
         }
     }
 
-    /// The same where rules can be kept for this project.
+    /// Sets the project that rules can be saved for.
     #[must_use]
     pub fn for_project(self, project: Option<PathBuf>) -> Self {
         Self { project, ..self }
     }
 
-    /// The grant that stands at `at` of the proposal with another pattern, as it would be kept: a
-    /// relative path begins at the working directory and is made absolute.
+    /// Returns the grant at index `at` of the proposal with another pattern. A relative path begins at the
+    /// working directory and is made absolute.
     ///
     /// # Errors
-    /// Why it cannot be: it is no pattern, or leaves out what the call does.
+    /// The reason, if the text is not a pattern or does not cover the call.
     pub fn edited(&self, at: usize, pattern: &str) -> Result<Grant, String> {
         let none = || "there is nothing to edit".to_owned();
         let (Some(about), ApprovalProposal::Grants(grants)) = (&self.about, &self.proposal) else {
@@ -188,7 +189,7 @@ impl ApprovalOptions {
     }
 }
 
-/// A pattern that means the same wherever the program is started.
+/// Returns a pattern that has the same meaning in each working directory.
 fn settled(kind: PatternKind, pattern: &str, places: &PathResolver) -> Result<String, String> {
     let compiled = Pattern::new(kind, pattern, places).map_err(|error| error.to_string())?;
     if kind != PatternKind::Path || compiled.is_catch_all() {

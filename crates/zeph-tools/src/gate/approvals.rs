@@ -1,14 +1,14 @@
-//! What a person agreed to for more than once: what a question may offer, and what a grant covers.
+//! Approvals for more than one call: the grants that a question may offer, and the calls that a grant covers.
 //!
-//! A grant is a tool and a pattern. It turns what would be asked into what may run, and nothing else:
-//! what is denied stays so, and a call for something that is not fully trusted is asked about each
-//! time. Of a command it covers simple commands, each on its own: never one that runs another
-//! (`sudo`, `xargs`, an interpreter), that sets variables, or of which something is not known before
-//! it runs; and never what a redirection writes to, which is a `write` of its own.
+//! A grant is a tool and a pattern. It turns "ask" into "allow" and changes nothing else: a denied call stays
+//! denied, and a call for a source that is not fully trusted is asked about each time. For a command, a grant
+//! covers single simple commands. It never covers a command that runs another one (`sudo`, `xargs`, an
+//! interpreter), that sets variables, or that has a part unknown before it runs. It never covers the target of a
+//! redirection, which is a separate `write`.
 //!
 //! A pattern with wildcards covers other options only if they are known to be harmless.
 //!
-//! Case matters as far as the pattern is literal, since what a person saw was in one case.
+//! The literal part of a pattern is case-sensitive, because the user approved text in one case.
 
 use std::path::Path;
 
@@ -23,31 +23,31 @@ use super::pattern::{MAX_CHARS, Pattern, PatternKind};
 use super::rule::{Action, MatchMode, PermissionRule, Place, Rule, RuleOrigin};
 use super::{CachedPathResolver, CommandPart, PartKind};
 
-/// The tool whose grants hold for what redirections write to.
+/// The tool that holds grants for the targets of redirections.
 const WRITE: &str = "write";
 
-/// Something that may run without a question.
+/// A tool and a pattern that may run without a question.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Grant {
-    /// The tool's own id.
+    /// The id of the tool.
     pub tool: String,
-    /// What it may be called with, as in the rules of the tool; `\ ` is a blank inside a word.
+    /// The pattern of the arguments, as in the rules of the tool; `\ ` is a blank inside a word.
     pub pattern: String,
 }
 
-/// What can be offered beside "once".
+/// The approvals that a question can offer in addition to "once".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalProposal {
-    /// One grant for each piece that is asked about, for the session or for good.
+    /// One grant for each part that is asked about, for the session or permanently.
     Grants(Vec<Grant>),
-    /// The very same call, for the session.
+    /// Exactly this call, for the session.
     ThisCall {
-        /// Why nothing more.
+        /// The reason why no grant is offered.
         why: String,
     },
-    /// Nothing.
+    /// No approval.
     Nothing {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -58,7 +58,7 @@ impl Default for ApprovalProposal {
     }
 }
 
-/// What to offer for a call that is asked about.
+/// Returns the approvals to offer for a call that is asked about.
 #[must_use]
 pub fn propose(subject: &CallSubject<'_>, decision: &Decision<'_>) -> ApprovalProposal {
     if let Some(why) = always_asks(decision) {
@@ -70,8 +70,8 @@ pub fn propose(subject: &CallSubject<'_>, decision: &Decision<'_>) -> ApprovalPr
     }
 }
 
-/// Takes out of what is asked about what `grants`, or `this_call`, let run, and yields the grants that
-/// did.
+/// Allows the asked parts that `grants`, or `this_call`, cover. Returns the new decision and the grants that were
+/// used.
 #[must_use]
 pub fn apply<'r>(
     subject: &CallSubject<'_>,
@@ -83,7 +83,7 @@ pub fn apply<'r>(
     if always_asks(&decision).is_some() || (grants.is_empty() && !this_call) {
         return (decision, used);
     }
-    // A rule that asks about a part asks about the whole as well, if it begins with the part.
+    // A rule that asks about a part also asks about the whole command if the command begins with the part.
     let mut settled: Vec<DecidedBy<'_>> = Vec::new();
     let whole = |judged: &PieceDecision<'_>| judged.piece == CallPart::Whole;
     let (parts, wholes): (Vec<_>, Vec<_>) = decision
@@ -124,7 +124,7 @@ pub fn apply<'r>(
     (decision, used)
 }
 
-/// Why a call is asked about each time, whatever was agreed to; also where it is not asked about.
+/// Returns the reason why approvals do not apply to a call; `None` if they do.
 fn always_asks(decision: &Decision<'_>) -> Option<String> {
     let why = match decision.by {
         _ if decision.effect != Effect::Ask => "there is no question",
@@ -215,7 +215,7 @@ fn grant_for(subject: &CallSubject<'_>, piece: CallPart) -> Result<Grant, String
     }
 }
 
-/// Whether a part of a command does its own work and nothing else, all of which is known.
+/// Checks that a part of a command runs no other command and sets no variable, and that all of it is known.
 fn stands_alone(part: &CommandPart) -> Result<(), String> {
     let name = program(part);
     match part.kind {
@@ -240,7 +240,7 @@ fn stands_alone(part: &CommandPart) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of the file that a part runs.
+/// Returns the file name of the program that a part runs.
 fn program(part: &CommandPart) -> &str {
     let word = part.words.first().map_or("", String::as_str);
     word.rsplit('/').next().unwrap_or(word)
@@ -254,14 +254,14 @@ fn part_pattern(part: &CommandPart) -> String {
     words.join(" ")
 }
 
-/// Whether a pattern shows each option of a part that is not known to be harmless: the word of the option is
-/// in front of the first wildcard.
+/// Whether a pattern shows each option of a part that is not known to be harmless: the word of the option
+/// precedes the first wildcard.
 fn shows_options(pattern: &str, part: &CommandPart) -> bool {
     let shown = literal_words(pattern);
     part.unlisted.iter().all(|at| *at < shown)
 }
 
-/// The number of words in front of the first wildcard of a pattern.
+/// Returns the number of words before the first wildcard of a pattern.
 fn literal_words(pattern: &str) -> usize {
     let (mut words, mut inside) = (0, false);
     let mut characters = pattern.chars();
@@ -290,7 +290,7 @@ fn path_pattern(path: &SubjectPath, places: &CachedPathResolver<'_>) -> Result<S
         .ok_or_else(|| "where the path leads cannot be said".to_owned())
 }
 
-/// All of a host; of a URL with a user or a password in it the very text.
+/// Returns a pattern for all of a host, or the exact text of a URL that contains a user or a password.
 fn url_pattern(url: &str) -> String {
     let host = url.find("://").map(|at| at + 3).and_then(|start| {
         let end = url[start..].find('/').map(|at| start + at)?;
@@ -302,7 +302,7 @@ fn url_pattern(url: &str) -> String {
     }
 }
 
-/// Whether a grant lets a piece of a call run.
+/// Whether a grant lets a part of a call run.
 #[must_use]
 pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: CallPart) -> bool {
     let places = subject.places();
@@ -365,13 +365,13 @@ fn covers_path(grant: &Grant, path: &SubjectPath, places: &CachedPathResolver<'_
         .is_ok_and(|rule| rule.fits_path(path.forms(places)) == MatchMode::Yes)
 }
 
-/// What is special in patterns of commands and arguments.
+/// The special characters in patterns of commands and arguments.
 const TEXT: &[char] = &['*', '?'];
-/// What is special in patterns of paths.
+/// The special characters in patterns of paths.
 const PATH: &[char] = &['*', '?', '[', ']', '{', '}'];
 
-/// Whether a text begins with what the pattern begins with, and is all of it where the pattern has
-/// nothing special in it.
+/// Whether a text begins with the literal prefix of a pattern. A pattern without special characters must equal
+/// the text.
 fn shares_case(pattern: &str, text: &str, special: &[char]) -> bool {
     let mut literal = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();

@@ -1,4 +1,4 @@
-//! What is proposed, and what a grant covers: tables and properties.
+//! Proposed grants and the calls that a grant covers: tables and properties.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn proposed(tool: &'static str, params: Value) -> ApprovalProposal {
     propose(&subject, &decision)
 }
 
-/// What becomes of a call when these grants hold.
+/// Returns the effect of a call with these grants.
 fn effect(tool: &'static str, params: Value, grants: &[Grant]) -> Effect {
     let (call, def, places) = (call(tool, params), def(tool), disk());
     let subject = subject_of(&call, &def, &places);
@@ -49,8 +49,7 @@ fn bash(command: &str) -> Value {
     json!({ "command": command })
 }
 
-/// Proves PERM-7 for what is proposed: a rule for each part that is asked about, the narrowest that
-/// is of use.
+/// Proves PERM-7 for the proposals: a rule for each part that is asked about, the narrowest useful one.
 #[test]
 fn what_is_proposed() {
     let check = |tool, params: Value, expect: &[(&str, &str)]| {
@@ -130,7 +129,7 @@ fn what_is_proposed() {
     );
 }
 
-/// Proves PERM-7: never `bash -c`, interpreters or wrappers, nor what is not known.
+/// Proves PERM-7: no proposal for `bash -c`, interpreters, wrappers, or unknown parts.
 #[test]
 fn what_is_not_proposed() {
     let check = |tool, params: Value, why: &str| {
@@ -179,7 +178,7 @@ fn what_is_not_proposed() {
     );
 }
 
-/// Proves PERM-7, PERM-7a: a grant covers what was shown and nothing beside it.
+/// Proves PERM-7, PERM-7a: a grant covers exactly the shown text.
 #[test]
 fn what_is_covered() {
     let check = |grants: &[(&str, &str)], tool, params: Value, expect| {
@@ -221,7 +220,7 @@ fn what_is_covered() {
     ask("touch a b", "touch 'a b'");
     ask("touch A", "touch a");
     ask("echo a\\*", "echo ab");
-    // What a person widens to everything is still no wrapper.
+    // A pattern that the user widens to everything still does not cover a wrapper.
     allow("*", "rm x");
     ask("*", "rm -rf x");
     allow("rm -rf *", "rm -rf x");
@@ -333,7 +332,7 @@ fn rule(action: Action, pattern: &str, places: &PathResolver) -> RuleSet {
     RuleSet::new([("bash".to_owned(), list)].into())
 }
 
-/// Proves PERM-7 for the order: a grant turns a question into a yes, never a refusal.
+/// Proves PERM-7 for the order: a grant changes a question to an approval, never a refusal.
 #[test]
 fn a_grant_overrides_nothing() {
     let places = disk();
@@ -370,7 +369,7 @@ fn a_grant_overrides_nothing() {
     check(Action::Deny, "rm *", "rm x", autonomous, Effect::Deny);
 }
 
-/// The very same call may be repeated whatever it is made of, where it may be asked about at all.
+/// Exactly the same call may be repeated regardless of its parts, if it may be asked about at all.
 #[test]
 fn the_same_call_in_a_session() {
     let places = disk();
@@ -389,7 +388,7 @@ fn the_same_call_in_a_session() {
     }
 }
 
-/// What is remembered already is not proposed again.
+/// A part that is already approved is not proposed again.
 #[test]
 fn what_is_left_is_proposed() {
     let (call, def, places) = (
@@ -415,7 +414,8 @@ fn offer(tool: &'static str, params: Value) -> ApprovalOptions {
     ApprovalOptions::new(&subject, &decision, (&call, &def), &places)
 }
 
-/// Proves PERM-7 for editing: what does not compile, or covers less than was asked, is refused.
+/// Proves PERM-7 for editing: a pattern that does not compile, or that covers less than the asked part, is
+/// refused.
 #[test]
 fn a_proposal_can_be_edited() {
     let check = |tool, params: Value, at, pattern: &str, expect: Result<&str, &str>| {
@@ -459,7 +459,7 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Proves PERM-7: a proposal covers its own call, and nothing that has one more part.
+    /// Proves PERM-7: a proposal covers its own call, and no call with an additional part.
     #[test]
     fn a_proposal_covers_its_call_and_no_part_more(
         words in prop::collection::vec(word(), 1..7),

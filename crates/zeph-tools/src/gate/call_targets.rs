@@ -1,53 +1,53 @@
-//! Which parameters of a tool say what a call is about.
+//! The parameters of a tool that hold the target of a call, for the comparison with rules.
 
 use serde::Serialize;
 
-/// Which parameters of a tool say what a call is about; rules are compared with these.
+/// The parameters of a tool that hold the target of a call; rules are compared with these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolTarget {
     /// A command for the shell.
     Command {
-        /// The parameter with the command.
+        /// The parameter that holds the command.
         command: &'static str,
-        /// The parameter with the directory where it starts, if one is named.
+        /// The parameter that holds the directory in which the command starts, if it is given.
         cwd: &'static str,
     },
     /// Paths.
     Paths(&'static [PathParam]),
     /// The URL in this parameter.
     Url(&'static str),
-    /// Nothing in particular: all arguments.
+    /// No particular parameter: all arguments.
     #[default]
     Arguments,
 }
 
-/// What a call does to a path.
+/// The kind of access of a call to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathRole {
-    /// It looks.
+    /// The call reads the path.
     Read,
-    /// It changes what is there.
+    /// The call changes the path.
     Write,
 }
 
-/// A parameter that is a path.
+/// A parameter that holds a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathParam {
-    /// The parameter.
+    /// The name of the parameter.
     pub name: &'static str,
-    /// What is done to the path.
+    /// The access of the call.
     pub role: PathRole,
-    /// What it means when it is left out.
+    /// The value that applies if the parameter is missing.
     pub default: Option<&'static str>,
-    /// Whether a link at its end is meant itself, not what it leads to.
+    /// Whether a link at the end of the path is itself the target, instead of the target of the link.
     pub entry: bool,
-    /// Whether a directory is taken with all that is in it.
+    /// Whether the call includes all contents of a directory.
     pub tree: bool,
 }
 
 impl PathParam {
-    /// A path that is looked at.
+    /// Creates a parameter for a path that is read.
     #[must_use]
     pub const fn read(name: &'static str) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl PathParam {
         }
     }
 
-    /// A path where something is changed.
+    /// Creates a parameter for a path that is changed.
     #[must_use]
     pub const fn write(name: &'static str) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl PathParam {
         }
     }
 
-    /// The same, of the entry itself: links are not followed.
+    /// Makes the entry itself the target: a link at the end of the path is not followed.
     #[must_use]
     pub const fn itself(self) -> Self {
         Self {
@@ -77,13 +77,13 @@ impl PathParam {
         }
     }
 
-    /// The same with all that is in a directory.
+    /// Includes all contents of a directory.
     #[must_use]
     pub const fn with_contents(self) -> Self {
         Self { tree: true, ..self }
     }
 
-    /// The same; left out it means `default`.
+    /// Sets the value that applies if the parameter is missing.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a command is made of, as rules see it.
+//! The parts of a command, in the form that rules are compared with.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -14,51 +14,52 @@ pub use zeph_bash::PartKind;
 /// A simple command at any depth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandPart {
-    /// `NAME=value` in front of it; `None` for a value that cannot be known.
+    /// `NAME=value` before it; `None` for a value that cannot be known.
     pub assignments: Vec<(String, Option<String>)>,
-    /// Its words after quote removal; what cannot be known is a `…` at the end of a word.
+    /// The words after quote removal; an unknown rest of a word is a `…` at its end.
     pub words: Vec<String>,
     /// Assignments and words, joined by blanks.
     pub text: String,
     /// Whether all of it is known before it runs.
     pub known: bool,
-    /// What it is.
+    /// The kind.
     pub kind: PartKind,
-    /// In how many others it is nested.
+    /// The number of commands that it is nested in.
     pub depth: usize,
     /// The indexes of the words with an option that is not known to be harmless.
     pub unlisted: Vec<usize>,
-    /// The number of leading words of which all calls with harmless options can be allowed at once.
+    /// The number of leading words that can be allowed together with all harmless options.
     pub offered: usize,
-    /// As an allow rule sees it: blanks inside words are none between them.
+    /// The text for allow rules: blanks inside words do not separate words.
     pub(crate) strict: Text,
-    /// As other rules see it: with assignments, without, and with the file name alone.
+    /// The texts for other rules: with assignments, without assignments, and with only the file name of the
+    /// program.
     pub(crate) loose: Vec<Text>,
-    /// What it may come to: without options in front, and what it may run.
+    /// The texts that it may be equivalent to: without leading options, and the commands that it may run.
     pub(crate) perhaps: Vec<Text>,
 }
 
-/// What a command says by its text alone, wherever links lead.
+/// The parsed form of a command, from its text alone; links are not resolved.
 #[derive(Debug, Default)]
 pub struct ParsedCommand {
     /// The text.
     pub text: String,
-    /// Where it starts; absolute.
+    /// The absolute path of the directory in which it starts.
     pub start: PathBuf,
-    /// The home that `~` stands for.
+    /// The home directory that `~` expands to.
     home: Option<PathBuf>,
-    /// Every simple command at every depth, those that others run as well, in order.
+    /// All simple commands at all depths in order, also those that other commands run.
     pub parts: Vec<CommandPart>,
-    /// What redirections write to: as it was given, and from where the command works; each once.
+    /// The targets of redirections: the given text and the path from the directory of the command; each once.
     pub(crate) targets: Vec<(String, PathBuf)>,
-    /// Whether something is written that cannot be known.
+    /// Whether it writes to a target that cannot be known.
     pub unknown_writes: bool,
-    /// What about it cannot be known before it runs; `None` when all of it can.
+    /// The part that cannot be known before it runs; `None` if all of it is known.
     pub unknown: Option<String>,
     /// The text that the shell runs, if it differs in more than quoting and layout.
     pub rewritten: Option<String>,
     pub(super) whole: Text,
-    /// Every word that it names.
+    /// All words that it names.
     #[cfg(feature = "shell")]
     pub(crate) named: Vec<zeph_bash::NamedWord>,
 }
@@ -67,9 +68,9 @@ pub struct ParsedCommand {
 #[derive(Debug)]
 pub struct CommandSubject {
     read: Arc<ParsedCommand>,
-    /// Where it starts as it was given, where it was.
+    /// The given start directory, if any.
     pub cwd: Option<String>,
-    /// What redirections write to, wherever that may be.
+    /// The targets of redirections, in any directory.
     pub writes: Vec<SubjectPath>,
 }
 
@@ -113,15 +114,15 @@ impl ParsedCommand {
         crate::shell::rule_segments::read(self, &parsed, self.home.clone());
     }
 
-    /// Without the shell there is no parser: nothing is known of a command.
+    /// Marks the command as unknown: without the shell feature, commands are not parsed.
     #[cfg(not(feature = "shell"))]
     fn fill(&mut self, _last: &ParsedCommandCache) {
         self.unknown = Some("commands are not read in this build".to_owned());
     }
 }
 
-/// The command that was read last on the way of a call: several gates look at the same, and what it says
-/// depends on nothing but what is compared here. Where its paths lead each gate asks for itself.
+/// The command that was parsed last for a call. Several gates check the same command, and the result depends only
+/// on the values that are compared here. Each gate resolves the paths itself.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedCommandCache {
     read: Mutex<Option<Arc<ParsedCommand>>>,
@@ -130,7 +131,7 @@ pub(crate) struct ParsedCommandCache {
 }
 
 impl ParsedCommandCache {
-    /// The command `text` that starts in `start`, read now or before.
+    /// Returns the command `text` that starts in `start`, from the cache if it is the last one.
     pub(super) fn read(
         &self,
         text: &str,
@@ -150,7 +151,7 @@ impl ParsedCommandCache {
         read
     }
 
-    /// The tree of the command `text`, parsed now or before.
+    /// Returns the syntax tree of the command `text`, from the cache if it is the last one.
     #[cfg(feature = "shell")]
     pub(crate) fn parsed(&self, text: &str) -> Arc<Parsed> {
         let mut last = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +165,7 @@ impl ParsedCommandCache {
         parsed
     }
 
-    /// Nobody will look again.
+    /// Empties the cache.
     pub(crate) fn forget(&self) {
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
         #[cfg(feature = "shell")]
@@ -191,7 +192,7 @@ mod tests {
         ));
         assert_eq!(first.parts[0].text, "rm -r /h/x");
         assert_eq!(first.targets, [("out".to_owned(), "/w/out".into())]);
-        // Each differs in one thing from the one before.
+        // Each input differs from the previous one in one value.
         let moved = read("rm -r ~/x > out", "/v", Some("/h"));
         assert_eq!(moved.targets, [("out".to_owned(), "/v/out".into())]);
         let homed = read("rm -r ~/x > out", "/v", Some("/g"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tools that are never skipped, whatever is configured: what they yield is instructions.
+/// Tools that are never skipped, regardless of the configuration: their results are instructions.
 const ALWAYS_EXEMPT: [&str; 2] = ["invoke_skill", "load_skill"];
 
 /// Tools that fail too often.
@@ -14,13 +14,13 @@ const ALWAYS_EXEMPT: [&str; 2] = ["invoke_skill", "load_skill"];
 pub struct AnomalyConfig {
     /// Whether it is watched how often each tool fails.
     pub enabled: bool,
-    /// How many of the last calls of a tool are looked at; before there are so many, nothing is said.
+    /// How many of the last calls of a tool count. With fewer calls, nothing is reported.
     #[schemars(range(min = 1, max = 10_000))]
     pub window_size: usize,
     /// The part of them that has to fail: more than 0, at most 1.
     #[schemars(range(min = 0, max = 1))]
     pub failure_threshold: f64,
-    /// Whether a tool that fails so often is blocked until `/tools unblock NAME`; otherwise it is only told.
+    /// Whether a tool that fails so often is blocked until `/tools unblock NAME`; otherwise only reported.
     pub auto_block: bool,
 }
 
@@ -103,7 +103,7 @@ pub enum DependencyMode {
     /// It is not offered until they are; a call is refused.
     #[default]
     Hide,
-    /// It is offered, so that the offer stays the same; a call is refused and says what is unmet.
+    /// It is offered, so that the offer stays the same; a refusal names the unmet tools.
     Explain,
 }
 
@@ -113,6 +113,6 @@ pub enum DependencyMode {
 pub struct ToolDependency {
     /// Tools that all have to succeed in the session before it may be called.
     pub requires: Vec<String>,
-    /// Tools that make it nearer to what is asked once they have succeeded.
+    /// Tools that make it nearer to the request once they have succeeded.
     pub prefers: Vec<String>,
 }

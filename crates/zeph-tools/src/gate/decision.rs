@@ -1,4 +1,4 @@
-//! What was decided about a call, by what, and what would have allowed it.
+//! The decision about a call: its effect, its cause, and the rules that would allow the call.
 
 use super::parsed_call::{CallSubject, SubjectPath};
 use super::pattern::Pattern;
@@ -6,83 +6,83 @@ use super::rule::{Action, Rule};
 use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
-/// What becomes of a call, or of a piece of it; the stricter the later.
+/// The effect of a decision on a call or on a part of it, in increasing strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// A person has to agree first.
+    /// The user has to approve the call first.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 
-/// What a piece of a call is that rules look at.
+/// A part of a call that rules are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallPart {
-    /// The call as a whole: the whole command, the arguments.
+    /// The whole call: the whole command, or the arguments.
     Whole,
-    /// A part of the command, by its place.
+    /// A part of the command, by index.
     Part(usize),
-    /// A path, by its place in [`CallSubject::paths`].
+    /// A path, by index in [`CallSubject::paths`].
     Path(usize),
-    /// What a redirection writes to, by its place in [`super::CommandSubject::writes`].
+    /// The target of a redirection, by index in [`super::CommandSubject::writes`].
     Redirection(usize),
-    /// What is written and cannot be known.
+    /// A target of a redirection that cannot be known.
     UnknownWrite,
     /// The URL.
     Url,
 }
 
-/// What decided.
+/// The cause of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy<'r> {
     /// A rule that matches.
     Rule(&'r Rule),
-    /// A rule of which it cannot be known whether it matches.
+    /// A rule that may match; the part that decides it is unknown before the call runs.
     Perhaps(&'r Rule),
     /// The tool has rules, and none of them matches.
     NoRule,
-    /// The nature of the tool: it looks, or changes the session's own state.
+    /// The nature of the tool: it reads, or it changes only the state of the session.
     Nature,
     /// The mode of the session.
     Mode(Mode),
-    /// How far the origin of the call is trusted.
+    /// The trust level of the origin of the call.
     Trust(TrustLevel),
-    /// What the command does cannot all be known.
+    /// A part of the command that cannot be known.
     Unknown,
-    /// Nobody watches, so that nobody is asked.
+    /// The autonomous mode: no user is present to ask.
     Autonomous,
-    /// What a person said before holds for this, too.
+    /// An earlier approval by the user that covers this call.
     Remembered,
 }
 
-/// What was decided about a piece.
+/// The decision about a part of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceDecision<'r> {
-    /// The piece.
+    /// The part.
     pub piece: CallPart,
-    /// What becomes of it.
+    /// The effect.
     pub effect: Effect,
-    /// What decided.
+    /// The cause.
     pub by: DecidedBy<'r>,
 }
 
-/// What was decided about a call.
+/// The decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision<'r> {
-    /// What becomes of it.
+    /// The effect.
     pub effect: Effect,
-    /// What decided.
+    /// The cause.
     pub by: DecidedBy<'r>,
-    /// The piece that decided, when one did.
+    /// The part that decided, if one did.
     pub piece: CallPart,
-    /// What was decided about each piece, in the order of the call.
+    /// The decision about each part, in the order of the call.
     pub pieces: Vec<PieceDecision<'r>>,
 }
 
 impl<'r> Decision<'r> {
-    /// The rule that decided, or the first one that allowed something.
+    /// Returns the rule that decided, or the first rule that allowed a part.
     #[must_use]
     pub fn rule(&self) -> Option<&'r Rule> {
         let of = |by: DecidedBy<'r>| match by {
@@ -96,7 +96,7 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// The rule that decided, for the audit trail: `tools.permissions.bash[2] (FILE:12) deny "rm *"`.
+    /// Returns the rule that decided, for the audit trail: `tools.permissions.bash[2] (FILE:12) deny "rm *"`.
     #[must_use]
     pub fn policy_match(&self) -> Option<String> {
         let rule = self.rule()?;
@@ -109,7 +109,7 @@ impl<'r> Decision<'r> {
         ))
     }
 
-    /// Why a person is asked or why it is refused, in a sentence for a person.
+    /// Returns a sentence with the reason for the question or the refusal.
     #[must_use]
     pub fn reason(&self, subject: &CallSubject<'_>) -> String {
         let what = self.piece.shown(subject);
@@ -162,8 +162,8 @@ impl<'r> Decision<'r> {
         }
     }
 
-    /// The rules that would let the call run, where rules can: one for each piece that is asked
-    /// about. None where it is denied, or where no rule could.
+    /// Returns the rules that would let the call run: one for each part that asks. Empty if the call is denied or
+    /// if no rule can allow it.
     #[must_use]
     pub fn would_allow(&self, subject: &CallSubject<'_>) -> Vec<(String, String)> {
         if self.effect != Effect::Ask
@@ -172,7 +172,7 @@ impl<'r> Decision<'r> {
         {
             return Vec::new();
         }
-        // A rule about the whole command yields to rules in front of it that decide every part.
+        // A rule about the whole command has no effect if earlier rules decide every part.
         let whole = |judged: &PieceDecision<'_>| {
             judged.piece == CallPart::Whole
                 && judged.effect == Effect::Ask
@@ -196,13 +196,13 @@ impl<'r> Decision<'r> {
     }
 }
 
-/// Whether a piece is asked about whatever rules there are.
+/// Whether a part is asked about regardless of the rules.
 fn no_rule_allows(judged: &PieceDecision<'_>) -> bool {
     judged.effect == Effect::Ask && matches!(judged.by, DecidedBy::Perhaps(_) | DecidedBy::Unknown)
 }
 
 impl CallPart {
-    /// What it is, for a person.
+    /// Returns the text of the part for the user.
     #[must_use]
     pub fn shown(self, subject: &CallSubject<'_>) -> String {
         let command = subject.command.as_ref();
@@ -233,7 +233,7 @@ impl CallPart {
         }
     }
 
-    /// The tool and the pattern of a rule that is about it alone.
+    /// Returns the tool and the pattern of a rule that is only about this part.
     fn rule(self, subject: &CallSubject<'_>) -> Option<(String, String)> {
         let own = subject.tool.to_owned();
         let command = subject.command.as_ref();
@@ -258,7 +258,7 @@ impl CallPart {
                 let words: Vec<String> = words.map(|word| escape_word(&word)).collect();
                 let pattern = words.join(" ");
                 let compiled = Pattern::of_words(&pattern, subject.places()).ok()?;
-                // There are words that no pattern says.
+                // Some words cannot be expressed by a pattern.
                 compiled.matches(&part.strict).then_some((own, pattern))
             }
             Self::Path(at) => Some((own, path(subject.paths.get(at)?)?)),
@@ -272,7 +272,7 @@ impl CallPart {
     }
 }
 
-/// A text in which nothing is special to a pattern of commands.
+/// Escapes the characters that are special in patterns of commands.
 pub(super) fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -284,17 +284,17 @@ pub(super) fn escape_text(text: &str) -> String {
     escaped
 }
 
-/// A word of a command in which nothing is special to a pattern, and a blank is none between words.
+/// Escapes a word of a command, with its blanks: an escaped blank does not separate words.
 pub(super) fn escape_word(word: &str) -> String {
     escape_text(word).replace(char::is_whitespace, "\\ ")
 }
 
-/// Rules as they are written in a configuration file.
+/// Formats rules as entries of a configuration file.
 #[must_use]
 pub fn as_toml(rules: &[(String, String)]) -> String {
     let quote = |text: &str| {
         if text.contains('\'') || text.contains(char::is_control) {
-            // The escapes of JSON are among those of TOML.
+            // The escapes of JSON are a subset of those of TOML.
             serde_json::Value::String(text.to_owned()).to_string()
         } else {
             format!("'{text}'")

@@ -1,8 +1,7 @@
-//! Tools that need others to have succeeded first in the session (`[tools.dependencies]`).
+//! Tools that need the success of other tools in the session (`[tools.dependencies]`).
 //!
-//! The rules are [`ToolDependencyGraph`]'s; here is what they are asked with: what succeeded (behind
-//! the port [`CompletedTools`], so that it holds over processes), and which tools the user named in
-//! this turn.
+//! [`ToolDependencyGraph`] holds the rules. This module holds their inputs: the tools that succeeded (in a
+//! [`CompletedTools`] store, which outlives the process), and the tools that the user named in this turn.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,28 +12,28 @@ use crate::dependency_graph::{DependencyExclusion, DependencyMode, ToolDependenc
 use crate::error::ToolError;
 use crate::schema_filter::{mentions, telling};
 
-/// What succeeded in a session cannot be read or kept.
+/// An error of the store of succeeded tools.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CompletedError(pub String);
 
-/// Keeps which tools succeeded in conversations.
+/// A store of the tools that succeeded in conversations.
 #[async_trait]
 pub trait CompletedTools: Send + Sync {
-    /// The tools that succeeded since the conversation began or was cleared.
+    /// Returns the tools that succeeded since the conversation began or was cleared.
     ///
     /// # Errors
     /// [`CompletedError`].
     async fn completed(&self, conversation: &str) -> Result<HashSet<String>, CompletedError>;
 
-    /// Keeps that `tool` did; durable when it returns.
+    /// Records that `tool` succeeded; the record is durable when this returns.
     ///
     /// # Errors
     /// [`CompletedError`].
     async fn complete(&self, conversation: &str, tool: &str) -> Result<(), CompletedError>;
 }
 
-/// The rules and what they are asked with, for all sessions of a process.
+/// The rules and their inputs, for all sessions of a process.
 pub struct Dependencies {
     graph: ToolDependencyGraph,
     mode: DependencyMode,
@@ -45,26 +44,26 @@ pub struct Dependencies {
 
 #[derive(Default)]
 struct Session {
-    /// `None` until it was read.
+    /// The succeeded tools; `None` until they are loaded.
     completed: Option<HashSet<String>>,
-    /// What the user said in this turn.
+    /// The message of the user in this turn.
     query: String,
-    /// It was told that the rules leave nothing.
+    /// Whether the warning that the rules leave no tool was returned in this turn.
     told: bool,
 }
 
-/// Which tools of a set may not be called yet.
+/// The tools of a set that may not be called yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockedTools {
-    /// These, and what they need.
+    /// The locked tools and their unmet requirements.
     pub exclusions: Vec<DependencyExclusion>,
-    /// All others would have been left out as well, so that the rules do not hold in this turn; said
-    /// once a turn.
+    /// A warning that the rules would lock all tools, so that they do not apply in this turn; returned once a
+    /// turn.
     pub warning: Option<String>,
 }
 
 impl Dependencies {
-    /// Holds the rules of `graph`; the tools that are `always_on` may always be called.
+    /// Creates the gate for the rules of `graph`; tools in `always_on` may always be called.
     #[must_use]
     pub fn new(
         graph: ToolDependencyGraph,
@@ -81,19 +80,19 @@ impl Dependencies {
         }
     }
 
-    /// The rules.
+    /// Returns the rules.
     #[must_use]
     pub fn graph(&self) -> &ToolDependencyGraph {
         &self.graph
     }
 
-    /// Whether tools are left out of what a model is offered.
+    /// Whether locked tools are not offered to the model.
     #[must_use]
     pub fn hides(&self) -> bool {
         self.mode == DependencyMode::Hide
     }
 
-    /// The user said `query`: the tools that it names may be called until the next turn.
+    /// Begins a turn: the tools that `query` names may be called until the next turn.
     pub fn begin_turn(&self, session: &str, query: &str) {
         let mut sessions = self.sessions();
         let state = sessions.entry(session.to_owned()).or_default();
@@ -101,7 +100,7 @@ impl Dependencies {
         state.told = false;
     }
 
-    /// The session starts over: nothing has succeeded.
+    /// Resets the session: no tool has succeeded.
     pub fn forget(&self, session: &str) {
         self.sessions().insert(
             session.to_owned(),
@@ -112,10 +111,10 @@ impl Dependencies {
         );
     }
 
-    /// What succeeded in `session`, of that on which something depends.
+    /// Returns the succeeded tools in `session` that other tools depend on.
     ///
     /// # Errors
-    /// [`CompletedError`] when it cannot be read.
+    /// [`CompletedError`] if the store cannot be read.
     pub async fn completed(&self, session: &str) -> Result<HashSet<String>, CompletedError> {
         let known = {
             let sessions = self.sessions();
@@ -134,10 +133,10 @@ impl Dependencies {
         Ok(completed.clone())
     }
 
-    /// Which of `tools` may not be called yet.
+    /// Returns the tools of `tools` that may not be called yet.
     ///
     /// # Errors
-    /// [`CompletedError`] when it cannot be known what succeeded.
+    /// [`CompletedError`] if the store cannot be read.
     pub async fn gated(
         &self,
         session: &str,
@@ -166,10 +165,10 @@ impl Dependencies {
         })
     }
 
-    /// Lets a call of `tool` go on, if its requirements are met. `tools` are all there are.
+    /// Checks that the requirements of `tool` are met. `tools` are all available tools.
     ///
     /// # Errors
-    /// A refusal that names what is unmet, or that it cannot be known.
+    /// A refusal that names the unmet requirements, or the failure of the store.
     pub async fn check(
         &self,
         session: &str,
@@ -187,10 +186,10 @@ impl Dependencies {
         }
     }
 
-    /// `tool` succeeded.
+    /// Records that `tool` succeeded.
     ///
     /// # Errors
-    /// [`CompletedError`] when that cannot be kept; then it does not count.
+    /// [`CompletedError`] if the success cannot be stored; then it does not count.
     pub async fn succeeded(&self, session: &str, tool: &str) -> Result<(), CompletedError> {
         if !self.graph.matters(tool) || self.completed(session).await?.contains(tool) {
             return Ok(());
@@ -208,7 +207,7 @@ impl Dependencies {
     }
 }
 
-/// What a model and a person read of a call that came too early.
+/// Returns the refusal message for the model and the user about a call before its requirements.
 fn unmet(exclusion: &DependencyExclusion) -> String {
     let DependencyExclusion { tool, unmet } = exclusion;
     let list = unmet.join(", ");

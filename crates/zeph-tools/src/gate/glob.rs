@@ -1,18 +1,17 @@
-//! Matching of globs in linear time: a set of places in the glob is carried along the text.
+//! Matching of globs in linear time, by a set of possible states that advances with each character.
 //!
-//! Each character of the text is looked at once for every place that is still possible, so there
-//! is no going back: the work is bounded by the length of the text times that of the glob,
-//! whatever either holds. Case does not matter.
+//! The matcher does not backtrack: it processes each character once for each possible state. The work is
+//! bounded by the product of the lengths of the text and the glob, for any input. Case does not matter.
 
-/// What a text is made of: characters in lower case, and two things that are none.
+/// A symbol of a text: a character in lower case, [`HOLE`], or [`BLANK`].
 pub(crate) type Symbol = u32;
 
-/// Something that shows when the call runs: any text, or none.
+/// A gap that is unknown until the call runs: any text, or an empty text.
 pub(crate) const HOLE: Symbol = 0x11_0000;
-/// A blank inside a word, where a text is words with blanks between them.
+/// A blank inside a word, in a text of words that blanks separate.
 pub(crate) const BLANK: Symbol = 0x11_0001;
 
-/// The most symbols of a glob; states are kept in a fixed set of bits.
+/// The maximum number of symbols of a glob; a bit set of fixed size holds the states.
 const MAX_SYMBOLS: usize = 64 * WORDS - 1;
 const WORDS: usize = 10;
 
@@ -27,18 +26,18 @@ pub(crate) fn fold(text: &str, to: &mut Vec<Symbol>) {
     }
 }
 
-/// A text as globs see it.
+/// A text in the form that globs are compared with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Text {
     symbols: Vec<Symbol>,
-    /// The ASCII characters that are in it, a bit each.
+    /// The ASCII characters that the text contains, a bit each.
     holds: u128,
-    /// Those that may be in it once its holes are filled.
+    /// The ASCII characters that the text may contain once its holes are filled.
     could_hold: u128,
 }
 
 impl Text {
-    /// `text` in lower case.
+    /// Converts `text` to lower case symbols.
     pub(crate) fn of(text: &str) -> Self {
         let mut symbols = Vec::with_capacity(text.len());
         fold(text, &mut symbols);
@@ -49,7 +48,7 @@ impl Text {
 impl From<Vec<Symbol>> for Text {
     fn from(symbols: Vec<Symbol>) -> Self {
         let holds = symbols.iter().fold(0, |holds, symbol| holds | bit(*symbol));
-        // Anything may come in its place.
+        // A hole may be filled with any text.
         let could_hold = symbols.contains(&HOLE).then_some(u128::MAX);
         Self {
             could_hold: could_hold.unwrap_or(holds),
@@ -59,19 +58,19 @@ impl From<Vec<Symbol>> for Text {
     }
 }
 
-/// The bit of an ASCII character; none for other symbols.
+/// Returns the bit of an ASCII character; 0 for other symbols.
 fn bit(symbol: Symbol) -> u128 {
     if symbol < 128 { 1 << symbol } else { 0 }
 }
 
-/// What a wildcard stops at.
+/// The characters at which a wildcard stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// At nothing.
+    /// None.
     Nothing,
-    /// At `/`.
+    /// `/`.
     Slash,
-    /// At what ends the host of a URL.
+    /// The characters that end the host of a URL.
     Host,
 }
 
@@ -89,9 +88,9 @@ impl Bound {
 /// A piece of a glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// This character.
+    /// Exactly this character.
     Is(Symbol),
-    /// One character.
+    /// Any one character.
     One(Bound),
     /// One of these characters, or none of them; never `/`.
     Class(Box<Class>),
@@ -99,7 +98,7 @@ pub(super) enum Token {
     Many(Bound),
     /// `**/`: any number of whole directories; [`Token::Within`] follows it.
     Directories,
-    /// Inside the name of one of them.
+    /// Inside the name of a directory that [`Token::Directories`] matches.
     Within,
 }
 
@@ -129,24 +128,24 @@ impl Class {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob {
     tokens: Vec<Token>,
-    /// It also matches when it has been followed up to here.
+    /// The token index at which the glob also matches.
     early: Option<usize>,
-    /// What a text that matches ends with.
+    /// The last symbol of each text that matches.
     last: Option<Symbol>,
-    /// The ASCII characters without which no text matches, a bit each.
+    /// The ASCII characters that each matching text contains, a bit each.
     needs: u128,
 }
 
-/// How a [`HOLE`] in the text counts.
+/// The treatment of a [`HOLE`] in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GapMode {
-    /// The glob must match whatever comes in its place.
+    /// The glob must match for any text in the hole.
     Whatever,
-    /// It is enough if something could come in its place.
+    /// The glob must match for some text in the hole.
     Something,
 }
 
-/// The places of a glob that are possible.
+/// The set of possible states of a glob.
 #[derive(Clone, Copy)]
 struct Places([u64; WORDS]);
 
@@ -167,8 +166,8 @@ impl Places {
 }
 
 impl Glob {
-    /// A glob of these pieces; `early`: it also matches what has been followed up to there. `None`
-    /// when it is too long.
+    /// Creates a glob of these tokens. With `early`, the glob also matches at that token index. `None` if it is
+    /// too long.
     pub(super) fn new(tokens: Vec<Token>, early: Option<usize>) -> Option<Self> {
         if tokens.len() > MAX_SYMBOLS {
             return None;
@@ -190,9 +189,9 @@ impl Glob {
         })
     }
 
-    /// Whether it matches the text, whatever comes in the place of its holes.
+    /// Whether the glob matches the text for any text in its holes.
     pub(super) fn matches(&self, text: &Text) -> bool {
-        // Most patterns are about something else, and need not be followed to see that.
+        // Most patterns fail this check, so the matcher does not run.
         if self.needs & !text.holds != 0 {
             return false;
         }
@@ -203,7 +202,7 @@ impl Glob {
         }
     }
 
-    /// Whether it could match the text once its holes are filled.
+    /// Whether the glob matches the text for some text in its holes.
     pub(super) fn may_match(&self, text: &Text) -> bool {
         self.needs & !text.could_hold == 0 && self.run(&text.symbols, GapMode::Something)
     }
@@ -240,7 +239,7 @@ impl Glob {
         here.has(end) || self.early.is_some_and(|early| here.has(early))
     }
 
-    /// Every place that some text leads to from `at`.
+    /// Adds every state that some text can reach from `at`.
     fn anywhere_from(&self, next: &mut Places, at: usize) {
         let first = match self.tokens.get(at) {
             Some(Token::Within) => at - 1,
@@ -251,7 +250,7 @@ impl Glob {
         }
     }
 
-    /// Goes on from `at` by one symbol; whether that is possible.
+    /// Advances from `at` by one symbol. Returns whether that is possible.
     fn step(&self, next: &mut Places, at: usize, symbol: Symbol) -> bool {
         let slash = symbol == u32::from('/');
         let hole = symbol == HOLE;
@@ -261,7 +260,7 @@ impl Glob {
             Some(Token::Class(class)) if class.has(symbol) => at + 1,
             Some(Token::Many(Bound::Nothing)) => at,
             Some(Token::Many(bound)) if !hole && bound.passes(symbol) => at,
-            // The slash that an absolute path begins with.
+            // The slash at the start of an absolute path.
             Some(Token::Directories) if slash => at,
             Some(Token::Directories) if !hole => at + 1,
             Some(Token::Within) if slash => at - 1,
@@ -272,7 +271,7 @@ impl Glob {
         true
     }
 
-    /// Adds a place and those that no character separates from it.
+    /// Adds a state and the states that it reaches without a character.
     fn enter(&self, places: &mut Places, at: usize) {
         let mut at = at;
         loop {

@@ -1,5 +1,4 @@
-//! What limits the calls of sessions, all together: the stack enforces it, and who holds a
-//! conversation tells of it.
+//! The limits on the calls of sessions, combined for the stack, which enforces them, and for reports.
 
 use std::sync::Arc;
 
@@ -9,17 +8,17 @@ use super::quota::Quota;
 use super::reputation::Reputations;
 use super::utility::UtilityScorer;
 
-/// The limits that hold; what is `None` is switched off.
+/// The active limits; `None` is switched off.
 #[derive(Clone, Default)]
 pub struct CallLimits {
-    /// How many calls a session may make.
+    /// The maximum number of calls of a session.
     pub quota: Option<Quota>,
-    /// What blocks tools that fail too often.
+    /// The detector that blocks tools that fail too often.
     pub anomalies: Option<Arc<AnomalyDetector>>,
-    /// How well tools are called.
+    /// The reputations of the tools.
     pub reputations: Arc<Reputations>,
-    /// What skips calls that are of no use.
+    /// The scorer that skips useless calls.
     pub utility: Option<Arc<UtilityScorer>>,
-    /// Which tools need others to succeed first.
+    /// The tools that need others to succeed first.
     pub dependencies: Option<Arc<Dependencies>>,
 }

@@ -1,15 +1,16 @@
 //! The decision whether a call may run: pure deciders on one parsed view of the call.
 //!
-//! - [`call_targets`] names the parameters that matter. [`parsed_call`] is the view: the paths, the URL and the parts of the
-//!   command ([`command`]).
-//! - [`pattern`] compiles the patterns of rules (`path_pattern` for paths; `glob` matches). [`rule`] stores rules with their
-//!   origin. [`permissions`] decides, and [`decision`] states the decision, the rule, and how to allow the call.
+//! - [`call_targets`] names the parameters that matter. [`parsed_call`] is the view: the paths, the URL and the
+//!   parts of the command ([`command`]).
+//! - [`pattern`] compiles the patterns of rules (`path_pattern` for paths; `glob` matches). [`rule`] stores rules
+//!   with their origin. [`permissions`] decides, and [`decision`] states the decision, the rule, and how to allow
+//!   the call.
 //! - [`policy`] decides about whole calls before the rules.
 //! - [`path_resolver`] resolves paths ([`path_cache`] for one decision). Nothing else here accesses a disk.
 //! - [`mod@llm_judge`] holds the request to the judge and the meaning of its verdict.
 //! - [`approvals`] holds approvals for more than one call, [`approval_options`] their part of the confirmation.
-//! - [`limits`] combines the limits: [`quota`] (number of calls), [`anomaly`] (failing tools), [`utility`] (useless calls, by
-//!   [`reputation`] and known results) and [`dependencies`] (tools that need others first).
+//! - [`limits`] combines the limits: [`quota`] (number of calls), [`anomaly`] (failing tools), [`utility`]
+//!   (useless calls, by [`reputation`] and known results) and [`dependencies`] (tools that need others first).
 
 pub mod anomaly;
 pub mod approval_options;
@@ -36,7 +37,7 @@ pub mod rule;
 mod tests;
 pub mod utility;
 
-/// What texts are made of when rules look at them.
+/// The symbols of texts that rules are compared with.
 #[cfg(feature = "shell")]
 pub(crate) mod symbols {
     pub(crate) use super::glob::{BLANK, HOLE, Symbol, Text, fold};

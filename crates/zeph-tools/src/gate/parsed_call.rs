@@ -1,4 +1,4 @@
-//! What a call is about: its paths, the parts of its command, its URL.
+//! The target of a call: its paths, the parts of its command, its URL.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use super::path_resolver::{PathResolver, normal};
 use crate::call::ToolCall;
 use crate::def::{Annotations, ToolDef};
 
-/// What a call is about. Made once per decision; the disk is asked only when a rule needs it.
+/// The target of a call, created once per decision; the disk is accessed only if a rule needs it.
 #[derive(Debug)]
 pub struct CallSubject<'c> {
-    /// The tool's own id.
+    /// The id of the tool.
     pub tool: &'c str,
-    /// Its nature.
+    /// The nature of the tool.
     pub nature: Annotations,
-    /// The arguments, as they passed the schema.
+    /// The arguments after validation against the schema.
     pub params: &'c Value,
     /// The paths that the arguments name.
     pub paths: Vec<SubjectPath>,
-    /// The command, of a tool that runs one.
+    /// The command, if the tool runs one.
     pub command: Option<CommandSubject>,
-    /// The URL, of a tool that asks for one.
+    /// The URL, if the tool requests one.
     pub url: Option<SubjectUrl>,
     places: CachedPathResolver<'c>,
     arguments: OnceCell<Text>,
@@ -36,13 +36,13 @@ pub struct CallSubject<'c> {
 /// A path that a call names.
 #[derive(Debug)]
 pub struct SubjectPath {
-    /// As it was given.
+    /// The given text.
     pub given: String,
-    /// What is done to it.
+    /// The kind of access.
     pub role: PathRole,
     entry: bool,
     tree: bool,
-    /// From the working directory, or where the command works.
+    /// The absolute path, from the working directory or from the directory of the command.
     absolute: PathBuf,
     forms: OnceCell<PathForms>,
 }
@@ -50,40 +50,40 @@ pub struct SubjectPath {
 /// The forms of a path that rules are compared with.
 #[derive(Debug)]
 pub struct PathForms {
-    /// Where it really lies; `None` where that cannot be said.
+    /// The real path, with links resolved; `None` if it cannot be determined.
     pub canonical: Option<PathBuf>,
-    /// That relative to the working directory, when it lies below it.
+    /// The real path relative to the working directory, if it is inside it.
     pub canonical_relative: Option<String>,
-    /// As given, without `.` and `..`, relative to the working directory.
+    /// The given path without `.` and `..`, relative to the working directory.
     pub relative: Option<String>,
-    /// Whether it really lies inside the sandbox.
+    /// Whether the real path is inside the sandbox.
     pub inside: bool,
     pub(super) texts: Vec<FormText>,
 }
 
-/// A form as rules see it.
+/// A form of a path as a text for rules.
 #[derive(Debug)]
 pub(super) struct FormText {
     pub(super) text: Text,
     pub(super) relative: bool,
-    /// Where it really lies, not only how it is called.
+    /// Whether this is the real path, not only the given name.
     pub(super) real: bool,
-    /// All that lies in it, where the call takes that too.
+    /// The text of all contents, if the call includes the contents of the directory.
     pub(super) below: Option<Text>,
 }
 
-/// A URL.
+/// A URL of a call.
 #[derive(Debug)]
 pub struct SubjectUrl {
-    /// As it was given.
+    /// The given text.
     pub given: String,
-    /// As it will be asked; `None` when it is none.
+    /// The URL of the request; `None` if the text is not a URL.
     pub normal: Option<String>,
     pub(super) texts: Vec<Text>,
     pub(super) normal_text: Option<Text>,
 }
 
-/// What `call`, whose arguments fit the schema of `def`, is about.
+/// Returns the target of `call`; its arguments fit the schema of `def`.
 #[must_use]
 pub fn subject_of<'c>(
     call: &'c ToolCall,
@@ -93,7 +93,7 @@ pub fn subject_of<'c>(
     subject_after(call, def, places, &ParsedCommandCache::default())
 }
 
-/// The same where the command may have been read before.
+/// Returns the target of `call`, with the command from `last` if it is cached there.
 #[must_use]
 pub(crate) fn subject_after<'c>(
     call: &'c ToolCall,
@@ -141,7 +141,7 @@ pub(crate) fn subject_after<'c>(
     subject
 }
 
-/// A call for a URL (of what `def` says) as if it were for `url`; `None` of one that is not for a URL.
+/// Returns a copy of a call with another URL, or `None` if the tool of `def` does not request a URL.
 #[must_use]
 pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<ToolCall> {
     let ToolTarget::Url(name) = def.about else {
@@ -155,26 +155,26 @@ pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<To
 }
 
 impl CallSubject<'_> {
-    /// Where its paths begin.
+    /// Returns the resolver of its paths.
     #[must_use]
     pub fn places(&self) -> &CachedPathResolver<'_> {
         &self.places
     }
 
-    /// The arguments as canonical JSON, for rules.
+    /// Returns the arguments as canonical JSON, for rules.
     pub(super) fn arguments(&self) -> &Text {
         self.arguments
             .get_or_init(|| Text::of(&canonical_json(self.params)))
     }
 
-    /// What identifies the call: an approval is given for this, and for nothing else.
+    /// Returns the digest that identifies the call: an approval applies to this digest only.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         digest(self.tool, self.params)
     }
 }
 
-/// SHA-256 of the tool's own id and the canonical arguments.
+/// Returns the SHA-256 of the id of the tool and the canonical arguments.
 #[must_use]
 pub fn digest(tool: &str, params: &Value) -> [u8; 32] {
     let mut hasher = Sha256::new();
@@ -184,7 +184,7 @@ pub fn digest(tool: &str, params: &Value) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// JSON without blanks, the keys of every object in order.
+/// Formats JSON without blanks and with the keys of each object in order.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
     let mut text = String::new();
@@ -234,19 +234,19 @@ impl SubjectPath {
         }
     }
 
-    /// Whether a link at its end is meant itself, and not what it leads to.
+    /// Whether a link at the end of the path is itself the target, instead of the target of the link.
     #[must_use]
     pub fn is_entry(&self) -> bool {
         self.entry
     }
 
-    /// Where it is looked for: absolute, by its text.
+    /// Returns the absolute path by its text; links are not resolved.
     #[must_use]
     pub fn absolute(&self) -> &Path {
         &self.absolute
     }
 
-    /// What it is called and where it really lies; the first call asks the disk.
+    /// Returns the given and the real forms of the path; the first call accesses the disk.
     pub fn forms(&self, places: &CachedPathResolver<'_>) -> &PathForms {
         self.forms.get_or_init(|| self.resolve(places))
     }
@@ -293,7 +293,7 @@ impl SubjectPath {
         if let Some(leads) = leads.as_deref().filter(|_| self.entry) {
             add(leads, places.real_cwd(), false);
         }
-        // What lies in a directory above the working directory may be in that as well.
+        // The contents of a directory above the working directory include those of the working directory.
         let above = places.cwd().starts_with(&named)
             || leads
                 .as_deref()
@@ -337,7 +337,7 @@ fn all_below(text: &str) -> Text {
 }
 
 impl SubjectUrl {
-    /// The host that will be asked, with its scheme and port.
+    /// Returns the scheme, host and port of the request.
     pub(crate) fn host(&self) -> Option<&str> {
         let url = self.normal.as_deref()?;
         let start = url.find("://")? + 3;
@@ -363,7 +363,7 @@ impl SubjectUrl {
 
 #[cfg(feature = "web")]
 fn normal_url(given: &str) -> Option<String> {
-    // As the tools ask for it: without a fragment, and without the dot of the root.
+    // As the web tools request it: without the fragment and without the trailing dot of the host.
     let mut url = url::Url::parse(given).ok()?;
     url.set_fragment(None);
     let bare = url.host_str().and_then(|host| host.strip_suffix('.'));
@@ -373,7 +373,7 @@ fn normal_url(given: &str) -> Option<String> {
     Some(url.into())
 }
 
-/// Without the web tools a URL is nothing that will be asked for.
+/// Returns `None`: without the web tools no URL is requested.
 #[cfg(not(feature = "web"))]
 fn normal_url(_given: &str) -> Option<String> {
     None

@@ -1,4 +1,4 @@
-//! Where paths really lead, for one decision: what is above several paths is looked up once.
+//! A cache of resolved paths for one decision, so that a common parent of several paths is resolved once.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -7,25 +7,25 @@ use std::path::{Component, Path, PathBuf};
 
 use super::path_resolver::{Entry, PathResolver};
 
-/// Places that remember where they led. Made anew for each decision: links may change between two.
+/// A path resolver that caches results. Each decision creates a new one, because links may change.
 #[derive(Debug)]
 pub struct CachedPathResolver<'p> {
     places: &'p PathResolver,
     known: RefCell<HashMap<PathBuf, Option<ResolvedPath>>>,
-    /// The first path, where no link is on the way to it.
+    /// The first path, if no part of it is a link.
     plain: OnceCell<Option<PathBuf>>,
 }
 
-/// Where a path leads.
+/// The result of the resolution of a path.
 #[derive(Debug, Clone)]
 struct ResolvedPath {
     path: PathBuf,
-    /// Whether nothing is there for sure, so that nothing is below it either.
+    /// Whether it certainly does not exist, so that nothing exists below it either.
     missing: bool,
 }
 
 impl<'p> CachedPathResolver<'p> {
-    /// Nothing has been looked up yet.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(places: &'p PathResolver) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl<'p> CachedPathResolver<'p> {
         }
     }
 
-    /// What [`PathResolver::leads_to`] says.
+    /// Returns the result of [`PathResolver::leads_to`].
     pub(super) fn leads_to(&self, path: &Path) -> Option<PathBuf> {
         if PathResolver::is_too_long(path) {
             return None;
@@ -43,7 +43,7 @@ impl<'p> CachedPathResolver<'p> {
         Some(self.lead(path)?.path)
     }
 
-    /// What [`PathResolver::lies_at`] says.
+    /// Returns the result of [`PathResolver::lies_at`].
     pub(super) fn lies_at(&self, path: &Path) -> Option<PathBuf> {
         match (path.parent(), path.components().next_back()) {
             (Some(parent), Some(Component::Normal(name))) => {
@@ -55,7 +55,7 @@ impl<'p> CachedPathResolver<'p> {
 
     fn lead(&self, path: &Path) -> Option<ResolvedPath> {
         let Some(plain) = self.plain.get() else {
-            // One path alone is best followed as a whole; what several share is worth remembering.
+            // A single path is resolved as a whole; parts are cached only if there are several paths.
             let real = self.places.existing(path);
             let plain = real.clone().filter(|real| real == path);
             self.plain.get_or_init(|| plain);
@@ -86,7 +86,7 @@ impl<'p> CachedPathResolver<'p> {
         lead
     }
 
-    /// A name in a directory that is known takes one look; everything else is followed as a whole.
+    /// Looks up a name in a known directory with one system call. Resolves all other paths as a whole.
     fn look(&self, path: &Path) -> Option<ResolvedPath> {
         let (Some(above), Some(Component::Normal(name))) =
             (path.parent(), path.components().next_back())
@@ -132,7 +132,7 @@ mod tests {
     use super::super::path_resolver::tests::places;
     use super::*;
 
-    /// Some of what there is: directories, files, links that lead somewhere, nowhere and in a circle.
+    /// Sample entries: directories, files, and links to entries, to missing entries, and in a cycle.
     const TREE: &[&str] = &[
         "/w/p/a/b/",
         "/w/p/a/f",
@@ -149,7 +149,7 @@ mod tests {
     ];
 
     proptest! {
-        /// What is remembered changes nothing, whatever was asked before.
+        /// The cache does not change any result, in any order of requests.
         #[test]
         fn the_same_as_without_remembering(
             paths in prop::collection::vec(
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// The same on a real disk, with a directory that cannot be searched among it.
+    /// The cache does not change results on a real disk that has a directory without search permission.
     #[cfg(unix)]
     #[test]
     fn the_same_on_a_real_disk() {

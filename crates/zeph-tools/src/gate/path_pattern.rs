@@ -1,4 +1,4 @@
-//! Patterns of paths: where they begin, their braces and classes.
+//! Patterns of paths: their start directory, braces and classes.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,16 +6,16 @@ use super::glob::{Bound, Class, Glob, Token};
 use super::path_resolver::PathResolver;
 use super::pattern::{PatternError, PatternScope, escaped, fault, finished, literal};
 
-/// The most alternatives that the braces of a pattern make.
+/// The maximum number of alternatives from the braces of a pattern.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// The globs of a pattern, and what they are about.
+/// Compiles a pattern to globs, with the scope of the paths that they match.
 pub(super) fn compile(
     text: &str,
     places: &PathResolver,
 ) -> Result<(Vec<Glob>, PatternScope), PatternError> {
     let (whole, reach) = rooted(text, places)?;
-    // A directory with all that is in it.
+    // A directory with all of its contents.
     let whole = match whole.strip_suffix('/') {
         Some(directory) if !directory.ends_with('\\') => {
             format!("{}/**", directory.trim_end_matches('/'))
@@ -38,7 +38,7 @@ pub(super) fn compile(
     Ok((globs, reach))
 }
 
-/// The pattern without what it begins with, and what it is about then.
+/// Resolves the start of a pattern (`~`, `./`, `../`) and returns the scope of the result.
 pub(super) fn rooted(
     text: &str,
     places: &PathResolver,
@@ -86,7 +86,7 @@ pub(super) fn rooted(
     Ok((format!("{above}/{rest}"), PatternScope::Absolute))
 }
 
-/// A path as a pattern that matches it alone.
+/// Escapes a path to a pattern that matches only this path.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -99,7 +99,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// The pattern with the directory that it begins with as it really lies, where that is another.
+/// Returns the pattern with the real path of its start directory, if that differs.
 fn real_form(text: &str, places: &PathResolver) -> Option<String> {
     let plain = |part: &Component<'_>| match part {
         Component::Normal(name) => name
@@ -124,7 +124,7 @@ fn real_form(text: &str, places: &PathResolver) -> Option<String> {
     })
 }
 
-/// A piece of a path pattern, before its braces are opened.
+/// A piece of a path pattern, before its braces are expanded.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Literal(char),
@@ -165,7 +165,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, PatternError> {
     Ok(pieces)
 }
 
-/// What follows a `[`.
+/// Parses a class, after its `[`.
 fn class(characters: &mut std::str::Chars<'_>) -> Result<Class, PatternError> {
     let unclosed =
         || PatternError("it has an unclosed `[`; write `\\[` for the character".to_owned());
@@ -205,7 +205,7 @@ fn class(characters: &mut std::str::Chars<'_>) -> Result<Class, PatternError> {
     Ok(Class { negated, ranges })
 }
 
-/// The patterns without braces that a pattern stands for.
+/// Expands the braces of a pattern.
 fn alternatives(pieces: &[Piece]) -> Result<Vec<Vec<Piece>>, PatternError> {
     let mut done: Vec<Vec<Piece>> = vec![Vec::new()];
     let mut at = 0;
@@ -288,7 +288,7 @@ fn path_glob(pieces: &[Piece]) -> Result<Glob, PatternError> {
                         tokens.push(Token::Within);
                     }
                     None if stars > 1 && starts => {
-                        // The directory itself, too.
+                        // The pattern also matches the directory itself.
                         early = tokens.len().checked_sub(1).filter(|slash| {
                             *slash > 0 && tokens.get(*slash) == Some(&Token::Is(u32::from('/')))
                         });

@@ -1,43 +1,43 @@
-//! Where paths begin and where they really lead.
+//! Resolution of paths: their start directory, and their real location after links.
 
 use std::path::{Component, Path, PathBuf};
 
-/// How many links are followed for one path; the kernel's own limit.
+/// The maximum number of links for one path; the limit of the kernel.
 const MAX_LINKS: u32 = 40;
 
-/// The longest path that is followed, in bytes; the kernel takes none that is longer.
+/// The maximum length of a path in bytes; the limit of the kernel.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// What is asked of the file system; a table in tests.
+/// The queries to the file system; a table replaces it in tests.
 pub trait FileSystem: Send + Sync {
-    /// The real path of what exists at `path` (absolute).
+    /// Returns the real path of the existing entry at `path` (absolute).
     fn real(&self, path: &Path) -> Option<PathBuf>;
-    /// The text of the link at `path`, if it is one.
+    /// Returns the target text of the link at `path`, if it is one.
     fn link(&self, path: &Path) -> Option<PathBuf>;
-    /// Whether something is at `path` (absolute), if only a link that leads nowhere.
+    /// Whether an entry exists at `path` (absolute), also a link without a target.
     fn is_there(&self, path: &Path) -> bool;
-    /// What is at `path` (absolute).
+    /// Returns the kind of the entry at `path` (absolute).
     fn entry(&self, path: &Path) -> Entry;
-    /// Whether a directory is there.
+    /// Whether the entry is a directory.
     fn is_directory(&self, path: &Path) -> bool;
-    /// Whether something is at a path relative to `directory`, as [`FileSystem::is_there`] says, to be asked often.
+    /// Returns a check for many paths relative to `directory`, with the result of [`FileSystem::is_there`].
     fn inside<'d>(&'d self, directory: &Path) -> ExistsFn<'d> {
         let directory = directory.to_owned();
         Box::new(move |name| self.is_there(&directory.join(name)))
     }
 }
 
-/// Whether something is at a path relative to a directory.
+/// A check whether an entry exists at a path relative to a directory.
 pub type ExistsFn<'d> = Box<dyn Fn(&str) -> bool + 'd>;
 
-/// What is at a path.
+/// The kind of an entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// Nothing that can be seen.
+    /// No visible entry.
     Missing,
     /// A link.
     Link,
-    /// Something else.
+    /// Any other entry.
     Other,
 }
 
@@ -74,7 +74,7 @@ impl FileSystem for RealDisk {
         }
     }
 
-    /// Through a handle: the way to the directory is walked once.
+    /// Uses a handle, so that the path of the directory is resolved once.
     #[cfg(all(target_os = "linux", feature = "file"))]
     fn inside<'d>(&'d self, directory: &Path) -> ExistsFn<'d> {
         use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
@@ -91,27 +91,27 @@ impl FileSystem for RealDisk {
     }
 }
 
-/// Where paths begin, and what lies inside the sandbox.
+/// The start directory of paths, and the directories of the sandbox.
 pub struct PathResolver {
     /// The working directory; absolute.
     cwd: PathBuf,
-    /// The same as it really lies.
+    /// The real path of the working directory.
     real_cwd: PathBuf,
     home: Option<PathBuf>,
-    /// The directories that file tools may touch; canonical.
+    /// The directories that file tools may access; canonical.
     roots: Vec<PathBuf>,
     disk: Box<dyn FileSystem>,
 }
 
 impl PathResolver {
-    /// Paths that begin at `cwd` (absolute) on this machine; `roots` (relative to it) are what file
-    /// tools may touch, `cwd` alone when there are none.
+    /// Creates a resolver for paths that begin at `cwd` (absolute). `roots` (relative to it) are the directories
+    /// that file tools may access; `cwd` alone if there are none.
     #[must_use]
     pub fn new(cwd: &Path, home: Option<PathBuf>, roots: &[PathBuf]) -> Self {
         Self::on(Box::new(RealDisk), cwd, home, roots)
     }
 
-    /// Paths that begin at `cwd` where nothing lies inside the sandbox.
+    /// Creates a resolver for paths that begin at `cwd`, with an empty sandbox.
     #[must_use]
     pub fn without_sandbox(cwd: &Path) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl PathResolver {
         }
     }
 
-    /// The same on another disk.
+    /// Creates a resolver on another file system.
     #[must_use]
     pub fn on(
         disk: Box<dyn FileSystem>,
@@ -141,66 +141,66 @@ impl PathResolver {
         }
     }
 
-    /// The working directory as it was given.
+    /// Returns the working directory as given.
     #[must_use]
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// The working directory as it really lies.
+    /// Returns the real path of the working directory.
     #[must_use]
     pub fn real_cwd(&self) -> &Path {
         &self.real_cwd
     }
 
-    /// The user's home.
+    /// Returns the home directory of the user.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
-    /// The real path of a directory that exists.
+    /// Returns the real path of an existing entry.
     #[must_use]
     pub fn existing(&self, path: &Path) -> Option<PathBuf> {
         self.disk.real(path)
     }
 
-    /// Whether something is at `path` (absolute), if only a link that leads nowhere.
+    /// Whether an entry exists at `path` (absolute), also a link without a target.
     #[must_use]
     pub fn is_there(&self, path: &Path) -> bool {
         self.disk.is_there(path)
     }
 
-    /// Whether a real path lies inside the sandbox.
+    /// Whether a real path is inside the sandbox.
     #[must_use]
     pub fn is_inside(&self, real: &Path) -> bool {
         self.roots.iter().any(|root| real.starts_with(root))
     }
 
-    /// Whether a directory is there.
+    /// Whether the entry is a directory.
     #[must_use]
     pub fn is_directory(&self, path: &Path) -> bool {
         self.disk.is_directory(path)
     }
 
-    /// What is at `path` (absolute).
+    /// Returns the kind of the entry at `path` (absolute).
     pub(super) fn entry(&self, path: &Path) -> Entry {
         self.disk.entry(path)
     }
 
-    /// Whether something is at a relative path in `directory`, to be asked often.
+    /// Returns a check for many paths relative to `directory`.
     #[must_use]
     pub fn inside<'p>(&'p self, directory: &Path) -> ExistsFn<'p> {
         self.disk.inside(directory)
     }
 
-    /// Whether no path that is as long leads anywhere.
+    /// Whether a path is longer than the limit of the kernel.
     pub(super) fn is_too_long(path: &Path) -> bool {
         path.as_os_str().len() > MAX_PATH_BYTES
     }
 
-    /// Where `path` (absolute) really leads, also when it does not exist yet: links that lead
-    /// nowhere are followed. `None` where that cannot be said.
+    /// Returns the real path of `path` (absolute), also if it does not exist yet: links without a target are
+    /// followed. `None` if it cannot be determined.
     #[must_use]
     pub fn leads_to(&self, path: &Path) -> Option<PathBuf> {
         if Self::is_too_long(path) {
@@ -209,7 +209,7 @@ impl PathResolver {
         self.follow(path, MAX_LINKS)
     }
 
-    /// Where the entry at `path` (absolute) really lies; if it is a link it is not followed.
+    /// Returns the real path of the entry at `path` (absolute); a link is not followed.
     #[must_use]
     pub fn lies_at(&self, path: &Path) -> Option<PathBuf> {
         match (path.parent(), path.components().next_back()) {
@@ -249,7 +249,7 @@ impl std::fmt::Debug for PathResolver {
     }
 }
 
-/// The path without `.` and `..`, by its text alone.
+/// Removes `.` and `..` from a path, by its text alone.
 #[must_use]
 pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
@@ -265,14 +265,14 @@ pub fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// A disk that is a table, for tests.
+/// A file system table, for tests.
 #[cfg(test)]
 pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
 
-    /// What exists: directories and files as they are, links with what they lead to.
+    /// The existing entries: directories, files, and links with their targets.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Table {
         entries: BTreeMap<PathBuf, At>,
@@ -286,7 +286,7 @@ pub(crate) mod tests {
     }
 
     impl Table {
-        /// `a/` is a directory, `a -> b` a link, anything else a file; all absolute.
+        /// Creates a table: `a/` is a directory, `a -> b` a link, any other text a file; all absolute.
         pub(crate) fn of(entries: &[&str]) -> Self {
             let mut table = Self::default();
             table.entries.insert("/".into(), At::Directory);
@@ -360,7 +360,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// `/w/p` with what is in it; `/h` is the home.
+    /// Returns a resolver for `/w/p` with these entries; `/h` is the home directory.
     pub(crate) fn places(entries: &[&str]) -> PathResolver {
         let mut all = vec!["/w/p/", "/h/"];
         all.extend(entries);

@@ -1,4 +1,4 @@
-//! The patterns of rules: globs over commands, paths and URLs. All of them compare without case.
+//! The patterns of rules: globs over commands, paths and URLs. All of them ignore case.
 //!
 //! | | `*` | `**` | `?` | `[…]` `{…,…}` | `\` |
 //! |---|---|---|---|---|---|
@@ -6,17 +6,17 @@
 //! | path | any text without `/` | any text; `**/` whole directories | one character but `/` | a class, alternatives | as above |
 //! | URL | any text; in the host one without `/ ? # @ \ :` | as `*` | one character | themselves | as above |
 //!
-//! What lets a command run tells words apart: there `\ ` is a blank inside a word, and a plain one stands
-//! between words. A pattern that is `*` or `**` alone matches everything, whatever it is a pattern of.
+//! Patterns that allow commands distinguish words: `\ ` is a blank inside a word, and a plain blank separates
+//! words. A pattern that is only `*` or `**` matches everything, for each kind of pattern.
 
 use super::glob::{BLANK, Bound, Glob, Symbol, Text, Token, fold};
 use super::path_pattern;
 use super::path_resolver::PathResolver;
 
-/// The most characters of a pattern.
+/// The maximum number of characters of a pattern.
 pub const MAX_CHARS: usize = 512;
 
-/// What is wrong with a pattern.
+/// The fault of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PatternError(pub(super) String);
@@ -25,7 +25,7 @@ pub(super) fn fault<T>(why: impl Into<String>) -> Result<T, PatternError> {
     Err(PatternError(why.into()))
 }
 
-/// What a tool's patterns are compared with.
+/// The kind of text that a pattern is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
     /// The parts of a command.
@@ -45,12 +45,12 @@ pub struct Pattern {
     reach: PatternScope,
 }
 
-/// Which texts the globs are about.
+/// The kind of texts that the globs match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternScope {
-    /// All there are: the pattern matches them without being looked at.
+    /// All texts: the pattern matches without a comparison.
     Everything,
-    /// The text of a command, the arguments, a URL; a path of whatever form.
+    /// The text of a command, the arguments, a URL, or any form of a path.
     Any,
     /// Absolute paths.
     Absolute,
@@ -62,7 +62,7 @@ impl Pattern {
     /// Compiles `text`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the pattern.
     pub fn new(kind: PatternKind, text: &str, places: &PathResolver) -> Result<Self, PatternError> {
         if text.trim().is_empty() {
             return fault("it is empty; `*` matches everything");
@@ -102,11 +102,11 @@ impl Pattern {
         }
     }
 
-    /// A pattern that lets parts of commands run: an escaped blank is one inside a word, where a plain
-    /// one stands between words.
+    /// Compiles a pattern that allows parts of commands: an escaped blank is inside a word, and a plain blank
+    /// separates words.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the pattern.
     pub(super) fn of_words(text: &str, places: &PathResolver) -> Result<Self, PatternError> {
         let mut pattern = Self::new(PatternKind::Command, text, places)?;
         if !pattern.is_catch_all() {
@@ -115,23 +115,23 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Whether it matches everything without being looked at.
+    /// Whether it matches everything without a comparison.
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
         self.reach == PatternScope::Everything
     }
 
-    /// What it is about.
+    /// Returns the kind of texts that it matches.
     pub(super) fn reach(&self) -> PatternScope {
         self.reach
     }
 
-    /// Whether it matches whatever comes in the place of the text's holes.
+    /// Whether it matches for any text in the holes.
     pub(super) fn matches(&self, text: &Text) -> bool {
         self.is_catch_all() || self.globs.iter().any(|glob| glob.matches(text))
     }
 
-    /// Whether it could match once the text's holes are filled.
+    /// Whether it matches for some text in the holes.
     pub(super) fn may_match(&self, text: &Text) -> bool {
         self.is_catch_all() || self.globs.iter().any(|glob| glob.may_match(text))
     }
@@ -150,7 +150,7 @@ pub(super) fn literal(character: char, tokens: &mut Vec<Token>) {
     tokens.extend(symbols.into_iter().map(Token::Is));
 }
 
-/// The character behind a backslash.
+/// Returns the character after a backslash.
 pub(super) fn escaped(next: Option<char>) -> Result<char, PatternError> {
     match next {
         Some(character) => Ok(character),
@@ -160,7 +160,8 @@ pub(super) fn escaped(next: Option<char>) -> Result<char, PatternError> {
     }
 }
 
-/// `*` crosses everything; ` *` at the end matches nothing, too. An escaped blank is `blank`.
+/// Compiles the pattern of a command. `*` matches any text. ` *` at the end also matches nothing. An escaped
+/// blank becomes `blank`.
 fn command(text: &str, blank: Symbol) -> Result<Glob, PatternError> {
     let mut tokens = Vec::new();
     let mut characters = text.chars();
@@ -188,8 +189,9 @@ fn command(text: &str, blank: Symbol) -> Result<Glob, PatternError> {
     finished(tokens, early)
 }
 
-/// In the host a wildcard stays in the host. A pattern without `://` begins at the host, unless it
-/// begins with a `*` that stands for everything before; one without a path is about all paths.
+/// Compiles the pattern of a URL. A wildcard in the host does not match beyond the host. A pattern without `://`
+/// begins at the host, unless it begins with a `*` that matches any prefix. A pattern without a path matches all
+/// paths.
 fn url(text: &str) -> Result<Vec<Glob>, PatternError> {
     let anywhere = text.starts_with('*') && !text.starts_with("*.") && !text.contains("://");
     let whole = match text {
@@ -204,7 +206,7 @@ fn url(text: &str) -> Result<Vec<Glob>, PatternError> {
     let mut characters = whole.char_indices();
     while let Some((at, character)) = characters.next() {
         let within = host.is_some_and(|host| at >= host) && path.is_some_and(|path| at < path);
-        // `https://*` and `https://docs.*` are about the path as well.
+        // `https://*` and `https://docs.*` also match the path.
         let bound = match within && at + 1 < whole.len() {
             true => Bound::Host,
             false if host.is_some_and(|host| at < host) => Bound::Slash,

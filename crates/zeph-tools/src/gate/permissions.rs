@@ -1,14 +1,14 @@
-//! Decides whether a call may run: pure. The order of a decision:
+//! The pure decision whether a call may run, in this order:
 //!
-//! 1. a piece of the call that a rule denies, or the whole that one denies: it is denied;
-//! 2. mode `plan`: what does not only read is denied;
-//! 3. a deny rule that may turn out to match: asked, whatever allows it;
-//! 4. trust: what the level does not let run unasked is asked;
-//! 5. each piece: the first rule that matches; where none does, the tool's nature and the mode;
-//! 6. allowed if every piece is, else asked; mode `full` asks nothing, and in phase
-//!    [`Phase::Autonomous`] what would be asked runs.
+//! 1. If a rule denies a part of the call or the whole call, it is denied.
+//! 2. In mode `plan`, a call that does more than read is denied.
+//! 3. If a deny rule may match once the call runs, the user is asked, even if another rule allows the call.
+//! 4. If the trust level does not allow the call without a question, the user is asked.
+//! 5. The first matching rule decides each part. If no rule matches, the nature of the tool and the mode decide.
+//! 6. The call is allowed if every part is allowed; else the user is asked. Mode `full` asks nothing, and in
+//!    phase [`Phase::Autonomous`] a call that would be asked about runs.
 //!
-//! The blocklist and the policy come before, and no rule here changes what they refuse.
+//! The blocklist and the policy come first, and no rule here changes their refusals.
 
 use super::call_targets::PathRole;
 use super::command::CommandSubject;
@@ -20,15 +20,15 @@ use crate::def::{Annotations, Risk};
 use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
-/// The tool whose rules hold for what redirections write to.
+/// The tool whose rules apply to the targets of redirections.
 const WRITE: &str = "write";
 
-/// What holds when a call is made.
+/// The conditions of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PermissionContext {
-    /// How freely the agent acts.
+    /// The mode of the session.
     pub mode: Mode,
-    /// How far the origin of the call is trusted.
+    /// The trust level of the origin of the call.
     pub trust: TrustLevel,
     /// The phase of the work.
     pub phase: Phase,
@@ -64,7 +64,7 @@ pub fn decide<'r>(
         return decided(Effect::Deny, DecidedBy::Mode(Mode::Plan), CallPart::Whole);
     }
     if let Some(judged) = find(&is_perhaps_denied) {
-        // Nobody is there who could say that it is not denied.
+        // In the autonomous phase, no user is present to confirm the call.
         let effect = match given.phase {
             Phase::Autonomous => Effect::Deny,
             _ => Effect::Ask,
@@ -74,7 +74,7 @@ pub fn decide<'r>(
     let asked = if !given.trust.allows(&subject.nature) {
         Some((DecidedBy::Trust(given.trust), CallPart::Whole))
     } else {
-        // What a rule says is told before what only no rule allows.
+        // A decision by a rule is reported before a question that has no rule.
         let by_rule = |judged: &PieceDecision<'_>| {
             matches!(judged.by, DecidedBy::Rule(_) | DecidedBy::Perhaps(_))
         };
@@ -98,7 +98,7 @@ fn is_perhaps_denied(judged: &PieceDecision<'_>) -> bool {
     matches!(judged.by, DecidedBy::Perhaps(rule) if rule.action() == Action::Deny)
 }
 
-/// Whether a tool changes nothing but the session's own state.
+/// Whether a tool changes nothing except the state of the session.
 fn is_own_state(nature: &Annotations) -> bool {
     nature.risk == Risk::Safe && !nature.open_world
 }
@@ -110,7 +110,7 @@ struct Judge<'a, 'r> {
     given: PermissionContext,
 }
 
-/// What the rules of a tool say about a piece, and at which place in the list.
+/// The rule of a tool that decides a part, with its index in the list.
 struct Found<'r> {
     rule: Option<(usize, &'r Rule, MatchMode)>,
 }
@@ -151,7 +151,7 @@ impl<'r> Judge<'_, 'r> {
 
     fn command(&self, command: &CommandSubject) -> Vec<PieceDecision<'r>> {
         let mut pieces = Vec::with_capacity(command.parts.len() + command.writes.len() + 1);
-        // The first place in the list that no part was decided before.
+        // The lowest index of a rule that follows the decision of each part.
         let mut open = Some(0);
         for (at, part) in command.parts.iter().enumerate() {
             let found = first(self.own, |rule| rule.fits_part(part));
@@ -193,8 +193,8 @@ impl<'r> Judge<'_, 'r> {
         pieces
     }
 
-    /// What deny and ask rules say about the command as it is written. They yield to rules that
-    /// stand before them and decided every part; an allow rule is about parts alone.
+    /// Compares the whole text of the command with the deny and ask rules. They have no effect if earlier rules
+    /// decided every part. Allow rules apply to parts only.
     fn whole(
         &self,
         command: &CommandSubject,
@@ -205,7 +205,7 @@ impl<'r> Judge<'_, 'r> {
             if rule.action() == Action::Allow || rule.fits_text(&command.whole) != MatchMode::Yes {
                 continue;
             }
-            // What is denied is denied behind a project's question as well.
+            // A deny rule applies even after an ask rule of a project.
             if rule.action() == Action::Deny {
                 held = Some((at, rule));
                 break;
@@ -257,11 +257,11 @@ impl<'r> Judge<'_, 'r> {
         PieceDecision { piece, effect, by }
     }
 
-    /// By the nature of the tool and the mode, where no rule matches.
+    /// Decides by the nature of the tool and the mode, if no rule matches.
     fn unmatched(&self) -> (Effect, DecidedBy<'r>) {
         let nature = &self.subject.nature;
         let mode = self.given.mode;
-        // A tool that says of itself that it only reads, and is not believed, has a high risk.
+        // An untrusted tool that declares itself read-only has a high risk.
         let reads = nature.read_only && !nature.open_world && nature.risk < Risk::High;
         let harmless = reads || is_own_state(nature);
         let listed = self.own.is_some_and(|own| own.listed);
@@ -291,8 +291,9 @@ impl<'r> Found<'r> {
     }
 }
 
-/// The first rule that matches. One before it that may match counts instead, and so does a
-/// project's question, a deny rule more than an ask rule, unless what follows denies for sure.
+/// Returns the first rule that matches. An earlier rule that may match takes precedence, and so does an ask rule
+/// of a project; a deny rule takes precedence over an ask rule. A later rule that certainly denies overrides them
+/// all.
 fn first<'r>(list: Option<&'r ToolRules>, fits: impl Fn(&Rule) -> MatchMode) -> Found<'r> {
     let mut held: Option<(usize, &Rule, MatchMode)> = None;
     for (at, rule) in list.into_iter().flat_map(|list| &list.rules).enumerate() {

@@ -1,8 +1,8 @@
 //! The number of calls that a session may make (`[tools] max_tool_calls_per_session`).
 //!
-//! A call is counted when it first reaches the gate; its retries and its confirmed path are free. The calls of one response
-//! are admitted together or not at all: they share a [`BatchQuota`], and [`BatchState`] decides. [`CallCounter`] is the port to
-//! the stored count.
+//! A call is counted when it first reaches the gate; its retries and its confirmed path are free. The calls of
+//! one response are admitted together or not at all: they share a [`BatchQuota`], and [`BatchState`] decides.
+//! [`CallCounter`] is the port to the stored count.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use futures_util::lock::Mutex;
 
 use crate::error::ToolError;
 
-/// What taking calls from a session's quota came to.
+/// The result of a request to count calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaResult {
-    /// They fit, and are counted.
+    /// The calls fit and are counted.
     Fits {
-        /// Calls of the session, these included.
+        /// The number of calls of the session, including these.
         used: u64,
     },
-    /// They do not all fit; none is counted.
+    /// The calls do not all fit; none is counted.
     Exceeds {
-        /// Calls of the session without these.
+        /// The number of calls of the session without these.
         used: u64,
     },
 }
 
-/// The calls of a session cannot be counted.
+/// An error of the counter of calls.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CountError(pub String);
 
-/// Counts the calls of conversations.
+/// A counter of the calls of conversations.
 #[async_trait]
 pub trait CallCounter: Send + Sync {
-    /// Counts `calls` more of the conversation if then there are no more than `max`: in one step, so
-    /// that two processes never take the same, and durable when it returns.
+    /// Adds `calls` to the count of the conversation if the sum is at most `max`. The step is atomic across
+    /// processes, and durable when it returns.
     ///
     /// # Errors
     /// [`CountError`]; then nothing is counted.
@@ -46,57 +46,57 @@ pub trait CallCounter: Send + Sync {
         max: u64,
     ) -> Result<QuotaResult, CountError>;
 
-    /// The calls of the conversation since it began or was cleared.
+    /// Returns the number of calls of the conversation since it began or was cleared.
     ///
     /// # Errors
     /// [`CountError`].
     async fn used(&self, conversation: &str) -> Result<u64, CountError>;
 }
 
-/// A quota and who counts for it.
+/// A quota with its counter.
 #[derive(Clone)]
 pub struct Quota {
-    /// The most calls of a session.
+    /// The maximum number of calls of a session.
     pub max: u64,
-    /// Counts them.
+    /// The counter.
     pub counter: Arc<dyn CallCounter>,
 }
 
-/// What a call that was not counted yet has to do.
+/// The next step of a call that is not counted yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaAction {
-    /// Go on: it was counted with the others of its answer.
+    /// Run: it was counted with the other calls of its response.
     Seated,
-    /// Count so many first.
+    /// Count this number of calls first.
     Take(u64),
-    /// Go no further.
+    /// Refuse.
     Blocked {
-        /// Calls made.
+        /// The number of calls made.
         used: u64,
-        /// Calls that its answer asks for.
+        /// The number of calls that its response requests.
         asked: u64,
     },
 }
 
-/// Where the calls of one answer stand with the quota.
+/// The state of the calls of one response with respect to the quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchState {
-    /// None has come yet; they are so many.
+    /// No call has arrived yet; the value is their number.
     Unasked(u64),
-    /// They are counted, and so many of them did not come yet.
+    /// The calls are counted; the value is the number of those that have not arrived yet.
     Left(u64),
-    /// They do not fit: none of them runs.
+    /// The calls do not fit: none of them runs.
     Blocked {
-        /// Calls made.
+        /// The number of calls made.
         used: u64,
-        /// Calls that the answer asks for.
+        /// The number of calls that the response requests.
         asked: u64,
     },
 }
 
 impl BatchState {
-    /// What the next call has to do. One that was not expected, as one whose arguments were mended
-    /// on the way, is counted alone.
+    /// Returns the next step of the next call. An unexpected call, such as one with repaired arguments, is
+    /// counted alone.
     #[must_use]
     pub fn claim(&mut self) -> QuotaAction {
         match self {
@@ -113,7 +113,8 @@ impl BatchState {
         }
     }
 
-    /// The result of [`QuotaAction::Take`] for `calls`, for the call that made the claim.
+    /// Applies the result of [`QuotaAction::Take`] for `calls`. Returns the next step of the call that made the
+    /// claim.
     pub fn took(&mut self, calls: u64, taken: QuotaResult) -> QuotaAction {
         match taken {
             QuotaResult::Fits { .. } => {
@@ -128,24 +129,24 @@ impl BatchState {
     }
 }
 
-/// What the calls of one answer share: whether the quota has room for all of them.
+/// The shared quota state of the calls of one response.
 #[derive(Debug)]
 pub struct BatchQuota(Mutex<BatchState>);
 
 impl BatchQuota {
-    /// The seats of an answer with so many calls that may run.
+    /// Creates the state for a response with this number of calls.
     #[must_use]
     pub fn of(calls: u64) -> Self {
         Self(Mutex::new(BatchState::Unasked(calls)))
     }
 
-    /// Counts a call of the answer, with all others of it, unless that was done.
+    /// Counts a call of the response together with the other calls, if that was not done before.
     ///
     /// # Errors
-    /// [`ToolError::QuotaBlocked`] when they do not all fit, also for those that come later;
-    /// [`ToolError::PolicyBlocked`] when they cannot be counted.
+    /// [`ToolError::QuotaBlocked`] if they do not all fit, also for later calls of the response;
+    /// [`ToolError::PolicyBlocked`] if they cannot be counted.
     pub async fn take(&self, quota: &Quota, conversation: &str) -> Result<(), ToolError> {
-        // Held while the counter counts: the others of the answer wait for what it says.
+        // Locked during the count: the other calls of the response wait for the result.
         let mut seats = self.0.lock().await;
         let mut claim = seats.claim();
         if let QuotaAction::Take(calls) = claim {
@@ -176,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// A counter as it has to be.
+    /// A reference implementation of a counter.
     fn count(used: &mut u64, calls: u64, max: u64) -> QuotaResult {
         if used.saturating_add(calls) > max {
             return QuotaResult::Exceeds { used: *used };
@@ -185,7 +186,7 @@ mod tests {
         QuotaResult::Fits { used: *used }
     }
 
-    /// How many calls of an answer that announces `calls` and brings `come` run.
+    /// Returns how many calls run if a response announces `calls` and `come` calls arrive.
     fn run(used: &mut u64, calls: u64, come: u64, max: u64) -> u64 {
         let mut seats = BatchState::Unasked(calls);
         let mut ran = 0;
@@ -211,12 +212,12 @@ mod tests {
         check(1, 3, 3, 3, 0, 1);
         check(3, 1, 1, 3, 0, 3);
         check(0, 1, 1, 0, 0, 0);
-        // One that was not expected is counted alone.
+        // An unexpected call is counted alone.
         check(0, 2, 3, 3, 3, 3);
         check(0, 2, 3, 2, 2, 2);
         check(0, 0, 1, 1, 1, 1);
         check(0, 0, 1, 0, 0, 0);
-        // One that does not come stays counted.
+        // A call that does not arrive stays counted.
         check(0, 3, 2, 3, 2, 3);
         check(0, u64::MAX, 1, 5, 0, 0);
     }

@@ -1,8 +1,7 @@
-//! How well a tool is called: what came of the calls of a session, with a Beta prior.
+//! The reputation of a tool: the outcomes of its calls in a session, with a Beta prior.
 //!
-//! A call is a success when it yielded a result, and a failure when the model's own quality caused
-//! that it did not: arguments that do not fit, a tool that does not exist. What the network, the
-//! disk or a gate did says nothing about it.
+//! A call is a success if it returned a result. It is a failure if the output of the model was wrong: invalid
+//! arguments, or a tool that does not exist. Failures of the network, of the disk and of gates do not count.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,36 +10,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::category::ToolErrorCategory;
 use crate::feedback::ToolResult;
 
-/// The prior Beta(1, 1): before the first call every rate is as likely as any other.
+/// The prior Beta(1, 1), a uniform distribution: before the first call every rate is equally likely.
 const PRIOR: f64 = 1.0;
-/// How many standard deviations the lower bound lies below the mean: 95 % of a normal
-/// distribution lie above it.
+/// The distance of the lower bound from the mean in standard deviations: 95 % of a normal distribution are above
+/// it.
 const BELOW: f64 = 1.645;
-/// The most tools of a session that are kept, and the longest name: a model may call anything.
+/// The maximum number of tools per session; the limits exist because a model may call any name.
 const MAX_TOOLS: usize = 256;
 const MAX_NAME_LEN: usize = 128;
-/// How many tools a line of `/status` names.
+/// The maximum number of tools that a line of `/status` names.
 const MAX_REPORTED: usize = 4;
 
-/// What came of the calls of one tool: the distribution Beta(successes + 1, failures + 1).
+/// The outcomes of the calls of one tool: the distribution Beta(successes + 1, failures + 1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reputation {
-    /// Calls that yielded a result.
+    /// The number of calls that returned a result.
     pub successes: u64,
-    /// Calls that were wrong.
+    /// The number of wrong calls.
     pub failures: u64,
 }
 
 impl Reputation {
-    /// The expected rate of success, between 0 and 1; one half before the first call.
+    /// Returns the expected rate of success, between 0 and 1; one half before the first call.
     #[must_use]
     pub fn mean(self) -> f64 {
         let (a, b) = self.parameters();
         a / (a + b)
     }
 
-    /// A rate below which the true one hardly lies: the mean less 1.645 standard deviations of the
-    /// distribution, at least 0. It grows with what is known.
+    /// Returns a lower bound of the true rate: the mean minus 1.645 standard deviations of the distribution, at
+    /// least 0. It grows with the number of successes.
     #[must_use]
     pub fn lower_bound(self) -> f64 {
         let (a, b) = self.parameters();
@@ -54,7 +53,7 @@ impl Reputation {
     }
 }
 
-/// Whether a call was a success; `None` for one that says nothing.
+/// Returns whether a call was a success, or `None` for a call that does not count.
 #[must_use]
 pub fn succeeded(result: &ToolResult) -> Option<bool> {
     match result {
@@ -78,7 +77,7 @@ impl Reputations {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what came of a call.
+    /// Records the outcome of a call.
     pub fn record(&self, session: &str, tool: &str, result: &ToolResult) {
         let Some(succeeded) = succeeded(result) else {
             return;
@@ -95,7 +94,7 @@ impl Reputations {
         }
     }
 
-    /// The reputation of a tool in a session.
+    /// Returns the reputation of a tool in a session.
     #[must_use]
     pub fn of(&self, session: &str, tool: &str) -> Reputation {
         let sessions = self.sessions();
@@ -106,7 +105,7 @@ impl Reputations {
             .unwrap_or_default()
     }
 
-    /// What is to be known of a session, in a line: the tools that were called wrong, the worst first.
+    /// Returns a one-line summary of a session: the tools with wrong calls, the worst first.
     #[must_use]
     pub fn summary(&self, session: &str) -> String {
         let sessions = self.sessions();
@@ -142,7 +141,7 @@ impl Reputations {
     }
 }
 
-/// `edit 0.60 (at least 0.27; 1 of 3 wrong)`
+/// The entry of a tool in the summary: `edit 0.60 (at least 0.27; 1 of 3 wrong)`.
 struct ReputationLine<'a> {
     name: &'a str,
     tool: Reputation,

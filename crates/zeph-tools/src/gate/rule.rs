@@ -1,4 +1,4 @@
-//! The rules of `[tools.permissions]`, compiled, with the places where they were written.
+//! The compiled rules of `[tools.permissions]`, with their origins in the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,20 +15,20 @@ use super::path_resolver::PathResolver;
 use super::pattern::{Pattern, PatternError, PatternKind, PatternScope};
 use crate::gate::glob::Text;
 
-/// What becomes of what a rule matches.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// It may run.
     Allow,
-    /// A person is asked.
+    /// The user is asked.
     Ask,
     /// It does not run.
     Deny,
 }
 
 impl Action {
-    /// Its name in the configuration.
+    /// Returns the name in the configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PermissionRule {
-    /// What it is about, without case: the command of `bash` (`*`: any text), each path of a file tool (`*` stops at `/`, `**` does not), the URL of a web tool, else the arguments as JSON.
+    /// Its target, without case: the command of `bash` (`*`: any text), each path of a file tool (`*` stops at `/`, `**` does not), the URL of a web tool, else the arguments as JSON.
     pub pattern: String,
     /// What becomes of it.
     pub action: Action,
@@ -55,21 +55,21 @@ pub struct PermissionRule {
     pub not_matches: Vec<String>,
 }
 
-/// Where a rule was written.
+/// The origin of a rule in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleOrigin {
     /// The key, as in `tools.permissions.bash[0]`.
     pub key: String,
-    /// The file and the line, or the flag or variable that it came with.
+    /// The file and the line, or the flag or variable that set it.
     pub place: Place,
 }
 
-/// A file with a line, or something else that was said.
+/// A line of a file, or another source of configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A line of a file, from 1.
     Line(Arc<Path>, usize),
-    /// Words: "flag --set tools.permissions.bash".
+    /// A description: "flag --set tools.permissions.bash".
     Said(String),
 }
 
@@ -82,45 +82,44 @@ impl fmt::Display for RuleOrigin {
     }
 }
 
-/// A rule that does not compile.
+/// An error of a rule that does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}`: the pattern {pattern:?} cannot be used: {error}", .origin.key)]
 pub struct RuleError {
-    /// Where it was written.
+    /// The origin of the rule.
     pub origin: RuleOrigin,
     /// The pattern as written.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The fault of the pattern.
     pub error: PatternError,
 }
 
 /// A compiled rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// As it was written.
+    /// The rule as configured.
     pub written: PermissionRule,
-    /// Where.
+    /// The origin.
     pub origin: RuleOrigin,
-    /// Whether it comes from a project: what it asks about is denied all the same where a rule behind
-    /// it denies.
+    /// Whether it comes from a project: a later rule that denies overrides its question.
     pub only_tightens: bool,
     kind: PatternKind,
     pattern: Pattern,
 }
 
-/// Whether a rule is about something.
+/// The result of a comparison of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MatchMode {
-    /// It is not.
+    /// It does not match.
     No,
-    /// It could turn out to be.
+    /// It may match once the call runs.
     Maybe,
-    /// It is.
+    /// It matches.
     Yes,
 }
 
 impl ToolTarget {
-    /// What its patterns are compared with.
+    /// Returns the kind of text that its patterns are compared with.
     #[must_use]
     pub fn pattern_kind(&self) -> PatternKind {
         match self {
@@ -136,7 +135,7 @@ impl Rule {
     /// Compiles a rule.
     ///
     /// # Errors
-    /// When its pattern is none.
+    /// [`RuleError`] if the pattern is invalid.
     pub fn new(
         kind: PatternKind,
         written: PermissionRule,
@@ -163,13 +162,13 @@ impl Rule {
         }
     }
 
-    /// What its pattern is compared with.
+    /// Returns the kind of text that the pattern is compared with.
     #[must_use]
     pub fn kind(&self) -> PatternKind {
         self.kind
     }
 
-    /// The same, from a project.
+    /// Marks the rule as one of a project.
     #[must_use]
     pub fn of_project(self) -> Self {
         Self {
@@ -178,7 +177,7 @@ impl Rule {
         }
     }
 
-    /// What becomes of what it matches.
+    /// Returns the effect of the rule.
     #[must_use]
     pub fn action(&self) -> Action {
         self.written.action
@@ -190,7 +189,7 @@ impl Rule {
         self.pattern.is_catch_all()
     }
 
-    /// Whether it is about a call: to allow, about every piece of it; else one piece is enough.
+    /// Whether it matches a call: an allow rule must match every part, another rule at least one part.
     #[must_use]
     pub fn is_about(&self, subject: &CallSubject<'_>) -> bool {
         let places = subject.places();
@@ -214,8 +213,8 @@ impl Rule {
         }
     }
 
-    /// Whether it is about a part of a command. An allow rule must match it whatever turns out, just
-    /// as it stands; the others match it under any name.
+    /// Compares it with a part of a command. An allow rule must match the exact text for all possible values.
+    /// Other rules also match alternative names.
     pub(super) fn fits_part(&self, part: &CommandPart) -> MatchMode {
         if self.is_catch_all() {
             return MatchMode::Yes;
@@ -235,13 +234,13 @@ impl Rule {
         }
     }
 
-    /// Whether it is about a text that is known.
+    /// Compares it with a known text.
     pub(super) fn fits_text(&self, text: &Text) -> MatchMode {
         yes(self.pattern.matches(text))
     }
 
-    /// Whether it is about a path. An allow rule is where it really lies, the others also where it
-    /// seems to. A rule about something below a directory that is taken as a whole may be.
+    /// Compares it with a path. An allow rule must match the real path. Other rules may also match the given
+    /// path. A rule for a path below a directory may match if the call includes all contents of the directory.
     pub(super) fn fits_path(&self, path: &PathForms) -> MatchMode {
         if self.is_catch_all() {
             return MatchMode::Yes;
@@ -249,7 +248,7 @@ impl Rule {
         path_fit(&self.pattern, path, self.action() == Action::Allow)
     }
 
-    /// Whether it is about a URL. An allow rule is about what will be asked for.
+    /// Compares it with a URL. An allow rule must match the URL of the request.
     pub(super) fn fits_url(&self, url: &SubjectUrl) -> MatchMode {
         if self.action() == Action::Allow {
             return match &url.normal_text {
@@ -261,8 +260,8 @@ impl Rule {
     }
 }
 
-/// Whether a pattern is about a path. To allow (`allows`) it has to be where the path really lies; a
-/// pattern of something below a directory that is taken as a whole may be.
+/// Compares a pattern with a path. With `allows`, it must match the real path. A pattern for a path below a
+/// directory may match if the call includes all contents of the directory.
 pub(super) fn path_fit(pattern: &Pattern, path: &PathForms, allows: bool) -> MatchMode {
     let reach = pattern.reach();
     let mut fit = MatchMode::No;
@@ -293,15 +292,14 @@ fn yes(fits: bool) -> MatchMode {
 /// The rules of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRules {
-    /// In order; the first that matches decides.
+    /// The rules in order; the first that matches decides.
     pub rules: Vec<Rule>,
-    /// Whether `[tools.permissions]` lists the tool: what no rule matches is then asked about.
+    /// Whether `[tools.permissions]` lists the tool: a call that no rule matches is then asked about.
     pub listed: bool,
 }
 
 impl ToolRules {
-    /// Whether nothing that the tool is called with can run: it has a rule that denies everything,
-    /// and none before it that lets anything run.
+    /// Whether no call of the tool can run: a rule denies everything, and no earlier rule allows a call.
     #[must_use]
     pub fn only_deny(&self) -> bool {
         self.rules
@@ -319,25 +317,25 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// Those of `tools`, by the tool's own id.
+    /// Creates a set of the rules in `tools`, by tool id.
     #[must_use]
     pub fn new(tools: BTreeMap<String, ToolRules>) -> Self {
         Self { tools }
     }
 
-    /// The rules of a tool.
+    /// Returns the rules of a tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Option<&ToolRules> {
         self.tools.get(tool)
     }
 
-    /// Whether a tool is kept from the model, since its rules can only deny it.
+    /// Whether a tool is hidden from the model because its rules deny every call.
     #[must_use]
     pub fn hides(&self, tool: &str) -> bool {
         self.of(tool).is_some_and(ToolRules::only_deny)
     }
 
-    /// All rules with their tools, each tool's in order.
+    /// Iterates over all rules with their tools, in the order of each tool.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Rule)> {
         let tools = self.tools.iter();
         tools.flat_map(|(tool, list)| list.rules.iter().map(move |rule| (tool.as_str(), rule)))

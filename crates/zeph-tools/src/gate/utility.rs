@@ -1,19 +1,20 @@
-//! Whether a call is worth making (`[tools.utility]`): a score of what it may yield, what it costs,
-//! and what is known already.
+//! The utility of a call (`[tools.utility]`): a score of its expected result, its cost, and the results that are
+//! known already.
 //!
 //! ```text
-//! score = gain - cost / 2 - 1.5 * redundancy + exploration / 4, held between -1 and 1
+//! score = gain - cost / 2 - 1.5 * redundancy + exploration / 4, limited to -1 to 1
 //! ```
 //!
 //! | term | from 0 to 1 |
 //! |---|---|
-//! | gain | how well the tool is called ([`super::reputation`], the mean) × the worth of its kind: 1 for what looks at this machine, 0.9 for what lies beyond it |
-//! | cost | the mean of three: risk (0, ½, 1); the time that it mostly takes, `t / (t + 2 s)`; the size of what it mostly yields, `b / (b + 32 KiB)` |
-//! | redundancy | `(1 - 2^-n) · 2^(-a / 60 s)`: the same call gave the same output `n` times in a row, the last time `a` ago, and no call that may change files came between |
+//! | gain | the success rate of the tool ([`super::reputation`], the mean) × the worth of its kind: 1 for tools on this machine, 0.9 for tools that reach beyond it |
+//! | cost | the mean of three: risk (0, ½, 1); the average time, `t / (t + 2 s)`; the average size of the result, `b / (b + 32 KiB)` |
+//! | redundancy | `(1 - 2^-n) · 2^(-a / 60 s)`: the same call returned the same output `n` times in a row, the last time `a` ago, and no call since then can have changed files |
 //! | exploration | `1 / (1 + u)`: the tool was used `u` times in this session |
 //!
-//! So with the threshold 0 the first calls run, and the second of a short text; the third within half a minute or so, that most likely
-//! gives what was given twice, does not. A change that no call made (an editor's, a background job's) is not seen.
+//! With the threshold 0, first calls run, and second calls with a short output. A third call within about half a
+//! minute does not run, because its output is most likely the same as before. Changes that are not made by calls
+//! (an editor, a background job) are not detected.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -31,48 +32,48 @@ use crate::feedback::ToolResult;
 
 pub use super::config::UtilityConfig;
 
-/// The time that costs half of what time can cost.
+/// The time at which the cost term of the time is one half.
 const HALF_TIME_MS: f64 = 2000.0;
-/// The size that costs half of what size can cost.
+/// The size at which the cost term of the size is one half.
 const HALF_SIZE: f64 = 32.0 * 1024.0;
-/// The time after which an earlier output is worth half.
+/// The half-life of the redundancy of an earlier output.
 const HALF_LIFE_SECS: f64 = 60.0;
-/// The most calls of a session that are remembered.
+/// The maximum number of calls per session that are stored.
 const MAX_CALLS: usize = 64;
 
-/// What is known about a call before it is made.
+/// The known facts about a call before it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UtilityInput {
     /// The expected rate of success of the tool, 0 to 1.
     pub reputation: f64,
     /// Whether it reaches beyond this machine.
     pub open_world: bool,
-    /// How much a call can harm.
+    /// The risk of the tool.
     pub risk: Risk,
-    /// Milliseconds that it mostly takes.
+    /// The average duration in milliseconds.
     pub typical_ms: f64,
-    /// Bytes that it mostly yields.
+    /// The average size of the result in bytes.
     pub typical_bytes: f64,
-    /// How often in a row the same call gave the same output, with nothing changed since.
+    /// The number of consecutive calls with the same output, with no change since.
     pub repeats: u32,
-    /// Seconds since the last of them.
+    /// The seconds since the last of them.
     pub age_secs: f64,
-    /// How often the tool was used.
+    /// The number of calls of the tool.
     pub uses: u64,
 }
 
-/// What a call may be worth, and what of.
+/// The utility of a call, with its terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// -1 to 1.
+    /// The score, -1 to 1.
     pub total: f64,
-    /// 0 to 1.
+    /// The gain, 0 to 1.
     pub gain: f64,
-    /// 0 to 1.
+    /// The cost, 0 to 1.
     pub cost: f64,
-    /// 0 to 1.
+    /// The redundancy, 0 to 1.
     pub redundancy: f64,
-    /// 0 to 1.
+    /// The exploration, 0 to 1.
     pub exploration: f64,
 }
 
@@ -92,7 +93,7 @@ impl fmt::Display for Score {
     }
 }
 
-/// A call cannot be scored.
+/// The error of a score that cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the utility score could not be computed: {0}")]
 pub struct ScoreError(&'static str);
@@ -100,7 +101,7 @@ pub struct ScoreError(&'static str);
 /// Scores a call.
 ///
 /// # Errors
-/// [`ScoreError`] when something that is known is no number, or out of its bounds.
+/// [`ScoreError`] if an input is not a number or is out of bounds.
 pub fn score(known: &UtilityInput) -> Result<Score, ScoreError> {
     let amount = |value: f64, what| match value.is_finite() && value >= 0.0 {
         true => Ok(value),
@@ -140,7 +141,7 @@ pub fn score(known: &UtilityInput) -> Result<Score, ScoreError> {
     }
 }
 
-/// What a tool was like in a session.
+/// The statistics of a tool in a session.
 #[derive(Debug, Clone, Copy, Default)]
 struct ToolStats {
     uses: u64,
@@ -148,7 +149,7 @@ struct ToolStats {
     bytes: f64,
 }
 
-/// A call that was made.
+/// A call that ran.
 #[derive(Debug)]
 struct PastCall {
     key: CacheKey,
@@ -163,7 +164,7 @@ struct Session {
     made: VecDeque<PastCall>,
 }
 
-/// What was called in all sessions of this process, and what is worth calling again.
+/// The calls in all sessions of this process, and the decision whether the next one is useful.
 #[derive(Debug)]
 pub struct UtilityScorer {
     config: UtilityConfig,
@@ -171,7 +172,7 @@ pub struct UtilityScorer {
 }
 
 impl UtilityScorer {
-    /// Nothing was called yet.
+    /// Creates a scorer without recorded calls.
     #[must_use]
     pub fn new(config: UtilityConfig) -> Self {
         Self {
@@ -184,13 +185,13 @@ impl UtilityScorer {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether calls of a tool are never skipped: it is exempt, or changes something.
+    /// Whether calls of a tool are never skipped: it is exempt, or it changes something.
     #[must_use]
     pub fn spares(&self, tool: &str, nature: &Annotations) -> bool {
         !nature.read_only || self.config.is_exempt(tool)
     }
 
-    /// What is known about a call.
+    /// Returns the known facts about a call.
     #[must_use]
     pub fn evidence(
         &self,
@@ -218,11 +219,10 @@ impl UtilityScorer {
         }
     }
 
-    /// Whether a call of which this is known runs.
+    /// Decides whether a call with these facts runs.
     ///
     /// # Errors
-    /// [`ToolError::PolicyBlocked`] with the score, when it is below the threshold; also when it cannot
-    /// be scored.
+    /// [`ToolError::PolicyBlocked`] with the score if it is below the threshold or cannot be computed.
     pub fn judge(&self, known: &UtilityInput) -> Result<(), ToolError> {
         let threshold = self.config.threshold;
         let score = match score(known) {
@@ -250,8 +250,7 @@ impl UtilityScorer {
         )))
     }
 
-    /// Notes what came of a call that ran. One that may have changed files ends what was known of
-    /// all calls.
+    /// Records the outcome of a call. A call that may have changed files discards all stored outputs.
     pub fn note(
         &self,
         session: &str,
@@ -271,7 +270,7 @@ impl UtilityScorer {
         let share = 1.0 / habit.uses as f64;
         habit.ms += (took.as_secs_f64() * 1000.0 - habit.ms) * share;
         habit.bytes += (output.summary.len() as f64 - habit.bytes) * share;
-        // What changes by itself is never known already.
+        // The output of a tool that changes without a call is never redundant.
         if !is_cacheable(key.tool()) {
             return;
         }
@@ -294,14 +293,14 @@ impl UtilityScorer {
         });
     }
 
-    /// Files changed, by a call or beside it: no earlier output is what a call would yield now.
+    /// Discards all stored outputs, because a call or another action changed files.
     pub fn files_changed(&self) {
         for session in self.sessions().values_mut() {
             session.made.clear();
         }
     }
 
-    /// Forgets what was called in a session: its window does not hold the outputs any more.
+    /// Discards the calls of a session, because its context no longer contains the outputs.
     pub fn forget(&self, session: &str) {
         self.sessions().remove(session);
     }

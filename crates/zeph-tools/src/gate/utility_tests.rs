@@ -1,4 +1,4 @@
-//! What calls score, and what is redundant.
+//! Scores and redundancy of calls.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::output::ToolOutput;
 
-/// A tool that looks at this machine and was never used.
+/// A local read-only tool without calls.
 const FRESH: UtilityInput = UtilityInput {
     reputation: 0.5,
     open_world: false,
@@ -73,7 +73,7 @@ fn the_terms_make_the_score() {
     check(worst, -1.0);
 }
 
-/// Proves PERM-42: what cannot be scored does not run.
+/// Proves PERM-42: a call that cannot be scored does not run.
 #[test]
 fn what_is_no_number_refuses() {
     for wrong in [f64::NAN, f64::INFINITY, -1.0] {
@@ -114,7 +114,7 @@ fn what_is_no_number_refuses() {
     );
 }
 
-/// Proves PERM-42: these two are exempt whatever is configured.
+/// Proves PERM-42: these two tools are exempt regardless of the configuration.
 #[test]
 fn skills_are_always_exempt() {
     let listed = [
@@ -143,7 +143,7 @@ fn skills_are_always_exempt() {
     }
 }
 
-/// One session with a clock of its own.
+/// A session with a simulated clock.
 struct World {
     utility: UtilityScorer,
     now: Instant,
@@ -198,7 +198,7 @@ fn the_same_call_is_redundant_until_something_changes() {
     assert_eq!(world.evidence("read", "b").repeats, 0);
     assert_eq!(world.evidence("grep", "a").repeats, 0);
 
-    // Time makes it worth a look again, another text does, and so does a change.
+    // The call is useful again after some time, after another output, and after a change.
     world.now += Duration::from_secs(60);
     let later = world.evidence("read", "a");
     assert!(world.utility.judge(&later).is_ok(), "{later:?}");
@@ -216,7 +216,7 @@ fn the_same_call_is_redundant_until_something_changes() {
         world.makes(tool, "a", "");
         assert_eq!(world.evidence("read", "a").repeats, 0, "{tool}");
     }
-    // A failed change is one as well, and a failed look is none.
+    // A failed change counts as a change, and a failed read does not count.
     world.makes("read", "a", "text");
     let failed = Err(ToolError::permanent("half of it"));
     let key = |tool| CacheKey::new(tool, &json!({ "path": "a" }));
@@ -229,7 +229,7 @@ fn the_same_call_is_redundant_until_something_changes() {
     note("bash");
     assert_eq!(world.evidence("read", "a").repeats, 0);
 
-    // Files change beside calls as well: by `/undo`.
+    // Files also change without calls: by `/undo`.
     world.makes("read", "a", "text");
     world.utility.files_changed();
     let changed = world.evidence("read", "a");
@@ -241,7 +241,7 @@ fn the_same_call_is_redundant_until_something_changes() {
     assert_eq!((forgotten.repeats, forgotten.uses), (0, 0));
 }
 
-/// Proves PERM-42: what changes by itself is asked for as often as one likes.
+/// Proves PERM-42: outputs that change without a call are never redundant.
 #[test]
 fn what_changes_by_itself_is_never_redundant() {
     let world = World::new();
@@ -260,7 +260,7 @@ fn what_changes_by_itself_is_never_redundant() {
     }
 }
 
-/// Memory does not grow with the calls.
+/// The memory use does not grow with the number of calls.
 #[test]
 fn only_the_last_calls_are_remembered() {
     let world = World::new();
@@ -311,8 +311,7 @@ proptest! {
         }
     }
 
-    /// Proves PERM-42: more of what speaks for a call never lowers its score, more of what speaks
-    /// against it never raises it.
+    /// Proves PERM-42: a term in favor of a call never lowers its score, and a term against it never raises it.
     #[test]
     fn it_moves_with_each_term(known in evidence(), by in 0.0..1.0f64, more in 1u32..1000) {
         let total = |known: UtilityInput| score(&known).unwrap().total;

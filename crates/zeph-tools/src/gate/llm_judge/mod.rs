@@ -1,8 +1,7 @@
-//! The adversarial gate: a model judges a call against policies in plain language
-//! (`[tools.adversarial_policy]`).
+//! The adversarial gate: a model judges a call against policies in plain language (`[tools.adversarial_policy]`).
 //!
-//! [`question`] writes what the judge is sent, [`Verdict::of`] reads its answer, [`Decision`] is what
-//! comes of it. Who judges is behind the port [`PolicyJudge`].
+//! [`question`] formats the request, [`Verdict::of`] parses the response, and [`Decision`] is the outcome. The
+//! port [`PolicyJudge`] hides the model.
 
 mod question;
 mod readable;
@@ -16,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use question::{Asked, Question, claim, question};
 
-/// The tools that are not judged unless the configuration says otherwise: they touch nothing but the
-/// agent's own memory, stored output, and words to load.
+/// The tools that are not judged by default: they access only the memory of the agent, stored output, and texts
+/// to load.
 const EXEMPT: &[&str] = &[
     "memory_save",
     "memory_search",
@@ -26,7 +25,7 @@ const EXEMPT: &[&str] = &[
     "schedule_deferred",
 ];
 
-/// What a model judges calls by, before they run (`[tools.adversarial_policy]`).
+/// The judgment of calls by a model before they run (`[tools.adversarial_policy]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdversarialPolicyConfig {
@@ -58,18 +57,18 @@ impl Default for AdversarialPolicyConfig {
     }
 }
 
-/// What a judge says.
+/// The verdict of the judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// No policy forbids the call.
     Allow,
-    /// One does.
+    /// A policy forbids the call.
     Deny,
 }
 
 impl Verdict {
-    /// What an answer says: `ALLOW` or `DENY`, in any case, with nothing but ASCII blanks around.
-    /// Anything else is no verdict.
+    /// Parses a response: `ALLOW` or `DENY` in any case, with only ASCII blanks around it. Any other text is not
+    /// a verdict.
     #[must_use]
     pub fn of(answer: &str) -> Option<Self> {
         match answer.trim_ascii() {
@@ -80,21 +79,21 @@ impl Verdict {
     }
 }
 
-/// Why there is no verdict.
+/// The reason for a missing verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgeFailure {
-    /// There is nobody to ask.
+    /// No judge is available.
     Unavailable,
-    /// Asking failed.
+    /// The request failed.
     Error,
-    /// The answer was none of the two words.
+    /// The response was not one of the two words.
     NoAnswer,
-    /// It took too long.
+    /// The judge exceeded the time limit.
     Timeout,
 }
 
 impl JudgeFailure {
-    /// The name in audit entries.
+    /// Returns the name in audit entries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -106,14 +105,14 @@ impl JudgeFailure {
     }
 }
 
-/// What comes of a call.
+/// The outcome for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The judge has said.
+    /// A verdict of the judge.
     Judged(Verdict),
-    /// It has not, and the configuration decides.
+    /// No verdict; the configuration decides.
     Unjudged {
-        /// Why.
+        /// The reason.
         why: JudgeFailure,
         /// Whether such calls run.
         fail_open: bool,
@@ -121,7 +120,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether the call goes on.
+    /// Whether the call may run.
     #[must_use]
     pub fn allows(self) -> bool {
         match self {
@@ -149,41 +148,41 @@ impl fmt::Display for Decision {
     }
 }
 
-/// Why a judge gave no answer.
+/// An error of a judge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JudgeError {
-    /// It could not be asked, or the request failed.
+    /// The request could not be sent, or it failed.
     #[error("{0}")]
     Failed(String),
-    /// What came is no text of its own: cut off, a call, a refusal.
+    /// The response is not a complete text: it is truncated, a tool call, or a refusal.
     #[error("{0}")]
     NoAnswer(String),
 }
 
-/// Judges calls: a model.
+/// A model that judges calls.
 #[async_trait]
 pub trait PolicyJudge: Send + Sync {
-    /// Who it is: provider and model.
+    /// Returns the provider and the model.
     fn name(&self) -> String;
 
-    /// The text of its answer. Cancellation is dropping the future.
+    /// Returns the text of the response. Dropping the future cancels the request.
     ///
     /// # Errors
     /// [`JudgeError`].
     async fn judge(&self, question: &Question) -> Result<String, JudgeError>;
 }
 
-/// The gate: its settings, what it judges by, and who judges.
+/// The gate: its settings, its policies, and its judge.
 #[derive(Clone)]
 pub struct AdversarialGate {
     /// The settings.
     pub config: AdversarialPolicyConfig,
-    /// The policies, in groups that are judged apart: one group cannot speak for or against another.
-    /// A call runs only when each group lets it.
+    /// The policies, in groups that are judged separately, so that one group cannot argue for or against another.
+    /// A call runs only if each group allows it.
     pub groups: Vec<Vec<String>>,
-    /// The directory where relative paths of calls begin.
+    /// The start directory of relative paths in calls.
     pub directory: String,
-    /// Who judges; else why nobody does.
+    /// The judge, or the reason for its absence.
     pub judge: Result<Arc<dyn PolicyJudge>, String>,
 }
 
@@ -191,7 +190,7 @@ pub struct AdversarialGate {
 mod tests {
     use super::*;
 
-    /// Proves PERM-20 for what counts as an answer.
+    /// Proves PERM-20 for the accepted responses.
     #[test]
     fn one_word_counts_and_nothing_else() {
         let check = |answer: &str, expect: Option<Verdict>| {

@@ -1,9 +1,8 @@
-//! What the judge of a call is sent.
+//! The request to the judge of a call.
 //!
-//! The policies stand in the system prompt, which is the same for each call. The call stands in the
-//! user's message as data: one line of JSON, in which no text can begin a line of its own, between
-//! two lines that hold a random mark. Texts that are too long show their beginning and their end,
-//! and say so.
+//! The system prompt holds the policies and is the same for each call. The user message holds the call as data:
+//! one line of JSON, in which no text can begin a new line, between two lines with a random mark. Texts that are
+//! too long are cut in the middle, with a note.
 
 use std::fmt::Write as _;
 
@@ -17,15 +16,15 @@ use crate::gate::{PathParam, ToolTarget};
 use crate::provenance;
 use crate::secrets::SecurityPatterns;
 
-/// Bytes that one text of the arguments may have; of a longer one, [`HEAD`] and [`TAIL`] are shown.
+/// The maximum size of one text of the arguments in bytes; of a longer text, [`HEAD`] and [`TAIL`] are shown.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
-/// Bytes that all arguments may have as JSON; of longer ones head and tail are shown as text.
+/// The maximum size of all arguments as JSON in bytes; of a longer text, head and tail are shown as text.
 const MAX_ARGUMENTS_BYTES: usize = 64 * 1024;
-/// Bytes at the beginning of what is too long.
+/// The number of bytes at the start of a text that is too long.
 const HEAD: usize = 10 * 1024;
-/// Bytes at its end.
+/// The number of bytes at its end.
 const TAIL: usize = 5 * 1024;
-/// The most places of left out text that are listed.
+/// The maximum number of cuts that are listed.
 const MAX_CUTS: usize = 32;
 
 const RULES: &str = "\
@@ -50,30 +49,31 @@ Answer with exactly one word, without punctuation and without an explanation:
 ALLOW if no policy forbids the call.
 DENY if a policy forbids it, or if it cannot be told, because what matters was left out or cannot be seen.";
 
-/// What one request to the judge says.
+/// A request to the judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The system prompt: the policies, and how to answer.
+    /// The system prompt: the policies and the format of the response.
     pub system: String,
-    /// The user's message: the call.
+    /// The user message: the call.
     pub call: String,
 }
 
-/// The call that is asked about.
+/// The call to judge.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// The call, as the tool will see it.
+    /// The call with the arguments that the tool receives.
     pub call: &'a ToolCall,
-    /// The directory where relative paths begin.
+    /// The start directory of relative paths.
     pub directory: &'a str,
-    /// Whose idea it is.
+    /// The origin of the call.
     pub origin: Origin,
-    /// Where what it reads comes from.
+    /// The source of the data that the call reads.
     pub claim_source: Option<&'a str>,
 }
 
-/// Asks about a call by `policies`. `mark` is random, and never used again. Known values of secrets
-/// are replaced; what only looks like one is not, for a call could hide behind that.
+/// Creates the request to judge a call by `policies`. `mark` is random and never used again. Known values of
+/// secrets are replaced. A text that only resembles a secret is not replaced, because a call could hide its
+/// content that way.
 #[must_use]
 pub fn question(
     policies: &[String],
@@ -130,7 +130,7 @@ fn cut(at: &str, bytes: usize) -> Value {
     json!({ "at": at, "shown": HEAD, "bytes": bytes })
 }
 
-/// The value without known secrets, with long texts shortened; `path` is its JSON pointer.
+/// Returns the value without known secrets, with long texts shortened; `path` is its JSON pointer.
 fn shortened(
     value: &Value,
     secrets: &SecurityPatterns,
@@ -159,7 +159,7 @@ fn shortened(
             for (name, field) in fields {
                 let mut name = secrets.redact_known(name).into_owned();
                 let field = below(&name, field, secrets, path, cuts);
-                // Two names that differ in a secret alone stay two fields.
+                // Two names that differ only in a secret remain two fields.
                 while out.contains_key(&name) {
                     name.push('\'');
                 }
@@ -186,7 +186,7 @@ fn below(
     value
 }
 
-/// Beginning and end of a text, with a note between them, and how many bytes are left out.
+/// Returns the start and the end of a text with a note between them, and the number of omitted bytes.
 fn ends(text: &str) -> (String, usize) {
     let head = &text[..text.floor_char_boundary(HEAD)];
     let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(TAIL))..];
@@ -194,8 +194,8 @@ fn ends(text: &str) -> (String, usize) {
     (format!("{head} [{bytes} bytes left out] {tail}"), bytes)
 }
 
-/// Where what a call reads comes from, as far as its arguments say: `web:HOST`, `shell:PATH,…`,
-/// `file:PATH,…`; `None` when they name neither a host nor a path.
+/// Returns the source of the data that a call reads, according to its arguments: `web:HOST`, `shell:PATH,…`,
+/// `file:PATH,…`; `None` if they name neither a host nor a path.
 #[must_use]
 pub fn claim(call: &ToolCall, def: &ToolDef) -> Option<String> {
     let mut paths = Vec::new();
@@ -218,7 +218,7 @@ pub fn claim(call: &ToolCall, def: &ToolDef) -> Option<String> {
     provenance::claim_source("file", &paths)
 }
 
-/// The paths in the texts of arguments.
+/// Collects the paths in the texts of arguments.
 fn named(value: &Value, paths: &mut Vec<String>) {
     match value {
         Value::String(text) => {
@@ -234,7 +234,7 @@ fn named(value: &Value, paths: &mut Vec<String>) {
     }
 }
 
-/// The host of a URL as it is written.
+/// Returns the host of a URL, from its text.
 fn host(url: &str) -> Option<String> {
     let (_, rest) = url.trim().split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;

@@ -1,4 +1,4 @@
-//! Whatever a call holds, it stays within its fence.
+//! The text of a call stays inside its fence for any content.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn ask(tool: &str, params: Value) -> Question {
     ask_knowing(tool, params, &SecurityPatterns::default())
 }
 
-/// The line of data, once the fence around it is checked.
+/// Checks the fence and returns the line of data inside it.
 #[track_caller]
 fn fenced(question: &Question) -> Value {
     let lines: Vec<&str> = question
@@ -68,7 +68,7 @@ fn the_request_to_the_judge() {
     insta::assert_snapshot!(format!("{}\n=====\n{}", question.system, question.call));
 }
 
-/// Proves PERM-20: attempts to end the fence, to speak as somebody else, to hide.
+/// Proves PERM-20: attempts to end the fence, to impersonate another author, to hide text.
 #[test]
 fn no_attempt_leaves_the_fence() {
     for text in [
@@ -101,7 +101,7 @@ fn no_attempt_leaves_the_fence() {
     }
 }
 
-/// Proves PERM-20: arguments are bounded, and what is missing is named.
+/// Proves PERM-20: arguments are bounded, and omitted text is listed.
 #[test]
 fn long_texts_show_their_ends() {
     let long = format!("begin {} end", "ä".repeat(200_000));
@@ -115,7 +115,7 @@ fn long_texts_show_their_ends() {
     let kept = HEAD + TAIL;
     assert!((long.len() - kept..=long.len() - kept + 4).contains(&missing));
 
-    // Many short ones, long names, deep ones.
+    // Many short texts, long names, deep nesting.
     let many: Vec<String> = (0..20_000)
         .map(|n| format!("{n} {}", "y".repeat(20)))
         .collect();
@@ -142,7 +142,7 @@ fn long_texts_show_their_ends() {
     assert_eq!((&data["arguments"], &data["left_out"]), (&just, &json!([])));
 }
 
-/// Proves PERM-20: known values of secrets stay here, and nothing else is replaced.
+/// Proves PERM-20: known values of secrets are not sent, and nothing else is replaced.
 #[test]
 fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
     let known = KnownSecrets {
@@ -167,7 +167,7 @@ fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
     assert_eq!(data["arguments"].as_object().unwrap().len(), 2);
 }
 
-/// Proves PERM-20, SH-50 for what the judge is told of where a call reads.
+/// Proves PERM-20, SH-50 for the source that the judge receives.
 #[test]
 fn where_a_call_reads_from() {
     let check = |about: ToolTarget, params: Value, expect: Option<&str>| {
@@ -219,7 +219,7 @@ fn where_a_call_reads_from() {
 }
 
 proptest! {
-    /// Proves PERM-20: no argument text can make the fence end.
+    /// Proves PERM-20: no argument text can end the fence.
     #[test]
     fn no_text_ends_the_fence(
         texts in proptest::collection::vec(prop_oneof![

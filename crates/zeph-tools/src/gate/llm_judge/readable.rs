@@ -1,5 +1,4 @@
-//! JSON as one line in which nothing is hidden, and no text of which can be taken for a mark of a
-//! chat's template.
+//! JSON in one line without hidden characters and without text that resembles a mark of a chat template.
 
 use std::fmt::Write as _;
 
@@ -7,16 +6,16 @@ use serde_json::Value;
 
 use crate::hidden::is_blank;
 
-/// The compact JSON of a value with sorted keys, all in one line. Characters that are not seen or
-/// change the order of others, private ones, `<`, and `[` before what a mark could be named, are
-/// written `\uXXXX`: it stays the same value.
+/// Formats a value as compact JSON with sorted keys, in one line. These characters are written as `\uXXXX`, which
+/// does not change the value: invisible and reordering characters, private characters, `<`, and `[` before a
+/// possible mark name.
 pub(super) fn line(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value);
     escaped(&text)
 }
 
-/// Writes with sorted keys.
+/// Writes JSON with sorted keys.
 fn write(text: &mut String, value: &Value) {
     match value {
         Value::Object(object) => {
@@ -47,7 +46,7 @@ fn write(text: &mut String, value: &Value) {
     }
 }
 
-/// JSON text with what [`line`] names escaped. Such characters stand in strings alone.
+/// Escapes the characters that [`line`] lists. In JSON such characters occur only in strings.
 fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json.chars();
@@ -65,13 +64,14 @@ fn escaped(json: &str) -> String {
     out
 }
 
-/// `[INST]`, `[/INST]`, `[TOOL_CALLS]`; an array of JSON never goes on like that.
+/// Whether the character after `[` can begin a mark such as `[INST]`, `[/INST]` or `[TOOL_CALLS]`; it cannot
+/// follow `[` in a JSON array.
 fn begins_mark(c: char) -> bool {
     c == '/' || c.is_ascii_uppercase()
 }
 
-/// Whether a reader could miss the character, or read others in another order for it. A judge reads
-/// what only some fonts show as escapes, too: private characters, non-characters, unusual spaces.
+/// Whether a character can be invisible or can reorder others. Characters that only some fonts show also count:
+/// private characters, non-characters, unusual spaces.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || is_blank(c)
@@ -110,7 +110,7 @@ mod tests {
     }
 
     proptest! {
-        /// Proves PERM-20: any text is one line of JSON that says the same.
+        /// Proves PERM-20: any text becomes one line of JSON with the same value.
         #[test]
         fn any_text_stays_what_it_is(text in any::<String>(), key in any::<String>()) {
             let value = json!({"k": [text], key: {"<": "[/A"}});

@@ -1,4 +1,4 @@
-//! What is written in `[tools.policy]` and `[tools.authorization]`.
+//! The configuration sections `[tools.policy]` and `[tools.authorization]`.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub enum PolicyEffect {
 }
 
 impl PolicyEffect {
-    /// Its name in the configuration.
+    /// Returns the name in the configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl PolicyEffect {
     }
 }
 
-/// The policy: rules about calls that hold in every mode and whoever agrees; the first that is about a call decides.
+/// The policy: rules about calls that hold in every mode, approved or not; the first that is about a call decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
@@ -98,7 +98,7 @@ pub struct PolicyRule {
 pub struct OneOrMore(pub Vec<String>);
 
 impl OneOrMore {
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,4 +1,4 @@
-//! What the policy decides about a call, and by what.
+//! The decision of the policy about a call, with its cause.
 
 use std::fmt;
 
@@ -6,38 +6,38 @@ use super::DEFAULT_EFFECT;
 use super::config::PolicyEffect;
 use crate::gate::rule::RuleOrigin;
 
-/// What the policy decides about a call.
+/// The decision of the policy about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyDecision<'p> {
-    /// What becomes of it.
+    /// The effect on the call.
     pub effect: PolicyEffect,
-    /// By what.
+    /// The cause.
     pub trace: Trace<'p>,
 }
 
-/// By what it was decided.
+/// The cause of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace<'p> {
-    /// Where the rule stands that decided, or the default.
+    /// The origin of the rule that decided, or of the default.
     pub origin: &'p RuleOrigin,
-    /// What of the call the rule is about; empty for the default.
+    /// The parts of the call that the rule matches; empty for the default.
     pub matched: Vec<Matched>,
 }
 
-/// What of a call a rule is about.
+/// A part of a call that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matched {
-    /// The tool, by this glob.
+    /// The tool, with the glob.
     Tool(String),
-    /// A path as it was given, by this glob.
+    /// A given path, with the glob.
     Path(String, String),
-    /// All paths, as they were given.
+    /// All given paths.
     Paths(Vec<String>),
-    /// Something that shows only when the call runs.
+    /// A value that is unknown until the call runs.
     Unknown(String),
-    /// The arguments, by this expression.
+    /// The arguments, with the expression.
     Arguments(String),
-    /// These variables are set.
+    /// The variables that are set.
     Environment(Vec<String>),
     /// The trust of the call.
     Trust(&'static str),
@@ -58,7 +58,7 @@ impl fmt::Display for Matched {
 }
 
 impl PolicyDecision<'_> {
-    /// What was matched, in words.
+    /// Describes the matched parts.
     #[must_use]
     pub fn matched(&self) -> String {
         if self.is_default() {
@@ -75,7 +75,8 @@ impl PolicyDecision<'_> {
     }
 }
 
-/// `deny by tools.policy.rules[1] (FILE:12): tool "read", path "secret/key" by "secret/**"`
+/// Formats the decision: `deny by tools.policy.rules[1] (FILE:12): tool "read", path "secret/key" by
+/// "secret/**"`.
 impl fmt::Display for PolicyDecision<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = self.trace.origin;

@@ -1,5 +1,5 @@
-//! Without the feature `policy-enforcer` there is no policy, and a configuration that has one switched
-//! on is refused: nothing runs as if it held.
+//! The policy without the feature `policy-enforcer`: a configuration that enables it is refused, so that no call
+//! runs without its policy.
 
 use super::config::{AuthorizationConfig, PolicyConfig, PolicyEffect, PolicyRule};
 use super::decision::PolicyDecision;
@@ -8,19 +8,19 @@ use crate::gate::parsed_call::CallSubject;
 use crate::gate::rule::RuleOrigin;
 use crate::trust::TrustLevel;
 
-/// There is none.
+/// An enforcer that cannot exist in this build.
 #[derive(Debug, Clone)]
 pub enum PolicyEnforcer {}
 
-/// There is none.
+/// A rule that cannot exist in this build.
 #[derive(Debug, Clone)]
 pub enum CompiledRule {}
 
 impl PolicyEnforcer {
-    /// `None` where nothing is switched on.
+    /// Returns `None` if no section is enabled.
     ///
     /// # Errors
-    /// When something is.
+    /// An error for each enabled section.
     pub fn new(
         policy: &PolicyConfig,
         authorization: &AuthorizationConfig,

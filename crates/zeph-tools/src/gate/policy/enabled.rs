@@ -1,4 +1,4 @@
-//! Compiles the rules of the policy, and decides by them.
+//! The compiled rules of the policy, and the decision by them.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -16,18 +16,18 @@ use crate::gate::rule::{MatchMode, RuleOrigin, path_fit};
 
 use crate::trust::TrustLevel;
 
-/// The most characters of an expression.
+/// The maximum number of characters of an expression.
 const MAX_CHARS: usize = 1024;
-/// What a compiled expression may take in memory, in bytes.
+/// The maximum memory of a compiled expression in bytes.
 const EXPRESSION_BYTES: usize = 1 << 20;
-/// What begins the ids of tools of MCP servers, which are not known before they are asked.
+/// The prefix of the ids of tools of MCP servers, which are not known in advance.
 const FOREIGN: &str = "mcp_";
 
-/// The rules that hold for all calls.
+/// The compiled rules for all calls.
 #[derive(Debug, Clone)]
 pub struct PolicyEnforcer {
     rules: Vec<CompiledRule>,
-    /// The expressions of all rules that have one, to look at a text once for all of them.
+    /// The expressions of all rules, so that a text is searched once for all of them.
     expressions: RegexSet,
     default_effect: PolicyEffect,
     default_origin: RuleOrigin,
@@ -39,23 +39,23 @@ pub struct CompiledRule {
     written: PolicyRule,
     origin: RuleOrigin,
     effect: PolicyEffect,
-    /// The key that holds the tools, and each with its pattern.
+    /// The key that holds the tools, and each tool with its pattern.
     tools_key: String,
     tools: Vec<(String, Pattern)>,
     paths: Vec<(String, Pattern)>,
     arguments: Option<Regex>,
-    /// The number of the expression among those of all rules; `None` for a rule by itself.
+    /// The index of the expression in the set of all rules; `None` if the rule is compared alone.
     expression: Option<usize>,
-    /// Whether all variables are set.
+    /// Whether all its variables are set.
     has_environment: bool,
 }
 
 impl PolicyEnforcer {
-    /// Compiles what is switched on: the rules of the policy, behind them those of the authorization.
-    /// `None` where nothing is switched on.
+    /// Compiles the enabled rules: those of the policy, then those of the authorization. Returns `None` if
+    /// neither section is enabled.
     ///
     /// # Errors
-    /// Every rule that cannot hold, switched on or not.
+    /// Every invalid rule, enabled or not.
     pub fn new(
         policy: &PolicyConfig,
         authorization: &AuthorizationConfig,
@@ -93,14 +93,14 @@ impl PolicyEnforcer {
         }))
     }
 
-    /// The rules in the order in which they are looked at.
+    /// Returns the rules in the order of evaluation.
     #[must_use]
     pub fn rules(&self) -> &[CompiledRule] {
         &self.rules
     }
 
-    /// The tools of rules that are none of `known` and could not be those of an MCP server: such a
-    /// rule would never be about a call.
+    /// Reports the tools of rules that are not in `known` and cannot be tools of an MCP server: such a rule never
+    /// matches a call.
     #[must_use]
     pub fn names_not_in(&self, known: &[&str]) -> Vec<PolicyError> {
         let mut foreign = Vec::new();
@@ -129,7 +129,7 @@ impl PolicyEnforcer {
         errors
     }
 
-    /// Decides about a call: by the first rule that is about it, else by the default.
+    /// Decides about a call by the first matching rule, or by the default.
     #[must_use]
     pub fn decide(&self, subject: &CallSubject<'_>, trust: TrustLevel) -> PolicyDecision<'_> {
         let call = Call {
@@ -171,14 +171,14 @@ impl PolicyEnforcer {
     }
 }
 
-/// A call, and what is found out about it once.
+/// A call with cached derived values.
 struct Call<'c> {
     subject: &'c CallSubject<'c>,
     tool: Text,
     mentions: OnceCell<ReferencedPaths>,
     json: OnceCell<String>,
     texts: OnceCell<Vec<Cow<'c, str>>>,
-    /// The expressions of all rules, where all rules are looked at.
+    /// The expressions of all rules, if all rules are evaluated.
     expressions: Option<&'c RegexSet>,
     found_in_json: OnceCell<SetMatches>,
     found_in_texts: OnceCell<Vec<bool>>,
@@ -198,7 +198,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    /// Whether an expression is found in the arguments as JSON.
+    /// Whether the arguments as JSON match an expression.
     fn json_has(&self, rule: &CompiledRule, expression: &Regex) -> bool {
         match (self.expressions, rule.expression) {
             (Some(all), Some(number)) => self
@@ -209,7 +209,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    /// Whether an expression is found in one of [`Self::texts`].
+    /// Whether one of [`Self::texts`] matches an expression.
     fn texts_have(&self, rule: &CompiledRule, expression: &Regex) -> bool {
         let (Some(all), Some(number)) = (self.expressions, rule.expression) else {
             return self.texts().iter().any(|text| expression.is_match(text));
@@ -226,8 +226,7 @@ impl<'c> Call<'c> {
         found.get(number).copied().unwrap_or(true)
     }
 
-    /// Every string of the arguments, and the parts of the command: with what is assigned in front of
-    /// them, and without.
+    /// Returns all strings of the arguments, and the parts of the command with and without their assignments.
     fn texts(&self) -> &[Cow<'c, str>] {
         self.texts.get_or_init(|| {
             let mut texts: Vec<Cow<'c, str>> = Vec::new();
@@ -330,25 +329,25 @@ impl CompiledRule {
         })
     }
 
-    /// As it was written.
+    /// Returns the rule as configured.
     #[must_use]
     pub fn written(&self) -> &PolicyRule {
         &self.written
     }
 
-    /// What becomes of the calls that it is about.
+    /// Returns the effect on the calls that it matches.
     #[must_use]
     pub fn effect(&self) -> PolicyEffect {
         self.effect
     }
 
-    /// Where it was written.
+    /// Returns the origin in the configuration.
     #[must_use]
     pub fn origin(&self) -> &RuleOrigin {
         &self.origin
     }
 
-    /// Whether it is about a call, by its tools, paths and arguments.
+    /// Whether it matches a call, by its tools, paths and arguments.
     #[must_use]
     pub fn is_about(&self, subject: &CallSubject<'_>) -> bool {
         self.matched(&Call::new(subject)).is_some()
@@ -376,8 +375,8 @@ impl CompiledRule {
         )
     }
 
-    /// Whether the expression is found in the arguments. What is denied is found however it is
-    /// written: with escapes in JSON, with quotes in a command.
+    /// Whether the arguments match the expression. A deny rule also matches texts that are escaped in JSON or
+    /// quoted in a command.
     fn finds(&self, expression: &Regex, call: &Call<'_>) -> bool {
         call.json_has(self, expression)
             || (self.effect == PolicyEffect::Deny && call.texts_have(self, expression))
@@ -421,8 +420,8 @@ impl CompiledRule {
     }
 }
 
-/// The expressions of all rules as one, and the number of each in it. Where they are too large
-/// together, each rule is compared by itself.
+/// Compiles the expressions of all rules to one set and assigns the indexes. If the set is too large, each rule
+/// is compared alone.
 fn all_expressions(rules: &mut [CompiledRule]) -> RegexSet {
     let with = rules.iter_mut().filter(|rule| rule.arguments.is_some());
     let with: Vec<&mut CompiledRule> = with.collect();

@@ -1,13 +1,13 @@
-//! The policy: rules about whole calls (`[tools.policy]`, and behind them `[tools.authorization]`)
-//! that hold in every mode, whoever asks, whatever was agreed to.
+//! The policy: rules about whole calls (`[tools.policy]`, then `[tools.authorization]`) that apply in every mode,
+//! to every caller, regardless of approvals.
 //!
-//! [`config`] is what is written, [`decision`] what is decided and by what. With the feature
-//! `policy-enforcer`, `enabled` compiles rules and decides by them, and `paths` finds what paths a call
-//! is about; without it, `disabled` refuses a configuration that has a policy switched on.
+//! [`config`] holds the configuration, and [`decision`] the result and its cause. With the feature
+//! `policy-enforcer`, `enabled` compiles and evaluates rules, and `paths` finds the paths of a call. Without it,
+//! `disabled` refuses a configuration that enables the policy.
 //!
-//! The rules are looked at in their order, the first that is about the call decides; where none is,
-//! `default_effect` does. What cannot be known counts against the call: a rule that denies paths is
-//! about a command whose words show only when it runs, and one that allows paths is not.
+//! The first matching rule decides. If no rule matches, `default_effect` decides. An unknown value counts against
+//! the call: a rule that denies paths matches a command with arguments that are unknown until it runs, and a rule
+//! that allows paths does not.
 
 pub mod config;
 pub mod decision;
@@ -31,37 +31,37 @@ pub use enabled::{CompiledRule, PolicyEnforcer};
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
 pub(crate) use paths::{ReferencedPath, ReferencedPaths};
 
-/// The key of the policy's rules.
+/// The key of the rules of the policy.
 pub const POLICY_RULES: &str = "tools.policy.rules";
-/// The key of the rules behind them.
+/// The key of the rules after them.
 pub const AUTHORIZATION_RULES: &str = "tools.authorization.rules";
-/// The key of what holds where no rule is about a call.
+/// The key of the effect if no rule matches a call.
 pub const DEFAULT_EFFECT: &str = "tools.policy.default_effect";
 
-/// What a policy is made of beside what is configured.
+/// The environment of a policy, in addition to its configuration.
 #[derive(Clone, Copy)]
 pub struct PolicyEnv<'a> {
-    /// Where a key was written: `tools.policy.rules[1]`, `tools.policy.rules[1].args_match`.
+    /// Returns the origin of a key: `tools.policy.rules[1]`, `tools.policy.rules[1].args_match`.
     pub origin: &'a dyn Fn(&str) -> RuleOrigin,
-    /// Where paths begin.
+    /// The resolver of paths.
     pub places: &'a PathResolver,
     /// Whether a variable of the environment is set.
     pub is_set: &'a dyn Fn(&str) -> bool,
 }
 
-/// A rule that cannot hold.
+/// An error of an invalid rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {fault}")]
 pub struct PolicyError {
-    /// The key that is wrong.
+    /// The invalid key.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub fault: String,
-    /// How to mend it.
+    /// The correction.
     pub help: String,
 }
 
-/// A text as an expression that it alone matches.
+/// Escapes a text to an expression that matches only this text.
 #[must_use]
 pub fn literal(text: &str) -> String {
     regex::escape(text)

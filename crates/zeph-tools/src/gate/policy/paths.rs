@@ -1,4 +1,4 @@
-//! The paths of a call, as the policy sees them.
+//! The paths of a call, for the rules of the policy.
 
 use serde_json::Value;
 
@@ -12,22 +12,22 @@ use crate::gate::path_resolver::PathResolver;
 pub(crate) struct ReferencedPath {
     /// The path.
     pub(crate) path: SubjectPath,
-    /// Whether it is one for sure; other things in a word may be, and count for rules that deny.
+    /// Whether it is certainly a path; other parts of a word may be paths, and count for deny rules.
     pub(crate) certain: bool,
 }
 
 /// All paths that a call names.
 #[derive(Debug, Default)]
 pub(crate) struct ReferencedPaths {
-    /// Those that are known.
+    /// The known paths.
     pub(crate) paths: Vec<ReferencedPath>,
-    /// What may be any path.
+    /// A part that may be any path.
     pub(crate) unknown: Option<String>,
-    /// What stands for files that are known now, and may be others when it runs.
+    /// A shell pattern that matches known files now and may match others when it runs.
     pub(crate) pattern: Option<String>,
 }
 
-/// The paths of a call.
+/// Returns the paths of a call.
 pub(super) fn of(subject: &CallSubject<'_>) -> ReferencedPaths {
     let places = subject.places();
     let mut mentions = match &subject.command {
@@ -38,7 +38,7 @@ pub(super) fn of(subject: &CallSubject<'_>) -> ReferencedPaths {
     let touches_files = nature.open_world || nature.risk != Risk::Safe;
     let is_told = subject.command.is_some() || subject.url.is_some() || !subject.paths.is_empty();
     if !is_told && touches_files {
-        // Which of its arguments are paths nobody says.
+        // The tool does not declare which of its arguments are paths.
         strings(subject.params, &mut |text| {
             for found in in_text(text, places) {
                 mentions.paths.push(ReferencedPath {
@@ -51,7 +51,7 @@ pub(super) fn of(subject: &CallSubject<'_>) -> ReferencedPaths {
     mentions
 }
 
-/// Calls `each` for every string in a value, not for keys.
+/// Calls `each` for every string in a value, except keys.
 pub(super) fn strings<'v>(value: &'v Value, each: &mut dyn FnMut(&'v str)) {
     match value {
         Value::String(text) => each(text),
@@ -103,7 +103,8 @@ fn in_text(text: &str, places: &PathResolver) -> Vec<String> {
     found
 }
 
-/// Without the shell's way to find paths in a text, every text may be one.
+/// Returns the whole text: without the shell feature, paths are not searched in texts, and any text may be a
+/// path.
 #[cfg(not(feature = "shell"))]
 fn in_text(text: &str, _places: &PathResolver) -> Vec<String> {
     vec![text.to_owned()]

@@ -1,4 +1,4 @@
-//! Tables of rules and calls, and properties; one table is about files on the disk.
+//! Tables of rules and calls, and properties; one table uses files on the disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -39,12 +39,12 @@ fn compile(text: &str, places: &PathResolver) -> Result<Option<PolicyEnforcer>, 
     PolicyEnforcer::new(&written.policy, &written.authorization, around)
 }
 
-/// Rules of an enabled policy that allows what they do not deny.
+/// Returns an enabled policy that allows all calls except those that the rules deny.
 fn open(rules: &str) -> String {
     format!("[policy]\nenabled = true\ndefault_effect = 'allow'\n{rules}")
 }
 
-/// Rules of an enabled policy that denies what they do not allow.
+/// Returns an enabled policy that denies all calls except those that the rules allow.
 fn closed(rules: &str) -> String {
     format!("[policy]\nenabled = true\n{rules}")
 }
@@ -107,7 +107,7 @@ fn command(command: &str) -> Value {
     json!({ "command": command })
 }
 
-/// Proves PERM-10: a word that may lie in too many directories may be any file.
+/// Proves PERM-10: a word that may be relative to too many directories may be any file.
 #[test]
 fn where_words_lie_is_known_in_few_directories_only() {
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = ['bash']\npaths = ['secrets/**']\n";
@@ -130,7 +130,7 @@ fn where_words_lie_is_known_in_few_directories_only() {
     check(&open(rules), &cases);
 }
 
-/// Proves PERM-12: the commands of a pipeline work where it begins, whatever its others change.
+/// Proves PERM-12: each command of a pipeline starts in the directory of the pipeline, regardless of the others.
 #[test]
 fn a_pipeline_does_not_change_the_directory_of_its_commands() {
     let rules = "[[policy.rules]]\neffect = 'allow'\ntools = '*'\npaths = 'src/**'\n";
@@ -149,7 +149,7 @@ fn a_pipeline_does_not_change_the_directory_of_its_commands() {
     check("cd src && cat a.rs | cat a.rs", "allow");
 }
 
-/// Proves PERM-10: the first rule that is about a call decides; else the default does, which denies.
+/// Proves PERM-10: the first matching rule decides; else the default does, which denies.
 #[test]
 fn the_first_rule_decides_and_else_the_default() {
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = ['write']\npaths = ['src/deep/**']\n\
@@ -196,7 +196,7 @@ fn the_authorization_comes_behind() {
         ("add_task", json!({}), "deny by tools.policy.default_effect"),
     ];
     check(&format!("{}{more}", closed(policy)), &cases);
-    // Alone it has the same default, and what is switched off is not looked at.
+    // Alone it has the same default, and disabled sections are not evaluated.
     let alone = format!("[policy]\n{policy}{more}");
     check(
         &alone,
@@ -214,7 +214,7 @@ fn the_authorization_comes_behind() {
     assert!(neither.is_none());
 }
 
-/// Proves PERM-12: one path that a rule denies is enough, whatever it is called.
+/// Proves PERM-12: one path that a rule denies is enough, under any name.
 #[test]
 fn any_path_is_denied() {
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = ['*']\npaths = ['secret/**', '/etc/**', '~/.ssh/**']\n";
@@ -240,7 +240,7 @@ fn any_path_is_denied() {
             ("move_path", moved("src/a.rs", "secret/a.rs"), deny),
             ("move_path", moved("secret/key", "src/key"), deny),
             ("move_path", moved("src/a.rs", "src/c.rs"), allow),
-            // It would take what is in there as well.
+            // It would include the contents of that directory.
             ("grep", json!({ "pattern": "x" }), deny),
             ("grep", json!({ "path": "src" }), allow),
             (
@@ -260,7 +260,7 @@ fn any_path_is_denied() {
     );
 }
 
-/// Proves PERM-12, SH-50 in part: what a command names, bare words that are files among it.
+/// Proves PERM-12, SH-50 in part: the paths in a command, including bare words that are files.
 #[test]
 fn any_path_of_a_command_is_denied() {
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = 'bash'\npaths = ['secret/**', 'notes', '/etc/**', '~/.ssh/*']\n";
@@ -307,7 +307,7 @@ fn any_path_of_a_command_is_denied() {
         "cat $(echo secret/key)",
         "echo $(cat notes)",
         "for f in secret/key src/a.rs; do cat \"$f\"; done",
-        // What cannot be known is not known to be another.
+        // An unknown path may be the denied one.
         "cat \"$X\"",
         "cat $(printf %s c2VjcmV0 | base64 -d)",
         "cd \"$X\" && cat key",
@@ -334,7 +334,7 @@ fn any_path_of_a_command_is_denied() {
     assert!(decided(&policy, &places, "bash", &cwd).starts_with("deny"));
 }
 
-/// Proves PERM-12: to be allowed, there is a path, and every path really lies where it is allowed.
+/// Proves PERM-12: an allow rule needs at least one path, and every real path must match.
 #[test]
 fn every_path_is_allowed() {
     let rules =
@@ -406,8 +406,7 @@ fn every_path_is_allowed() {
     );
 }
 
-/// Proves PERM-10: expressions are about the arguments; what is denied is found behind escapes and
-/// quotes as well.
+/// Proves PERM-10: expressions match the arguments; a deny rule also matches text behind escapes and quotes.
 #[test]
 fn arguments_match() {
     let deny = "[[policy.rules]]\neffect = 'deny'\ntools = ['bash', 'fetch', 'mcp_*']\nargs_match = '(?i)drop table|^rm -rf|say \"hi\"'\n";
@@ -435,7 +434,7 @@ fn arguments_match() {
             ),
         ],
     );
-    // To be allowed, the JSON itself must match: a quote in a text is escaped there.
+    // An allow rule must match the JSON itself: a quote in a text is escaped there.
     let allow = "[[policy.rules]]\neffect = 'allow'\ntools = 'bash'\nargs_match = '^\\{\"command\":\"cargo (test|check)[^\"\\\\;&|$`]*\"\\}$'\n";
     let (yes, no) = (
         "allow by tools.policy.rules[0]",
@@ -452,7 +451,7 @@ fn arguments_match() {
             ("bash", command("x"), no),
         ],
     );
-    // What the library does not bear of a set of expressions.
+    // An expression that the library does not support in a set.
     let word = "[[policy.rules]]\neffect = 'deny'\ntools = 'mcp_x'\nargs_match = '^\\b'\n";
     let allow = "allow by tools.policy.default_effect";
     check(
@@ -471,7 +470,7 @@ fn arguments_match() {
             ),
         ],
     );
-    // The order of the keys makes no difference.
+    // The order of the keys does not matter.
     let both =
         "[[policy.rules]]\neffect = 'deny'\ntools = 'mcp_x'\nargs_match = '\"a\":1,\"b\":2'\n";
     let params: Value = serde_json::from_str("{\"b\": 2, \"a\": 1}").expect("JSON");
@@ -499,7 +498,7 @@ fn the_environment() {
     );
 }
 
-/// Proves PERM-10: what is allowed needs at least the trust, what is denied has at most that.
+/// Proves PERM-10: an allow rule needs at least the trust level, a deny rule at most.
 #[test]
 fn the_trust() {
     let allow = "[[policy.rules]]\neffect = 'allow'\ntools = 'read'\ntrust_level = 'provisional'\n";
@@ -522,7 +521,7 @@ fn the_trust() {
     }
 }
 
-/// Proves PERM-12, PERM-10 in part: what cannot hold is refused, enabled or not.
+/// Proves PERM-12, PERM-10 in part: an invalid rule is refused, enabled or not.
 #[test]
 fn what_cannot_hold_is_refused() {
     let check = |rule: &str, key: &str, words: &[&str]| {
@@ -621,7 +620,7 @@ fn tools_must_be_there() {
     check("['read', 'raed*']", Some("did you mean `read`?"));
 }
 
-/// Proves PERM-12: on a real disk, patterns that the shell replaces stand for what is there.
+/// Proves PERM-12: on a real disk, shell patterns match the existing files.
 #[test]
 fn patterns_of_the_shell_stand_for_files() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -691,7 +690,7 @@ fn a_rule() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Proves PERM-10: a rule that denies, put in front, allows nothing that was denied.
+    /// Proves PERM-10: a deny rule before others never allows a denied call.
     #[test]
     fn a_rule_that_denies_only_tightens(
         rules in prop::collection::vec(a_rule(), 0..4),
@@ -709,7 +708,7 @@ proptest! {
         }
     }
 
-    /// Proves PERM-12: a rule that allows paths allows no call with a path elsewhere.
+    /// Proves PERM-12: a rule that allows paths allows no call with another path.
     #[test]
     fn nothing_outside_is_allowed(calls in prop::collection::vec(calls(), 1..8)) {
         let places = table();
@@ -728,7 +727,7 @@ proptest! {
                 prop_assert!(real.is_some_and(|real| real.starts_with("/w/p/src")), "{tool} {params}: {found}");
             }
             let text = params.to_string();
-            // Nothing follows a `cd` to a file.
+            // No command runs after a `cd` to a file.
             if text.replace([' ', '"', '\'', '\\'], "").contains("cdsrc/a.rs&&") {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What patterns match.
+//! Tables of patterns and the texts that they match.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::gate::path_resolver::tests::Table;
 use crate::gate::pattern::Pattern;
 use crate::gate::{PathResolver, PatternError, PatternKind};
 
-/// `/w/p` is the working directory; the home has a name that must be escaped.
+/// Returns a resolver with the working directory `/w/p`; the name of the home directory must be escaped.
 fn here(home: Option<&str>) -> PathResolver {
     let table = Table::of(&["/w/p/", "/h[1]/", "/private/tmp/", "/tmp -> /private/tmp"]);
     PathResolver::on(
@@ -25,7 +25,7 @@ fn compile(kind: PatternKind, pattern: &str) -> Result<Pattern, PatternError> {
     Pattern::new(kind, pattern, &here(Some("/h[1]")))
 }
 
-/// `…` in a text is a hole.
+/// Converts a text to symbols; `…` is a hole.
 fn symbols(text: &str) -> Text {
     let mut symbols = Vec::new();
     fold(text, &mut symbols);
@@ -48,7 +48,7 @@ fn check(kind: PatternKind, pattern: &str, yes: &[&str], no: &[&str]) {
     }
 }
 
-/// Proves PERM-1 in part, and D-27: in commands `*` crosses everything, without case.
+/// Proves PERM-1 in part, and D-27: in commands `*` matches any text, without case.
 #[test]
 fn commands() {
     let check = |pattern, yes, no| check(PatternKind::Text, pattern, yes, no);
@@ -142,7 +142,7 @@ fn paths() {
     }
 }
 
-/// Proves PERM-1 in part: a wildcard in the host of a URL stays there.
+/// Proves PERM-1 in part: a wildcard in the host of a URL does not match beyond the host.
 #[test]
 fn urls() {
     let check = |pattern, yes, no| check(PatternKind::Url, pattern, yes, no);
@@ -194,7 +194,7 @@ fn urls() {
     );
 }
 
-/// Proves PERM-6 in part: what is no pattern is an error that says why.
+/// Proves PERM-6 in part: an invalid pattern is an error with a reason.
 #[test]
 fn what_does_not_compile() {
     let check = |kind, pattern: &str, expect: &str| {
@@ -225,7 +225,7 @@ fn what_does_not_compile() {
     assert!(Pattern::new(PatternKind::Path, "~/x", &homeless).is_err());
 }
 
-/// A pattern holds for what its link leads to as well.
+/// A pattern also applies to the target of its link.
 #[test]
 fn absolute_patterns_hold_where_their_directory_lies() {
     let pattern = compile(PatternKind::Path, "/tmp/x/*").expect("a pattern");
@@ -234,7 +234,7 @@ fn absolute_patterns_hold_where_their_directory_lies() {
     assert!(!pattern.matches(&symbols("/private/x/y")));
 }
 
-/// What is not known yet: an allow rule must match whatever comes, a deny rule what may come.
+/// Unknown text: an allow rule must match every possible text, a deny rule some possible text.
 #[test]
 fn holes() {
     let check = |kind, pattern: &str, text: &str, surely: bool, perhaps: bool| {
@@ -257,7 +257,7 @@ fn holes() {
     check(PatternKind::Path, "a/*", "a/…", false, true);
 }
 
-/// A matcher that goes back would not come to an end here.
+/// A backtracking matcher would not terminate here in time.
 #[test]
 fn stars_take_linear_time() {
     let start = std::time::Instant::now();
@@ -268,7 +268,7 @@ fn stars_take_linear_time() {
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
 
-/// The plainest matcher there is, to compare with.
+/// The simplest possible matcher, as a reference.
 fn plain(pattern: &[char], text: &[char]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),
@@ -307,8 +307,8 @@ proptest! {
         prop_assert_eq!(compiled.matches(&symbols(&text)), plain_path(&p, &t));
     }
 
-    /// What matches with a hole matches with anything in its place; what matches with something in
-    /// its place may match with the hole.
+    /// A pattern that matches with a hole matches with any text in the hole. A pattern that matches some filled
+    /// text may match with the hole.
     #[test]
     fn holes_are_sound(
         pattern in "[ab *?]{1,8}", before in "[ab ]{0,4}", filled in "[ab ]{0,4}", after in "[ab ]{0,4}",
@@ -350,7 +350,7 @@ proptest! {
         }
     }
 
-    /// An escaped text is a pattern of itself.
+    /// An escaped text is a pattern that matches the text.
     #[test]
     fn escaped_texts_match_themselves(text in "[a-z*?\\[\\]{},\\\\ ]{1,20}") {
         prop_assume!(!text.trim().is_empty());

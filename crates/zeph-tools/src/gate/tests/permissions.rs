@@ -1,4 +1,4 @@
-//! What rules, modes and trust make of calls.
+//! The decisions of rules, modes and trust about calls.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::gate::{
 use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
-/// Rules as `tool action pattern`, one a line.
+/// Parses rules: `tool action pattern`, one per line.
 fn rules(text: &str, places: &PathResolver) -> RuleSet {
     let mut tools: BTreeMap<String, ToolRules> = BTreeMap::new();
     for (line, text) in text.lines().enumerate() {
@@ -98,7 +98,7 @@ fn bash(rules: &str, commands: &[(&str, &str)]) {
     }
 }
 
-/// Proves PERM-1, PERM-3: the parts of a command decide, whatever surrounds them.
+/// Proves PERM-1, PERM-3: the parts of a command decide, regardless of the text around them.
 #[test]
 fn commands_are_judged_by_their_parts() {
     let cargo = "bash allow cargo *\nbash allow git status\nbash deny rm *";
@@ -115,7 +115,7 @@ fn commands_are_judged_by_their_parts() {
             ("if cargo test; then git status; fi", "allow"),
             ("cargo test 2>&1", "allow"),
             ("cargo test >/dev/null 2>/dev/null", "allow"),
-            // One part that is not allowed is enough.
+            // One part that is not allowed is enough to ask.
             ("cargo test; ls", "ask"),
             ("cargo test && git push", "ask"),
             ("cargo test | tee x", "ask"),
@@ -125,7 +125,7 @@ fn commands_are_judged_by_their_parts() {
             ("cargotest", "ask"),
             ("./cargo test", "ask"),
             ("/tmp/cargo test", "ask"),
-            // Assignments change what runs.
+            // Assignments change the program that runs.
             ("LD_PRELOAD=x cargo test", "ask"),
             ("PATH=/evil; cargo test", "ask"),
             ("for PATH in /evil; do cargo test; done", "ask"),
@@ -133,7 +133,7 @@ fn commands_are_judged_by_their_parts() {
             ("select HOME in evil; do cargo test; done", "ask"),
             ("{ cargo test; } {PATH}>/dev/null", "ask"),
             ("export PATH=/evil; cargo test", "ask"),
-            // A part that is denied is enough.
+            // One part that is denied is enough to deny.
             ("cargo test; rm -rf x", "deny"),
             ("cargo test && rm x", "deny"),
             ("rm x", "deny"),
@@ -147,7 +147,7 @@ fn commands_are_judged_by_their_parts() {
     );
 }
 
-/// Proves PERM-3: quoting, paths, assignments and wrappers do not hide what runs.
+/// Proves PERM-3: quoting, paths, assignments and wrappers do not hide the command.
 #[test]
 fn a_denied_command_is_denied_under_any_name() {
     bash(
@@ -188,7 +188,7 @@ fn a_denied_command_is_denied_under_any_name() {
             ("git 'push'", "deny"),
             ("{git,push}", "deny"),
             ("rm${IFS}x", "deny"),
-            // Whether it is denied cannot be known.
+            // Whether a deny rule matches is unknown.
             ("$X x", "ask"),
             ("git $X", "ask"),
             ("/bin/r? x", "ask"),
@@ -196,11 +196,11 @@ fn a_denied_command_is_denied_under_any_name() {
             ("/b[i]n/rm x", "ask"),
             ("flock f --comm='rm x'", "deny"),
             ("timeout --kill=5 3 rm x", "deny"),
-            // Options, and whether a word belongs to them.
+            // Options, which may or may not take the next word as a value.
             ("git --no-pager push", "ask"),
             ("git -C . push", "ask"),
             ("git --git-dir .git -C . push -f", "ask"),
-            // What runs one of its words.
+            // Programs that run one of their arguments.
             ("strace -o f rm x", "deny"),
             ("npx -y rm x", "deny"),
             ("docker run -v a:b image rm x", "deny"),
@@ -209,7 +209,7 @@ fn a_denied_command_is_denied_under_any_name() {
             ("git -C . log push", "allow"),
             ("git --no-pager status", "allow"),
             ("docker run image ls", "allow"),
-            // It cannot be what is denied.
+            // The deny rule cannot match.
             ("git commit -m \"remove; rm x\"", "allow"),
             ("echo rm x", "allow"),
             ("ls $X", "allow"),
@@ -217,7 +217,7 @@ fn a_denied_command_is_denied_under_any_name() {
     );
 }
 
-/// Proves PERM-3: the whole is denied where it matches as it is written, in front of what is allowed.
+/// Proves PERM-3: the whole text of a command is denied if it matches, before rules that allow it.
 #[test]
 fn the_whole_command_counts_for_what_denies_and_asks() {
     bash(
@@ -228,7 +228,7 @@ fn the_whole_command_counts_for_what_denies_and_asks() {
             ("git push --force", "ask"),
         ],
     );
-    // An allow rule in front is about parts; one that decided every part stands.
+    // An earlier allow rule applies to parts; if it decided every part, the decision stays.
     bash(
         "bash allow echo *\nbash deny *|*",
         &[
@@ -248,7 +248,7 @@ fn the_whole_command_counts_for_what_denies_and_asks() {
     bash("bash allow echo *; ls", &[("echo a; ls", "ask")]);
 }
 
-/// Proves PERM-3: an allow rule holds whatever turns out, and for words as they are.
+/// Proves PERM-3: an allow rule must match for all possible values, and matches exact words.
 #[test]
 fn allow_rules_do_not_guess() {
     bash(
@@ -260,11 +260,11 @@ fn allow_rules_do_not_guess() {
             ("git $X", "ask"),
             ("git lo?", "ask"),
             ("$X", "ask"),
-            // Blanks in words are none between them.
+            // Blanks inside words do not separate words.
             ("git 'log'", "allow"),
             ("'git log'", "ask"),
             ("npm 'run test'", "ask"),
-            // Data for a shell or an interpreter is no command.
+            // Input of a shell or an interpreter is not a command.
             ("ls; python3 -c 'print(1)'", "ask"),
             ("bash -c 'ls'", "ask"),
             ("env ls", "ask"),
@@ -349,7 +349,7 @@ fn redirections_are_writes() {
     );
     check(full, "write deny secrets/**", "echo x > $X", "ask");
     check(full, "write deny secrets/**", "echo x > secrets/*", "ask");
-    // From where it is written cannot be known.
+    // The directory of the redirection is unknown.
     for command in [
         "f() { echo x > key; }; cd secrets; f",
         "for i in 1 2; do echo x > key; cd secrets; done",
@@ -374,7 +374,7 @@ fn redirections_are_writes() {
         "set -P; cd link/../secrets && echo x > key",
         "HOME=secrets; cd && echo x > key",
         "read HOME; cd && echo x > key",
-        // By what a process has open, and where it works.
+        // Through the open files and the working directory of a process.
         "cd secrets && echo x > /proc/self/cwd/key",
         "cd secrets; cd /proc/self && echo x > cwd/key",
         "echo x > /dev/fd/../../w/p/secrets/key",
@@ -450,11 +450,12 @@ fn paths_are_judged_where_they_lie_and_as_they_are_called() {
             ("write", path("link/key"), "deny"),
             ("write", path("link"), "deny"),
             ("write", path("secrets/../src/b"), "allow"),
-            // A link out of what is allowed is not allowed; one into what is denied is denied.
+            // A link to a target outside of an allowed directory is not allowed; a link to a denied target is
+            // denied.
             ("write", path("src/out/passwd"), "ask"),
             ("write", path("src/new"), "deny"),
             ("write", path("/etc/passwd"), "ask"),
-            // No rule of its own: by nature and mode.
+            // Without a matching rule, nature and mode decide.
             ("read", path("secrets/key"), "allow"),
             ("edit", path("src/a"), "ask"),
         ],
@@ -479,7 +480,7 @@ fn paths_are_judged_where_they_lie_and_as_they_are_called() {
     files("write allow ~/x", &[("write", path("/h/x"), "allow")]);
 }
 
-/// Proves PERM-1: both sides of a move, and what is taken with a directory.
+/// Proves PERM-1: both paths of a move, and the contents of a directory.
 #[test]
 fn both_sides_and_whole_directories() {
     let moved =
@@ -492,7 +493,7 @@ fn both_sides_and_whole_directories() {
             ("move_path", moved("src/a", "secrets/b"), "deny"),
             ("move_path", moved("src/a", "link/b"), "deny"),
             ("move_path", moved("secrets", "b"), "deny"),
-            // All that lies in it goes along.
+            // The call includes all contents of the directory.
             ("move_path", moved(".", "/w/q"), "ask"),
             ("move_path", moved("src", "b"), "allow"),
         ],
@@ -504,10 +505,10 @@ fn both_sides_and_whole_directories() {
             ("delete_path", path("src/a"), "allow"),
             ("delete_path", path("src/sub"), "deny"),
             ("delete_path", path("src"), "ask"),
-            // The link itself goes, not what it leads to.
+            // The call removes the link itself, not its target.
             ("delete_path", path("src/new"), "allow"),
             ("delete_path", path("link"), "ask"),
-            // The working directory lies in it.
+            // The directory contains the working directory.
             ("grep", path("/w"), "ask"),
             ("grep", path(".."), "ask"),
             ("grep", path("/"), "ask"),
@@ -520,7 +521,7 @@ fn both_sides_and_whole_directories() {
     );
 }
 
-/// Proves PERM-1: URLs, and the arguments of what is about nothing else.
+/// Proves PERM-1: URLs, and the arguments of other tools.
 #[test]
 fn urls_and_arguments() {
     files(
@@ -593,7 +594,7 @@ fn modes_and_rules() {
         check(mode, "", "write", read(), edits);
         check(mode, "", "bash", run(), runs);
         check(mode, "", "fetch", web(), asks);
-        // Rules cannot widen plan; deny holds everywhere; an explicit question does not in full.
+        // Rules cannot widen plan; deny applies in every mode; an explicit ask rule does not apply in full.
         let allowed = if mode == plan { "deny" } else { "allow" };
         check(mode, "bash allow *", "bash", run(), allowed);
         check(mode, "write allow **", "write", read(), allowed);
@@ -624,7 +625,7 @@ fn modes_and_rules() {
     }
 }
 
-/// Proves PERM-30 for what a level lets run, and that it never loosens.
+/// Proves PERM-30 for the calls that a level allows; it never loosens a decision.
 #[test]
 fn trust() {
     use TrustLevel::{Provisional, Trusted, Untrusted};
@@ -652,7 +653,7 @@ fn trust() {
                 judge(&places(&[]), &denied, given, tool, params.clone(), "deny");
             }
         }
-        // What the rules ask about is asked at every level.
+        // An ask rule applies at every level.
         let given = PermissionContext {
             trust,
             ..PermissionContext::default()
@@ -668,7 +669,7 @@ fn trust() {
     }
 }
 
-/// Proves PERM-31: the question is left out, and nothing else.
+/// Proves PERM-31: autonomous mode skips the question and changes nothing else.
 #[test]
 fn autonomous() {
     let check = |mode, trust, rules: &str, tool: &'static str, params: Value, expect: &str| {
@@ -700,7 +701,7 @@ fn autonomous() {
         "deny",
     );
     check(Mode::Plan, trusted, "", "bash", run("ls"), "deny");
-    // Whether it is denied cannot be known, and nobody is there to say.
+    // Whether a deny rule matches is unknown, and no user is present.
     check(
         Mode::Ask,
         trusted,
@@ -719,7 +720,7 @@ fn autonomous() {
     );
 }
 
-/// Proves PERM-4 in part: which tools are hidden.
+/// Proves PERM-4 in part: the hidden tools.
 #[test]
 fn what_is_hidden() {
     let check = |written: &str, expect: bool| {
@@ -755,7 +756,7 @@ fn the_first_match_wins() {
     );
 }
 
-/// Proves PERM-2 in part: the rules that are offered do allow the call, and nothing wider.
+/// Proves PERM-2 in part: the proposed rules allow the call, and nothing wider.
 #[test]
 fn what_would_allow_it_does() {
     let check = |written: &str, tool: &'static str, params: Value, expect: &[(&str, &str)]| {
@@ -830,7 +831,7 @@ fn what_would_allow_it_does() {
         run("git commit -m \"a  b\"; A='x y' make"),
         &[("bash", "git commit -m a\\ \\ b"), ("bash", "A=x\\ y make")],
     );
-    // No line of a configuration says what has control characters.
+    // A configuration line cannot express control characters.
     check("", "bash", run("echo 'a\u{7}b'"), &[]);
     check("", "bash", run("$X"), &[]);
     check("", "bash", run("echo $X"), &[]);
@@ -839,7 +840,7 @@ fn what_would_allow_it_does() {
     check("bash deny ls", "bash", run("ls"), &[]);
 }
 
-/// Proves PERM-7a in part: the digest is that of the arguments, not of their spelling.
+/// Proves PERM-7a in part: the digest depends on the arguments, not on their spelling.
 #[test]
 fn digests() {
     use crate::gate::parsed_call::digest;
@@ -877,7 +878,7 @@ mod properties {
     }
 
     proptest! {
-        /// Proves PERM-3: whatever stands around a denied command, in whatever quoting, it is denied.
+        /// Proves PERM-3: a denied command is denied regardless of the text around it and of its quoting.
         #[test]
         fn a_denied_part_denies(
             before in prop::sample::select(vec!["", "echo a; ", "true && ", "echo x | ", "(", "env ", "if ", "timeout 3 ", "A=b ", "{ "]),
@@ -903,7 +904,7 @@ mod properties {
             }
         }
 
-        /// Proves PERM-2 in part: the rules that are offered for a command allow it, and not another one.
+        /// Proves PERM-2 in part: the proposed rules for a command allow it, and not another one.
         #[test]
         fn what_is_offered_allows_the_command(
             words in prop::collection::vec("[a-zA-Z *?\\\\=\t\u{a0}'\"é{}$-]{1,6}", 1..4),

@@ -1,4 +1,4 @@
-//! The tools that tables of calls are about.
+//! Tool definitions for tables of calls.
 
 use crate::def::{Annotations, ToolDef};
 use crate::gate::{PathParam, ToolTarget};
@@ -7,7 +7,8 @@ use crate::gate::{PathParam, ToolTarget};
 #[allow(dead_code, reason = "its schema alone is wanted")]
 struct Nothing {}
 
-/// A tool as the one with this id is, as far as gates look; any other is about its arguments.
+/// Returns a definition that is equal to the real tool for all gates; any other id is a tool with plain
+/// arguments.
 pub(crate) fn def(id: &'static str) -> ToolDef {
     const WRITES: ToolTarget = ToolTarget::Paths(const { &[PathParam::write("path")] });
     let (nature, about) = match id {
