@@ -1,8 +1,7 @@
 //! The `adversarial` layer: a model judges the call before it runs.
 //!
-//! A call comes here twice when the user is asked about it; it is judged the first time, and what
-//! came of it is noted with the call. The model that made the call is told no more than that policy
-//! denied it.
+//! A call passes here twice if the user is asked about it. The first pass judges it and stores the decision in
+//! the trace of the call. The model that made the call only learns that policy denied it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,21 +21,21 @@ use crate::gate::llm_judge::{
     claim, question,
 };
 use crate::secrets::SecurityPatterns;
-/// All that the model is told of a denied call.
+/// The complete error text that the model receives for a denied call.
 const DENIED: &str = "policy denied this call";
 
-/// See the module.
+/// The layer that runs the adversarial gate.
 pub struct AdversarialLayer {
     gate: AdversarialGate,
     registry: SharedRegistry,
     secrets: Arc<SecurityPatterns>,
 }
 
-/// What asking came to, with a reason for the person where there is no verdict.
+/// The outcome of a judgment; without a verdict, the reason for the user.
 type Outcome = Result<Verdict, (JudgeFailure, String)>;
 
 impl AdversarialLayer {
-    /// A layer that has calls judged by `gate`, without the values that `secrets` knows.
+    /// Creates a layer that has calls judged by `gate`, without the values of known `secrets`.
     #[must_use]
     pub fn new(
         gate: AdversarialGate,
@@ -54,7 +53,7 @@ impl AdversarialLayer {
         &self.gate.config
     }
 
-    /// Asks by each group of policies, until one denies.
+    /// Asks the judge with each group of policies, until one denies.
     async fn ask(&self, call: &ToolCall, cx: &CallContext, claim_source: Option<&str>) -> Outcome {
         let judge = match &self.gate.judge {
             Ok(judge) => judge,
@@ -83,7 +82,7 @@ impl AdversarialLayer {
                 }
             }
         }
-        // Without any policy nothing was judged.
+        // Without policies, nothing was judged.
         match self.gate.groups.is_empty() {
             true => Err((
                 JudgeFailure::Unavailable,
@@ -93,7 +92,7 @@ impl AdversarialLayer {
         }
     }
 
-    /// What comes of the call; `None` when it was cancelled meanwhile.
+    /// Decides about the call; `None` if it was cancelled meanwhile.
     async fn decide(&self, call: &ToolCall, cx: &CallContext) -> Option<Decision> {
         let claim_source = match self.registry.load().get(&call.tool) {
             Some(def) => claim(call, def),
@@ -113,7 +112,7 @@ impl AdversarialLayer {
         Some(self.conclude(call, cx, outcome))
     }
 
-    /// Tells the person what the model is not told.
+    /// Converts the outcome to a decision, and reports the details to the user; the model does not receive them.
     fn conclude(&self, call: &ToolCall, cx: &CallContext, outcome: Outcome) -> Decision {
         let (tool, call_id) = (&call.tool, call.id.clone());
         match outcome {
@@ -190,7 +189,7 @@ impl ToolLayer for AdversarialLayer {
     }
 }
 
-/// The beginning of an answer, for a person.
+/// Returns the start of a response, quoted for the user.
 fn shown(answer: &str) -> String {
     const MAX_CHARS: usize = 80;
     let text: String = answer.trim().chars().take(MAX_CHARS + 1).collect();

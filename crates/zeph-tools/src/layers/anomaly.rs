@@ -1,4 +1,4 @@
-//! The `anomaly` layer: a tool that fails too often is told of, and blocked until the user lets it run again.
+//! The `anomaly` layer: reports a tool that fails too often, and blocks it until the user unblocks it.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::gate::anomaly::{Anomaly, AnomalyDetector};
 
-/// See the module.
+/// The layer that records outcomes and blocks failing tools.
 pub struct AnomalyLayer {
     anomalies: Arc<AnomalyDetector>,
 }
 
 impl AnomalyLayer {
-    /// A layer that looks on with `anomalies`.
+    /// Creates a layer that records outcomes in `anomalies`.
     #[must_use]
     pub fn new(anomalies: Arc<AnomalyDetector>) -> Self {
         Self { anomalies }

@@ -1,8 +1,8 @@
 //! The `audit` layer: one durable entry per call, written before the result is returned.
 //!
-//! It stands outermost, so it sees what every gate refused as well. A question that is still to
-//! be answered is no result: the entry is written when the answer is there. Where entries are
-//! required, a call that could not be audited goes no further. Secrets in the result are replaced
+//! It is the outermost layer, so it also records the refusals of all gates. A pending question is not a result:
+//! the entry is written after the decision. If entries are required, a call that cannot be audited does not run.
+//! Secrets in the result are replaced here, because this layer receives the texts of all other layers.
 //! here, as this layer sees the texts of every other.
 
 use std::borrow::Cow;
@@ -23,34 +23,33 @@ use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, format_for_llm};
 use crate::secrets::SecurityPatterns;
 
-/// The tool whose calls always have an exit code.
+/// The tool with an exit code for each call.
 const BASH: &str = "bash";
-/// Tools that report on commands begin so.
+/// The prefix of the tools that report on commands.
 const JOBS: &str = "job_";
-/// What a shell says of a command that it found and could not run (POSIX, Shell Command Language,
-/// 2.8.2).
+/// The exit code of a command that was found but could not be executed (POSIX, Shell Command Language, 2.8.2).
 const NOT_RUN: i32 = 126;
-/// What `timeout` of the GNU core utilities says of a command that ran out of time.
+/// The exit code of `timeout` of the GNU core utilities after a timeout.
 const TIMED_OUT: i32 = 124;
-/// What a shell says of a command that SIGINT ended.
+/// The exit code of a command that SIGINT ended.
 const CANCELLED: i32 = 130;
-/// What an entry takes beside its arguments, at most, about.
+/// The approximate maximum size of an entry without its arguments, in bytes.
 const ENTRY_BYTES: usize = 16 * 1024;
 
-/// See the module.
+/// The layer that writes audit entries.
 pub struct AuditLayer {
     trail: AuditTrail,
     secrets: Arc<SecurityPatterns>,
 }
 
 impl AuditLayer {
-    /// A layer that writes to `trail`, without what `secrets` finds.
+    /// Creates a layer that writes to `trail`, without the matches of `secrets`.
     #[must_use]
     pub fn new(trail: AuditTrail, secrets: Arc<SecurityPatterns>) -> Self {
         Self { trail, secrets }
     }
 
-    /// Takes the values of secrets out of an entry.
+    /// Removes the values of secrets from an entry.
     fn redact(&self, entry: &mut AuditEntry) {
         self.secrets.redact_json(&mut entry.call);
         let texts = entry.repairs.iter_mut().chain(&mut entry.claim_source);
@@ -106,7 +105,7 @@ impl ToolLayer for AuditLayer {
         };
         tracing::error!(%error, tool = %entry.tool, "a call left no audit entry");
         if entry.result == AuditResult::Blocked {
-            // It did not run, and what kept it from running has been told.
+            // The call did not run, and the refusal has been reported.
             if self.trail.is_required() {
                 return result;
             }
@@ -130,7 +129,7 @@ impl ToolLayer for AuditLayer {
     }
 }
 
-/// Tells a person, however quiet it is to be.
+/// Reports a warning to the user, even in quiet mode.
 fn warn(call: &ToolCall, cx: &CallContext, text: String) {
     cx.emit(ToolEvent::Warning {
         call_id: call.id.clone(),
@@ -138,7 +137,7 @@ fn warn(call: &ToolCall, cx: &CallContext, text: String) {
     });
 }
 
-/// Exit code and truncation of a shell call; neither for any other.
+/// Returns exit code and truncation of a shell call; `None` for other tools.
 fn exit(tool: &str, result: &ToolResult) -> (Option<i32>, Option<bool>) {
     if tool != BASH && !tool.starts_with(JOBS) {
         return (None, None);
@@ -156,7 +155,7 @@ fn exit(tool: &str, result: &ToolResult) -> (Option<i32>, Option<bool>) {
         return (code, truncated);
     }
     let code = code.unwrap_or_else(|| match result.as_ref().map_err(ToolError::category) {
-        // As `command &`: the start succeeded, and what the job exits with comes later.
+        // A background job: the start succeeded, and its exit code is known later.
         Ok(_) => 0,
         Err(Category::Timeout) => TIMED_OUT,
         Err(Category::Cancelled) => CANCELLED,
@@ -222,8 +221,8 @@ fn outcome(result: &ToolResult) -> AuditResult {
     }
 }
 
-/// Whether a command ran and the system's sandbox kept it from something. Exit 126 is a file that
-/// cannot be executed, whoever says so.
+/// Whether a command ran and the sandbox of the system denied it an access. Exit 126 means that a file cannot be
+/// executed, regardless of the cause.
 fn was_confined(error: &ToolError) -> bool {
     match error {
         ToolError::Noted { error, .. } => was_confined(error),
@@ -236,7 +235,7 @@ fn was_confined(error: &ToolError) -> bool {
     }
 }
 
-/// SHA-256 in lower-case hex, and the length in bytes.
+/// Returns the SHA-256 in lower-case hex, and the length in bytes.
 pub(crate) fn digest(text: &str) -> (String, u64) {
     (chain::hex_digest(text.as_bytes()), text.len() as u64)
 }

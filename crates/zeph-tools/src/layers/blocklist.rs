@@ -1,7 +1,7 @@
-//! The `blocklist` layer: a command that the shell's blocklist refuses gets no further.
+//! The `blocklist` layer: refuses commands that the blocklist of the shell contains.
 //!
-//! It stands before every rule and every question, so that nobody is asked about what will not run.
-//! The executor judges each command once more itself.
+//! It precedes all rules and questions, so that the user is not asked about a command that cannot run. The
+//! executor checks each command again.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::shell::admission::CommandGate;
 use crate::shell::bash::BASH;
 use zeph_bash::Verdict;
 
-/// See the module.
+/// The layer that applies the blocklist.
 pub struct BlocklistLayer {
     admission: Arc<CommandGate>,
 }
 
 impl BlocklistLayer {
-    /// A layer that refuses what `admission` blocks.
+    /// Creates a layer that refuses the commands that `admission` blocks.
     pub(crate) fn new(admission: Arc<CommandGate>) -> Self {
         Self { admission }
     }

@@ -1,8 +1,8 @@
-//! The `cache` layer: a call that was made before, and whose result still holds, is answered
-//! without being made; a call that may change files puts an end to every result that rests on them.
+//! The `cache` layer: returns a stored result for a repeated call if it is still valid. A call that may change
+//! files invalidates all results that depend on files.
 //!
-//! It stands within every gate: what is answered has been allowed just now, and is audited. What
-//! it answers is what the layers within made of the output, so that a stored text is found under
+//! It is inside every gate, so each cache hit has been allowed and is audited. The stored results have passed the
+//! inner layers, so that a spilled text keeps its reference.
 //! the same reference.
 
 use std::sync::Arc;
@@ -19,21 +19,20 @@ use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::overflow::{Overflow, OverflowStore};
 
-/// See the module.
+/// The layer that returns stored results.
 pub struct CacheLayer {
     caches: Arc<ResultCaches>,
     overflow: Option<Arc<dyn OverflowStore>>,
 }
 
 impl CacheLayer {
-    /// A layer that answers from `caches`. What is stored in `overflow` is answered only as long as
-    /// it is there.
+    /// Creates a layer that uses `caches`. A result with text in `overflow` is valid only while that text exists.
     #[must_use]
     pub fn new(caches: Arc<ResultCaches>, overflow: Option<Arc<dyn OverflowStore>>) -> Self {
         Self { caches, overflow }
     }
 
-    /// The call's result if it was made before, else what comes of it now.
+    /// Returns the stored result of the call if it is valid, or runs the call.
     async fn answer(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let key = CacheKey::new(&call.tool, &call.params);
         let (mut visit, found) = self.caches.visit(&call.conversation, key);
@@ -48,7 +47,7 @@ impl CacheLayer {
         let result = if changes_files(&call.tool) {
             let changing = self.caches.changing();
             let result = next.run(call, &cx.is_cacheable()).await;
-            // What its own programs changed, it has seen.
+            // The call itself includes the changes of its own programs.
             changing.end_mutation(&mut visit);
             result
         } else {
@@ -68,7 +67,7 @@ impl CacheLayer {
         Ok(output)
     }
 
-    /// Whether a kept result is still what a call would yield.
+    /// Whether a stored result is still the result of the call.
     async fn holds(&self, call: &ToolCall, kept: &CachedResult) -> bool {
         if let Some(Overflow::Stored(reference)) = &kept.output.overflow {
             let Some(store) = &self.overflow else {
@@ -86,12 +85,13 @@ impl CacheLayer {
     }
 }
 
-/// An image takes much room and depends on who reads it; a text that was not stored is gone soon.
+/// Whether an output may be stored. An image is large and depends on the model; a text that was not stored is
+/// lost soon.
 fn may_be_kept(output: &ToolOutput) -> bool {
     output.image.is_none() && !matches!(output.overflow, Some(Overflow::Spilled(_)))
 }
 
-/// The output, and that it is not new.
+/// Returns the output with a note that it is from the cache.
 fn told(output: &ToolOutput, age: Duration) -> ToolOutput {
     let secs = age.as_secs();
     let line = note(secs);

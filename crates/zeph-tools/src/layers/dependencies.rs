@@ -1,4 +1,4 @@
-//! The `dependencies` layer: a tool whose requirements are not met does not run, and what succeeds is noted.
+//! The `dependencies` layer: refuses a tool with unmet requirements, and records successes.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::gate::dependencies::Dependencies;
 
-/// See the module.
+/// The layer that applies the requirements of tools.
 pub struct DependencyLayer {
     dependencies: Arc<Dependencies>,
     registry: SharedRegistry,
 }
 
 impl DependencyLayer {
-    /// A layer that holds calls to `dependencies` among the tools of `registry`.
+    /// Creates a layer that applies `dependencies` to the tools of `registry`.
     #[must_use]
     pub fn new(dependencies: Arc<Dependencies>, registry: SharedRegistry) -> Self {
         Self {

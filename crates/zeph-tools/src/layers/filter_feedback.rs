@@ -18,13 +18,13 @@ use crate::overflow::read::READ_OVERFLOW;
 use crate::overflow::{Overflow, OverflowRef};
 use crate::shell::bash::BASH;
 
-/// See the module.
+/// The layer that reports the calls of the model to the filters.
 pub struct FilterLayer {
     filters: Arc<FilterPipeline>,
 }
 
 impl FilterLayer {
-    /// A layer that tells `filters` what the model does.
+    /// Creates a layer that reports the actions of the model to `filters`.
     #[must_use]
     pub fn new(filters: Arc<FilterPipeline>) -> Self {
         Self { filters }

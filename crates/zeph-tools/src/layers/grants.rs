@@ -1,4 +1,4 @@
-//! What persons agreed to for more than once: for a session, in memory, and for good, in a store.
+//! Approvals for more than one call: for a session in memory, or permanently in a store.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,85 +8,85 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::gate::Grant;
 
-/// Where a grant that is kept holds.
+/// The scope of a stored grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantScope {
-    /// In the project with this directory.
+    /// The project with this directory.
     Project(PathBuf),
-    /// Everywhere.
+    /// All projects.
     Global,
 }
 
-/// A grant that is kept.
+/// A stored grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersistedGrant {
-    /// What it lets run.
+    /// The grant.
     pub grant: Grant,
-    /// Where.
+    /// The scope.
     pub scope: GrantScope,
-    /// When it was given (RFC 3339).
+    /// The time of the approval (RFC 3339).
     pub added: String,
 }
 
-/// Where grants are kept for good. Its methods block.
+/// A store of permanent grants. Its methods block.
 pub trait GrantStore: Send + Sync {
-    /// Those that hold in this project.
+    /// Returns the grants that apply to this project.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// An error if they cannot be read.
     fn holding(&self) -> io::Result<Vec<Grant>>;
 
-    /// All, in the order in which they were given.
+    /// Returns all grants, in the order of approval.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// An error if they cannot be read.
     fn all(&self) -> io::Result<Vec<PersistedGrant>>;
 
-    /// Keeps `grants`; those that are kept already stay as they are.
+    /// Stores `grants`; existing ones do not change.
     ///
     /// # Errors
-    /// When they cannot be kept; none of them is.
+    /// An error if they cannot be stored; then none of them is.
     fn keep(&self, grants: &[Grant], scope: &GrantScope) -> io::Result<()>;
 
-    /// Drops a grant; whether it was there.
+    /// Removes a grant. Returns whether it existed.
     ///
     /// # Errors
-    /// When it cannot be dropped.
+    /// An error if it cannot be removed.
     fn remove(&self, kept: &PersistedGrant) -> io::Result<bool>;
 
-    /// The directory of this project; canonical.
+    /// Returns the canonical directory of this project.
     fn project(&self) -> PathBuf;
 
-    /// Where they are kept, for a person.
+    /// Returns a description of the store for the user.
     fn place(&self) -> String;
 }
 
-/// What was agreed to for a session.
+/// An approval for a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionGrant {
-    /// Whatever this covers.
+    /// All calls that the grant covers.
     Grant(Grant),
-    /// The very same call.
+    /// Exactly the same call.
     Call {
         /// The tool.
         tool: String,
-        /// What it is about, for a person.
+        /// A description of the call for the user.
         subject: String,
-        /// What identifies it.
+        /// The digest of the call.
         digest: [u8; 32],
     },
 }
 
-/// Something that was agreed to, as it is listed.
+/// An approval in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActiveGrant {
-    /// For good.
+    /// A permanent one.
     Kept(PersistedGrant),
-    /// For the session.
+    /// One for the session.
     Session(SessionGrant),
 }
 
-/// See the module.
+/// The approvals of all sessions, with their permanent store.
 #[derive(Default)]
 pub struct Grants {
     store: Option<Arc<dyn GrantStore>>,
@@ -95,7 +95,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Grants of which those for good are kept in `store`.
+    /// Creates approvals with permanent grants in `store`.
     #[must_use]
     pub fn kept_in(store: Arc<dyn GrantStore>) -> Self {
         Self {
@@ -104,8 +104,8 @@ impl Grants {
         }
     }
 
-    /// What holds in a conversation, and whether the call with this digest was agreed to as it is.
-    /// What cannot be read does not hold.
+    /// Returns the grants of a conversation, and whether the call with this digest was approved. Grants that
+    /// cannot be read do not apply.
     #[must_use]
     pub fn holding(&self, conversation: &str, digest: &[u8; 32]) -> (Vec<Grant>, bool) {
         let mut grants = match self.store.as_ref().map(|store| store.holding()) {
@@ -126,7 +126,7 @@ impl Grants {
         (grants, this_call)
     }
 
-    /// Lets `given` run in a conversation from now on, until it starts over or the program ends.
+    /// Adds approvals to a conversation, until it starts over or the program ends.
     pub fn for_session(&self, conversation: &str, given: Vec<SessionGrant>) {
         let mut sessions = self.sessions();
         let held = sessions.entry(conversation.to_owned()).or_default();
@@ -138,10 +138,10 @@ impl Grants {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Keeps `grants` for good.
+    /// Stores `grants` permanently.
     ///
     /// # Errors
-    /// When they cannot be kept; none of them is.
+    /// An error if they cannot be stored; then none of them is.
     pub async fn keep(&self, grants: Vec<Grant>, scope: GrantScope) -> io::Result<()> {
         let Some(store) = self.store.clone() else {
             return Err(io::Error::other("there is no place where it could be kept"));
@@ -151,22 +151,22 @@ impl Grants {
         Ok(())
     }
 
-    /// The directory of the project that grants can be for; `None` where none can be kept.
+    /// Returns the directory of the project for grants; `None` without a store.
     #[must_use]
     pub fn project(&self) -> Option<PathBuf> {
         Some(self.store.as_ref()?.project())
     }
 
-    /// Where grants are kept for good, for a person.
+    /// Returns a description of the permanent store for the user.
     #[must_use]
     pub fn place(&self) -> Option<String> {
         Some(self.store.as_ref()?.place())
     }
 
-    /// All that holds or could hold: what is kept, then what was agreed to in a conversation.
+    /// Returns all approvals: the permanent ones, then those of a conversation.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// An error if the store cannot be read.
     pub async fn all(&self, conversation: &str) -> io::Result<Vec<ActiveGrant>> {
         let kept = match self.store.clone() {
             Some(store) => blocking(move || store.all()).await?,
@@ -180,10 +180,10 @@ impl Grants {
             .collect())
     }
 
-    /// Takes back what was given; whether it still held.
+    /// Revokes an approval. Returns whether it was still active.
     ///
     /// # Errors
-    /// When it cannot be taken back.
+    /// An error if it cannot be revoked.
     pub async fn remove(&self, conversation: &str, given: &ActiveGrant) -> io::Result<bool> {
         match given {
             ActiveGrant::Session(given) => {
@@ -200,12 +200,12 @@ impl Grants {
         }
     }
 
-    /// Forgets what was agreed to in a conversation.
+    /// Removes all approvals of a conversation.
     pub fn clear(&self, conversation: &str) {
         self.sessions().remove(conversation);
     }
 
-    /// Changes when something more is agreed to.
+    /// Returns a counter that changes with each new approval.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
@@ -232,7 +232,7 @@ async fn blocking<T: Send + 'static>(
     done.map_err(io::Error::other)?
 }
 
-/// Without a runtime of its own the contract waits.
+/// Runs the work directly: this build has no tools that need a runtime.
 #[cfg(not(any(feature = "file", feature = "shell", feature = "web")))]
 #[allow(clippy::unused_async, reason = "as with a runtime")]
 async fn blocking<T: Send + 'static>(

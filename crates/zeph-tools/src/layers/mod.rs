@@ -45,32 +45,32 @@ use crate::trust::TrustLevel;
 
 use self::trust::EffectiveTrust;
 
-/// Which of the two ways a call goes. They are never collapsed.
+/// The path of a call. The two paths are never merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallPath {
     /// Questions are asked.
     Normal,
-    /// The user has agreed: questions, and only they, are skipped.
+    /// The user has approved the call: only the questions are skipped.
     Confirmed,
 }
 
-/// One layer.
+/// A layer of the stack.
 #[async_trait]
 pub trait ToolLayer: Send + Sync {
-    /// Its name in the stack.
+    /// Returns its name in the stack.
     fn name(&self) -> &'static str;
 
-    /// Takes a call, hands it on with `next` or answers itself, and sees the answer.
+    /// Handles a call: passes it to `next` or returns a result itself, and sees the result.
     ///
     /// # Errors
-    /// Its own refusal, or what came from within: no layer swallows an error.
+    /// The refusal of the layer, or an error of an inner layer: no layer swallows an error.
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult;
 
-    /// Whether it would ask about this call on the normal path.
+    /// Whether the layer would ask about this call on the normal path.
     fn requires_confirmation(&self, call: &ToolCall) -> bool;
 }
 
-/// The rest of the stack, seen from a layer.
+/// The inner layers and the executors, from the point of view of a layer.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     layers: &'a [Arc<dyn ToolLayer>],
@@ -79,13 +79,13 @@ pub struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// Which way the call goes.
+    /// Returns the path of the call.
     #[must_use]
     pub fn path(&self) -> CallPath {
         self.path
     }
 
-    /// The same on the confirmed path.
+    /// Switches to the confirmed path.
     #[must_use]
     pub fn confirmed(self) -> Self {
         Self {
@@ -94,22 +94,22 @@ impl Next<'_> {
         }
     }
 
-    /// Whether the executor that owns the tool requires confirmation of this call.
+    /// Whether the executor of the tool requires confirmation of this call.
     #[must_use]
     pub fn requires_confirmation(&self, call: &ToolCall) -> bool {
         self.executors.requires_confirmation_erased(call)
     }
 
-    /// Whether the executor that owns a tool lets its failed calls be made again.
+    /// Whether the executor of the tool allows a retry of failed calls.
     #[must_use]
     pub fn is_retryable(&self, tool_id: &str) -> bool {
         self.executors.is_tool_retryable_erased(tool_id)
     }
 
-    /// Hands the call on inward.
+    /// Passes the call to the next inner layer.
     ///
     /// # Errors
-    /// Whatever comes from within.
+    /// Any error of the inner layers.
     pub async fn run(self, call: &ToolCall, cx: &CallContext) -> ToolResult {
         if let Some((layer, rest)) = self.layers.split_first() {
             let next = Next {
@@ -134,7 +134,7 @@ impl Next<'_> {
     }
 }
 
-/// The registry that layers look into; replaced as a whole when the definitions are asked for.
+/// The registry that layers use; replaced as a whole with each request for the definitions.
 pub type SharedRegistry = Arc<ArcSwap<ToolRegistry>>;
 
 /// The stack: layers from the outside in, then the executors.
@@ -147,13 +147,13 @@ pub struct LayeredExecutor {
 }
 
 impl LayeredExecutor {
-    /// The names of the layers, from the outside in.
+    /// Returns the names of the layers, from the outside in.
     #[must_use]
     pub fn layer_names(&self) -> Vec<&'static str> {
         self.layers.iter().map(|layer| layer.name()).collect()
     }
 
-    /// All tools, hidden ones too, as the gates know them.
+    /// Returns all tools, including hidden ones, as the gates use them.
     #[must_use]
     pub fn registry(&self) -> Arc<ToolRegistry> {
         self.registry.load_full()
@@ -164,7 +164,7 @@ impl LayeredExecutor {
         {
             let mut trace = cx.trace();
             trace.trust = self.trust.get();
-            // A call that is confirmed is judged once more.
+            // A confirmed call is judged again.
             trace.policy_match = None;
         }
         let next = Next {
@@ -197,9 +197,9 @@ impl ToolExecutor for LayeredExecutor {
         self.run(CallPath::Confirmed, call, cx).await.map(Some)
     }
 
-    /// Asking for the definitions, once a turn, is also what renews the registry that the layers
-    /// look into: a gate never judges by other definitions than the model was offered. Tools that
-    /// rules can only deny are known to the gates, and not offered.
+    /// Returns the definitions, and renews the registry of the layers, once a turn: the gates judge by the same
+    /// definitions that the model received. Tools that rules can only deny are in the registry, but not exposed
+    /// to the model.
     fn tool_definitions(&self) -> Vec<ToolDef> {
         let mut definitions = self.executors.tool_definitions_erased();
         let hidden = |def: &ToolDef| self.rules.hides(&def.id);
@@ -230,12 +230,12 @@ impl ToolExecutor for LayeredExecutor {
     }
 }
 
-/// Milliseconds since `start`.
+/// Returns the milliseconds since `start`.
 pub(crate) fn millis(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 #[must_use]
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()

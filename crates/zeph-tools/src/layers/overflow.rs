@@ -1,7 +1,7 @@
-//! The `overflow` layer: output that is too long is stored whole, and the model reads head and
-//! tail, what is missing between them, and the reference under which `read_overflow` finds it.
+//! The `overflow` layer: stores output that is too long. The model receives its start and end, the size of the
+//! omitted part, and the reference for `read_overflow`.
 //!
-//! What a call had yielded when it failed or was stopped is output like any other.
+//! The output of a failed or stopped call is handled in the same way.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::overflow::{
     TruncatedText, TruncationNotice,
 };
 
-/// See the module.
+/// The layer that stores long output.
 pub struct OverflowLayer {
     store: Arc<dyn OverflowStore>,
     config: OverflowConfig,
@@ -28,7 +28,7 @@ pub struct OverflowLayer {
 }
 
 impl OverflowLayer {
-    /// A layer that keeps in `store` what is longer than `config` lets the model read.
+    /// Creates a layer that stores output above the limits of `config` in `store`.
     #[must_use]
     pub fn new(store: Arc<dyn OverflowStore>, config: OverflowConfig) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl OverflowLayer {
         Self { summarizer, ..self }
     }
 
-    /// A summary of a stored output, as a part of the note; empty without a summarizer and if it fails.
+    /// Returns a summary of a stored output as a part of the note; empty without a summarizer and if it fails.
     async fn summary(&self, call: &ToolCall, cx: &CallContext, spilled: &Spilled) -> String {
         let Some(summarizer) = &self.summarizer else {
             return String::new();
@@ -70,7 +70,7 @@ impl OverflowLayer {
         }
     }
 
-    /// Stores the output if it is too long, and says in it where it is.
+    /// Stores the output if it is too long, and adds its reference to the text.
     async fn keep(&self, call: &ToolCall, cx: &CallContext, output: &mut ToolOutput) {
         let shortened = match output.overflow.take() {
             Some(Overflow::Spilled(shortened)) => shortened,
@@ -99,13 +99,13 @@ impl OverflowLayer {
             None => {
                 let note = format!("{omitted} left out; they could not be stored and are lost");
                 shortened.note(&mut output.summary, &note);
-                // The next call may be luckier.
+                // The next call may succeed, so this result is not cached.
                 output.basis = None;
             }
         }
     }
 
-    /// Stores the whole of an output of which a filter left something out.
+    /// Stores the complete output if a filter omitted a part of it.
     async fn keep_all(
         &self,
         call: &ToolCall,
@@ -122,7 +122,7 @@ impl OverflowLayer {
         }
     }
 
-    /// Stores a text. Whoever looks on is told when that fails.
+    /// Stores a text. A failure is reported to observers.
     async fn store(
         &self,
         call: &ToolCall,
@@ -151,7 +151,7 @@ impl OverflowLayer {
 
     /// Cuts `text` to head and tail if it is too long.
     fn shorten(&self, text: &mut String) -> Option<TruncatedText> {
-        // A character has at least one byte.
+        // A character has at least one byte, so this check suffices.
         if text.len() <= self.config.threshold {
             return None;
         }
@@ -164,7 +164,7 @@ impl OverflowLayer {
     }
 }
 
-/// What is said between head and tail.
+/// Returns the note between start and end.
 fn stored_note(shortened: &TruncatedText, omitted: &str, reference: OverflowRef) -> String {
     let spilled = &shortened.spilled;
     let kept = if spilled.bytes() < spilled.total_bytes() {
@@ -191,7 +191,7 @@ impl ToolLayer for OverflowLayer {
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let mut result = next.run(call, cx).await;
-        // What was stored is not stored again.
+        // Stored text is not stored again.
         if call.tool == READ_OVERFLOW {
             return result;
         }

@@ -1,5 +1,5 @@
-//! The `permission` layer: allow, ask or deny. The confirmed path skips asking alone, and runs only
-//! what was shown.
+//! The `permission` layer: allow, ask or deny. The confirmed path skips only the question, and runs only the call
+//! that the user saw.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,28 +27,28 @@ use crate::permission_mode::Mode;
 use crate::preview::PreviewProvider;
 use crate::trust::TrustLevel;
 
-/// What decides about calls.
+/// The inputs of the decision about calls.
 #[derive(Debug, Clone)]
 pub struct Permissions {
-    /// How freely the agent acts.
+    /// The mode of the session.
     pub mode: Mode,
     /// The rules of `[tools.permissions]`.
     pub rules: Arc<RuleSet>,
-    /// Where paths begin, and what lies inside the sandbox.
+    /// The start directory of paths, and the directories of the sandbox.
     pub places: Arc<PathResolver>,
-    /// The file where the user writes rules.
+    /// The file for the rules of the user.
     pub file: Option<PathBuf>,
-    /// What persons agreed to for more than one call.
+    /// The approvals for more than one call.
     pub grants: Arc<Grants>,
-    /// Whether what would be asked about is refused where nobody watches ([`Phase::Autonomous`]); else it
+    /// Whether a call that needs a question is refused in an unattended run ([`Phase::Autonomous`]); else it
     /// runs.
     pub refuses_unattended: bool,
-    /// Shows what a call would change.
+    /// The provider of previews of changes.
     pub previews: Option<Arc<dyn PreviewProvider>>,
 }
 
 impl Permissions {
-    /// Without rules, where nothing lies inside the sandbox: the mode and the nature of tools decide.
+    /// Creates settings without rules and with an empty sandbox: the mode and the nature of tools decide.
     #[must_use]
     pub fn of(mode: Mode) -> Self {
         Self {
@@ -69,16 +69,16 @@ impl Default for Permissions {
     }
 }
 
-/// How a call that may run goes on.
+/// The path on which an allowed call continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// On the path that it came on.
+    /// The path of the call itself.
     AsItCame,
-    /// As one that a person agreed to before.
+    /// The confirmed path, because of an earlier approval.
     Agreed,
 }
 
-/// See the module.
+/// The layer that decides whether calls may run.
 #[derive(Clone)]
 pub struct PermissionLayer {
     permissions: Permissions,
@@ -87,7 +87,7 @@ pub struct PermissionLayer {
 }
 
 impl PermissionLayer {
-    /// A layer that decides by `permissions`, about calls that are trusted as far as `trust` says.
+    /// Creates a layer that decides by `permissions` at the level of `trust`.
     #[must_use]
     pub fn new(permissions: Permissions, registry: SharedRegistry, trust: EffectiveTrust) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl PermissionLayer {
     }
 
     fn given(&self, call: &ToolCall, trust: TrustLevel) -> PermissionContext {
-        // It asks as in any other phase, and nobody answers.
+        // The call is asked about as in any other phase, and no user is present.
         let phase = match call.phase {
             Phase::Autonomous if self.permissions.refuses_unattended => Phase::Executor,
             phase => phase,
@@ -110,7 +110,7 @@ impl PermissionLayer {
         }
     }
 
-    /// The decision with what persons agreed to before, and the grants that let something run.
+    /// Applies earlier approvals to a decision. Returns the grants that were used.
     fn remembering<'r>(
         &self,
         subject: &CallSubject<'_>,
@@ -125,7 +125,7 @@ impl PermissionLayer {
         apply(subject, decision, &grants, this_call)
     }
 
-    /// Lets a call go on, or says why not.
+    /// Decides whether a call may run, and on which path.
     fn judge(
         &self,
         call: &ToolCall,
@@ -135,7 +135,7 @@ impl PermissionLayer {
     ) -> Result<Pass, ToolError> {
         let path = next.path();
         let subject = subject_after(call, def, &self.permissions.places, cx.last_read());
-        // This is the last gate that looks at it.
+        // No later gate uses the parsed command.
         cx.last_read().forget();
         let given = self.given(call, cx.trace().trust);
         let decision = decide(&subject, &self.permissions.rules, given);
@@ -173,7 +173,8 @@ impl PermissionLayer {
                         trace.approved_by = ApprovedBy::Remembered;
                         trace.policy_match = Some(remembered(&used));
                     }
-                    // A remembered rule does not cover the executor's own demand; a remembered call does.
+                    // A stored rule does not cover the confirmation that the executor requires; an approved call
+                    // does.
                     return match used.is_empty() {
                         true => Ok(Pass::Agreed),
                         false => self.honour_executor(call, def, cx, next),
@@ -196,7 +197,7 @@ impl PermissionLayer {
         }
     }
 
-    /// Asks for the confirmation that the executor of a call requires, whatever the rules and the mode allow. In
+    /// Asks for the confirmation that the executor of a call requires, regardless of the rules and the mode. In
     /// phase [`Phase::Autonomous`] the call takes the confirmed path instead.
     fn honour_executor(
         &self,
@@ -234,8 +235,8 @@ impl PermissionLayer {
         })))
     }
 
-    /// Lets a call for a URL go on to where a redirect leads. What would be asked about there is refused,
-    /// but on the host that a person agreed to, and to what a person called and agreed to.
+    /// Decides whether a redirect of a call for a URL may be followed. If the new URL needs a question, it is
+    /// refused, except on the host that the user approved, and for approved calls of the user.
     fn judge_redirect(
         &self,
         call: &ToolCall,
@@ -276,7 +277,7 @@ impl PermissionLayer {
         }
     }
 
-    /// What a person is shown beside the arguments, where there is one.
+    /// Returns the details of a confirmation in addition to the arguments, if a user can be asked.
     fn details(
         &self,
         subject: &CallSubject<'_>,
@@ -296,7 +297,7 @@ impl PermissionLayer {
         }
     }
 
-    /// What would let the call run where nobody can be asked: a flag, or the very rules.
+    /// Returns a hint how to allow the call if no user can be asked: a flag, or the exact rules.
     fn hint(&self, phase: Phase, decision: &Decision<'_>, subject: &CallSubject<'_>) -> String {
         let mut hint = phase.without_questions().to_owned();
         let nature = &subject.nature;
@@ -328,7 +329,7 @@ impl PermissionLayer {
     }
 }
 
-/// A confirmed call is what a person was shown, or what a person wrote.
+/// Checks that a confirmed call is the one that the user saw or wrote.
 fn approved(subject: &CallSubject<'_>, cx: &CallContext, effect: Effect) -> Result<(), ToolError> {
     match cx.approved {
         Some(approved) if approved == subject.digest() => Ok(()),
@@ -348,7 +349,7 @@ impl ToolLayer for PermissionLayer {
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let registry = self.registry.load_full();
-        // The `known` layer stands before this one; a tool that is unknown here fails closed.
+        // The `known` layer precedes this one; an unknown tool fails closed.
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked("no permission rule knows this tool"));
         };
@@ -385,7 +386,7 @@ impl ToolLayer for PermissionLayer {
     }
 }
 
-/// What let a call run, for the audit trail.
+/// Describes the approval that let a call run, for the audit trail.
 fn remembered(used: &[Grant]) -> String {
     let used: Vec<String> = used
         .iter()
@@ -397,7 +398,7 @@ fn remembered(used: &[Grant]) -> String {
     }
 }
 
-/// The text that the shell runs, in words for the user, if it differs in more than quoting and layout.
+/// Describes the text that the shell runs, if it differs in more than quoting and layout.
 fn rewritten(subject: &CallSubject<'_>) -> String {
     let command = subject.command.as_ref();
     let text = command.and_then(|command| command.rewritten.as_deref());
@@ -413,8 +414,7 @@ fn refusal(told: Option<&str>) -> String {
     }
 }
 
-/// What a call is about, in a line or in the lines of its command: the first required argument,
-/// else all arguments.
+/// Returns the target of a call for the user: the first required argument, or all arguments.
 #[must_use]
 pub fn shown(def: &ToolDef, params: &Value) -> String {
     let first = def

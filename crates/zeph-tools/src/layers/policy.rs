@@ -1,5 +1,5 @@
-//! The `policy` layer: a call that the policy denies does not run, in no mode, on neither path, and
-//! nobody is asked. The model reads that it was denied; by what is for the person and the trail.
+//! The `policy` layer: a call that the policy denies does not run, in any mode and on any path, and no question
+//! is asked. The model only learns that it was denied; the user and the audit trail receive the cause.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::gate::parsed_call::{redirected, subject_after};
 use crate::gate::policy::{PolicyEffect, PolicyEnforcer};
 use crate::gate::{PathResolver, ToolTarget};
 
-/// What the model reads of a denied call.
+/// The error text that the model receives for a denied call.
 pub const DENIED: &str = "policy denied this call";
 
-/// See the module.
+/// The layer that applies the policy.
 #[derive(Clone)]
 pub struct PolicyLayer {
     policy: Arc<PolicyEnforcer>,
@@ -27,7 +27,7 @@ pub struct PolicyLayer {
 }
 
 impl PolicyLayer {
-    /// A layer that decides by `policy`; paths begin at `places`.
+    /// Creates a layer that decides by `policy`; relative paths start at `places`.
     #[must_use]
     pub fn new(
         policy: Arc<PolicyEnforcer>,
@@ -43,7 +43,7 @@ impl PolicyLayer {
 
     fn judge(&self, call: &ToolCall, cx: &CallContext) -> Result<(), ToolError> {
         let registry = self.registry.load_full();
-        // The `known` layer stands before this one; a tool that is unknown here fails closed.
+        // The `known` layer precedes this one; an unknown tool fails closed.
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked(DENIED));
         };

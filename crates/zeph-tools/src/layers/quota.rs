@@ -1,6 +1,6 @@
-//! The `quota` layer: no more calls than `[tools] max_tool_calls_per_session`.
+//! The `quota` layer: the limit of `[tools] max_tool_calls_per_session`.
 //!
-//! A call comes here twice when the user is asked about it; it is counted the first time.
+//! A call passes here twice if the user is asked about it; the first pass counts it.
 
 use async_trait::async_trait;
 
@@ -10,13 +10,13 @@ use crate::context::CallContext;
 use crate::feedback::ToolResult;
 use crate::gate::quota::Quota;
 
-/// See the module.
+/// The layer that counts calls.
 pub struct QuotaLayer {
     quota: Quota,
 }
 
 impl QuotaLayer {
-    /// A layer that takes from `quota`.
+    /// Creates a layer that takes from `quota`.
     #[must_use]
     pub fn new(quota: Quota) -> Self {
         Self { quota }

@@ -1,11 +1,11 @@
-//! The `redact` layer: what a tool yields holds no secret's value.
+//! The `redact` layer: results of tools contain no values of secrets.
 //!
-//! Summary, display, machine form, errors and what comes with them; a line at the end names the
-//! kinds that were found, never a value. What `read` yields holds the file's own text, or `edit`
-//! could not match it: there, values that are known are replaced, and others are told of.
+//! It changes the summary, the display, the JSON result, errors and their outputs. A line at the end names the
+//! kinds that were found, never a value. The result of `read` must contain the exact text of the file, because
+//! `edit` matches it: there, only known values are replaced, and others are reported.
 //!
-//! Tools that keep their arguments in the agent's own database get them without the values. Texts of
-//! outer layers, such as an error that quotes an argument, pass `withhold` at the outermost layer.
+//! Tools that store their arguments in the database of the agent receive them without the values. Texts of outer
+//! layers, such as an error that quotes an argument, pass `withhold` at the outermost layer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::output::ToolOutput;
 use crate::overflow::Overflow;
 use crate::secrets::{Kinds, SecurityPatterns};
 
-/// The tool whose text must be that of the file.
+/// The tool that returns the exact text of a file.
 const VERBATIM: &str = "read";
 
-/// The tools that keep their arguments in the agent's own database.
+/// The tools that store their arguments in the database of the agent.
 const KEEPS_ARGUMENTS: [&str; 4] = ["memory_save", "add_task", "update_task", "scheduler"];
 
-/// Takes secrets out of a finished result, whichever layer it comes from: known values everywhere, and
-/// patterns in the texts of failures.
+/// Removes secrets from the final result of all layers: known values everywhere, and patterns in the texts of
+/// failures.
 pub(super) fn withhold(secrets: &Arc<SecurityPatterns>, result: &mut ToolResult) {
     let error = match result {
         Ok(output) => return withhold_known(secrets, output),
@@ -66,21 +66,21 @@ fn withhold_known(secrets: &SecurityPatterns, output: &mut ToolOutput) {
     }
 }
 
-/// See the module.
+/// The layer that replaces secrets in results.
 pub struct RedactLayer {
     secrets: Arc<SecurityPatterns>,
 }
 
-/// What is done with the texts of one result.
+/// The pass over the texts of one result.
 struct Pass<'s> {
     secrets: &'s Arc<SecurityPatterns>,
-    /// Only known values are replaced.
+    /// Whether only known values are replaced.
     verbatim: bool,
     found: Kinds,
 }
 
 impl RedactLayer {
-    /// A layer that replaces what `secrets` finds.
+    /// Creates a layer that replaces the matches of `secrets`.
     #[must_use]
     pub fn new(secrets: Arc<SecurityPatterns>) -> Self {
         Self { secrets }
@@ -88,7 +88,7 @@ impl RedactLayer {
 }
 
 impl Pass<'_> {
-    /// What a text becomes; `None` when it stays.
+    /// Returns the redacted text, or `None` if it does not change.
     fn text(&mut self, text: &str) -> Option<String> {
         let redacted = self.secrets.redact(text);
         self.found.extend(redacted.kinds);

@@ -1,4 +1,4 @@
-//! The `reputation` layer: notes what came of each call, as the model made it.
+//! The `reputation` layer: records the outcome of each call with the arguments of the model.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::context::CallContext;
 use crate::feedback::ToolResult;
 use crate::gate::reputation::Reputations;
 
-/// See the module.
+/// The layer that records reputations.
 pub struct ReputationLayer {
     reputations: Arc<Reputations>,
 }
 
 impl ReputationLayer {
-    /// A layer that keeps `reputations`.
+    /// Creates a layer that records in `reputations`.
     #[must_use]
     pub fn new(reputations: Arc<Reputations>) -> Self {
         Self { reputations }
@@ -32,7 +32,7 @@ impl ToolLayer for ReputationLayer {
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let result = next.run(call, cx).await;
         let trace = cx.trace();
-        // Under the tool's own id, where there is such a tool.
+        // The id of the tool, if the name resolved to a tool.
         let resolved = trace.resolved.as_ref();
         let tool = resolved.map_or(&call.tool, |(tool, _)| tool);
         self.reputations.record(&call.conversation, tool, &result);

@@ -1,8 +1,8 @@
-//! The `retry` layer: a call that failed in a way that may pass is made again after a while.
+//! The `retry` layer: repeats a call after a delay if its failure may be temporary.
 //!
-//! It stands within every gate, so that a retry is neither judged nor asked about nor counted
-//! again, and around all that works on one execution's output. Whether a tool's calls may be made
-//! again its executor says: never where something may have been changed.
+//! It is inside every gate, so that a retry is not judged, asked about or counted again. It is outside of all
+//! layers that process the output of one execution. The executor of a tool decides whether its calls may be
+//! repeated: never if they may have changed something.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
@@ -18,19 +18,19 @@ use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, brief};
 use crate::retry::{Decision, FailedAttempt, GiveUp, ToolRetryConfig, decide};
 
-/// See the module.
+/// The layer that repeats failed calls.
 pub struct RetryLayer {
     config: ToolRetryConfig,
 }
 
 impl RetryLayer {
-    /// A layer that retries as `config` says.
+    /// Creates a layer that retries according to `config`.
     #[must_use]
     pub fn new(config: ToolRetryConfig) -> Self {
         Self { config }
     }
 
-    /// The failure that remains, and what was done about it.
+    /// Adds notes about the attempts to the final failure.
     fn given_up(&self, error: ToolError, attempt: u32, why: GiveUp) -> ToolError {
         let mut notes = Vec::new();
         if attempt > 1 {
@@ -84,7 +84,7 @@ impl ToolLayer for RetryLayer {
     }
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
-        // Waits are counted as they were meant, executions as they were.
+        // Delays count with their nominal time, executions with their real time.
         let mut elapsed = Duration::ZERO;
         let mut attempt = 1;
         loop {
@@ -127,13 +127,13 @@ impl ToolLayer for RetryLayer {
     }
 }
 
-/// The seconds of `wait`, the last one begun counted whole.
+/// Rounds `wait` up to whole seconds.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs()
         .saturating_add(u64::from(wait.subsec_nanos() > 0))
 }
 
-/// A random number in [0, 1), from the seed that the standard library draws for its hash maps.
+/// Returns a random number in [0, 1), from the seed that the standard library draws for its hash maps.
 fn random_unit() -> f64 {
     let bits = RandomState::new().build_hasher().finish() >> 11;
     bits as f64 / (1_u64 << 53) as f64

@@ -1,6 +1,5 @@
-//! The `skill` layer: what a skill that runs may not use does not run, the lowest level of trust of what
-//! was read of skills holds, and a tool that a skill declares becomes the command that it is, before any
-//! gate judges it.
+//! The `skill` layer: restricts calls to the tools that the active skills allow, and lowers the trust to that of
+//! the loaded skills. A tool that a skill declares becomes its command here, before any gate judges it.
 
 use std::sync::Arc;
 
@@ -15,21 +14,20 @@ use crate::feedback::ToolResult;
 use crate::skill::{ActiveSkills, SkillRegistry};
 use crate::trust::TrustLevel;
 
-/// See the module.
+/// The layer that applies active skills.
 pub struct SkillLayer {
     skills: Arc<SkillRegistry>,
     registry: SharedRegistry,
 }
 
 impl SkillLayer {
-    /// A layer that knows `skills`, and the tools of `registry` that they may name.
+    /// Creates a layer for `skills` and the tools of `registry` that they may name.
     #[must_use]
     pub fn new(skills: Arc<SkillRegistry>, registry: SharedRegistry) -> Self {
         Self { skills, registry }
     }
 
-    /// The level of trust for a call: the lowest of what holds in its session and of the skill that
-    /// declares its tool.
+    /// Returns the trust level of a call: the lower one of its session and of the skill that declares its tool.
     fn trust(&self, call: &ToolCall, held: &ActiveSkills) -> TrustLevel {
         let own = self.skills.tool(&call.tool);
         own.map_or(held.trust, |(skill, _)| held.trust.min(skill.trust))

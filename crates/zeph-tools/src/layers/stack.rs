@@ -1,29 +1,29 @@
-//! The order of the layers, and the one way to build the stack.
+//! The order of the layers, and the only way to build the stack.
 //!
-//! From the outside in, with the reason for each place:
+//! From the outside in, with the reason for each position:
 //!
-//! | layer | why here |
+//! | layer | reason |
 //! |---|---|
-//! | audit | outermost: it must see what every other layer refused, and write last |
+//! | audit | outermost: it records the refusals of all other layers, and writes last |
 //! | reputation | around `validate`: it counts invalid calls |
-//! | validate | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
-//! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
-//! | skill | once it is a call at all: a tool that a skill declares becomes its command here, so that every gate within judges the command; what no skill that runs allows is refused before anything is judged |
-//! | blocklist | before every rule and every question: what it refuses runs in no mode, and nobody is asked about it |
-//! | policy | before anybody is asked: what it denies runs in no mode, whoever agrees |
-//! | dependencies | a tool that is not offered yet does not run either, whoever asks for it; before any model or person is asked |
-//! | adversarial | after the gates that cost nothing, so that no model is asked about what they refuse; before any question, so that a person is not asked about what is denied anyway |
-//! | anomaly | before the question: nobody is asked about a tool that is blocked; it sees what became of each call that the gates within let through |
-//! | permission | the last word on whether a call may run; whatever stands further in has been allowed |
-//! | utility | within every gate that asks or refuses: it scores what would run; around the cache, for a hit takes room in the window as well |
-//! | watchers | see every allowed call and the result that the model reads, cached or not: `filter_feedback` detects insufficient filtered output |
-//! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
-//! | retry | within every gate and the cache, so that a retry is neither judged, asked about nor counted again; around all that works on one execution's output |
-//! | overflow | directly around what yields texts: it takes them whole, and no layer further out ever holds one |
-//! | redact | innermost: a secret's value is replaced before anything is stored, so that neither the overflow store nor the history, the audit trail or a display ever holds one |
-//! | executors | the work |
+//! | validate | before every gate: gates judge tool ids and checked arguments, never an alias; repaired arguments are judged like others |
+//! | quota | after validation: an unknown tool is not counted; before any gate that takes time or asks |
+//! | skill | after validation: a tool that a skill declares becomes its command here, so that every inner gate judges the command; a tool that the active skills do not allow is refused before any judgment |
+//! | blocklist | before every rule and every question: a blocked command runs in no mode, and no question is asked about it |
+//! | policy | before any question: a denied call runs in no mode, regardless of approvals |
+//! | dependencies | a tool that is not offered yet does not run for any caller; before any model or user is asked |
+//! | adversarial | after the cheap gates, so that the model is not asked about calls that they refuse; before any question, so that the user is not asked about a denied call |
+//! | anomaly | before the question: the user is not asked about a blocked tool; it records the outcome of each call that the inner gates allow |
+//! | permission | the last gate: all inner layers handle allowed calls only |
+//! | utility | inside every gate that asks or refuses: it scores only calls that would run; outside the cache, because a hit also takes space in the context |
+//! | watchers | see every allowed call and the result for the model, cached or not: `filter_feedback` detects insufficient filtered output |
+//! | cache | inside every gate, so that a hit is judged and audited like a call; outside all layers that create the text for the model |
+//! | retry | inside every gate and the cache, so that a retry is not judged, asked about or counted again; outside all layers that process the output of one execution |
+//! | overflow | directly outside the sources of texts: it takes complete texts, and no outer layer receives one |
+//! | redact | innermost: the value of a secret is replaced before any text is stored, so that it is not in the overflow store, the history, the audit trail or a display |
+//! | executors | run the calls |
 //!
-//! What is switched off is not in the stack.
+//! Disabled parts are not in the stack.
 
 use std::sync::Arc;
 
@@ -60,43 +60,43 @@ use crate::retry::ToolRetryConfig;
 use crate::secrets::SecurityPatterns;
 use crate::skill::SkillRegistry;
 
-/// What the stack is made of. By default it has no executors, leaves no entries and limits nothing.
+/// The parts of the stack. By default it has no executors, writes no audit entries and limits nothing.
 #[derive(Default)]
 pub struct StackParts {
-    /// The executors with their names, in the order in which they are asked.
+    /// The executors with their names, in the order of lookup.
     pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
-    /// Where audit entries go.
+    /// The audit trail.
     pub audit: AuditTrail,
-    /// What limits the calls of sessions.
+    /// The limits on the calls of sessions.
     pub limits: CallLimits,
-    /// What has a model judge calls; without it none is judged.
+    /// The adversarial gate; without it no model judges calls.
     pub adversarial: Option<AdversarialGate>,
-    /// Layers that look on and change nothing.
+    /// Layers that observe calls and change nothing.
     pub watchers: Vec<Arc<dyn ToolLayer>>,
-    /// What answers calls that were made before; without it every call is made.
+    /// The result cache; without it every call runs.
     pub cache: Option<Arc<ResultCaches>>,
-    /// When failed calls are made again; with `max_attempts` 0 never.
+    /// The retry settings; with `max_attempts` 0 no call is repeated.
     pub retry: ToolRetryConfig,
-    /// Where output goes that is too long, and when it is; without it the model reads all of it.
+    /// The store and the limits for long output; without them the model receives all output.
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
-    /// Summarizes output that is too long; without it the model reads head and tail alone.
+    /// The summarizer of long output; without it the model receives only start and end.
     pub summarizer: Option<Arc<dyn OutputSummarizer>>,
-    /// What is kept out of results and of the audit trail.
+    /// The secrets that are removed from results and from the audit trail.
     pub secrets: Arc<SecurityPatterns>,
-    /// The skills that can be used; none where there are none.
+    /// The available skills; `None` if there are none.
     pub skills: Option<Arc<SkillRegistry>>,
-    /// What refuses commands whatever else allows them; none where there is no shell.
+    /// The layer that refuses commands regardless of all rules; `None` without a shell.
     pub blocklist: Option<Arc<dyn ToolLayer>>,
-    /// The rules that hold in every mode, whoever agrees; none where they are switched off.
+    /// The rules for every mode, regardless of approvals; `None` if they are disabled.
     pub policy: Option<Arc<PolicyEnforcer>>,
-    /// What decides whether a call may run.
+    /// The settings that decide whether a call may run.
     pub permissions: Permissions,
 }
 
 /// Builds the stack.
 ///
 /// # Errors
-/// [`DuplicateTool`] when two executors claim one id.
+/// [`DuplicateTool`] if two executors claim the same id.
 pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let executors = CompositeExecutor::new(parts.executors)?;
     let trust = EffectiveTrust::default();

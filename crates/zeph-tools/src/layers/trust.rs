@@ -1,4 +1,4 @@
-//! How far the origin of calls is trusted, as it holds now.
+//! The current trust level of the origin of calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::def::Annotations;
 use crate::trust::TrustLevel;
 
-/// The level that holds for the calls that follow; clones share it. [`TrustLevel::Trusted`] until
-/// something else is said.
+/// The trust level for the next calls; clones share it. The default is [`TrustLevel::Trusted`].
 #[derive(Debug, Clone)]
 pub struct EffectiveTrust(Arc<AtomicU8>);
 
@@ -36,7 +35,7 @@ impl EffectiveTrust {
         !self.get().allows(nature)
     }
 
-    /// The level.
+    /// Returns the level.
     #[must_use]
     pub fn get(&self) -> TrustLevel {
         match self.0.load(Ordering::Relaxed) {

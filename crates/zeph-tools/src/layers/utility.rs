@@ -1,8 +1,7 @@
-//! The `utility` layer: a read-only call of the model that is of no use is not made.
+//! The `utility` layer: skips useless read-only calls of the model.
 //!
-//! It stands within every gate that asks or refuses, so that it scores what would run, and outside
-//! the cache: a call that is answered from there takes room in the window all the same. What the
-//! user asks for runs.
+//! It is inside every gate that asks or refuses, so that it scores only calls that would run. It is outside the
+//! cache, because a cached result also takes space in the context. Calls of the user always run.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +17,7 @@ use crate::feedback::ToolResult;
 use crate::gate::reputation::Reputations;
 use crate::gate::utility::UtilityScorer;
 
-/// See the module.
+/// The layer that skips useless calls.
 pub struct UtilityLayer {
     utility: Arc<UtilityScorer>,
     reputations: Arc<Reputations>,
@@ -26,7 +25,7 @@ pub struct UtilityLayer {
 }
 
 impl UtilityLayer {
-    /// A layer that judges by `utility`.
+    /// Creates a layer that judges by `utility`.
     #[must_use]
     pub fn new(
         utility: Arc<UtilityScorer>,

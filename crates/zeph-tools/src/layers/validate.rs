@@ -1,8 +1,8 @@
 //! The validation layer: a call of an unknown tool or with invalid arguments ends here.
 //!
-//! It resolves aliases, and checks and repairs the arguments. If that fails and a repairer is available, the repairer is asked
-//! once, also for a repeated call. The inner layers see the tool's own id and valid arguments. A call that was cancelled before
-//! it began, or that its caller refuses, ends here too.
+//! It resolves aliases, and checks and repairs the arguments. If that fails and a repairer is available, the
+//! repairer is asked once, also for a repeated call. The inner layers receive the id of the tool and valid
+//! arguments. A call that was cancelled before it began, or that its caller refuses, also ends here.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -18,16 +18,16 @@ use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, brief};
 use crate::params::{self, Prepared};
 
-/// Strings longer than this stay out of the notes on a call that was not understood.
+/// The maximum length of strings in the notes on an invalid call, in bytes.
 const NOTED_BYTES: usize = 256;
 
-/// See the module.
+/// The layer that validates calls.
 pub struct ValidationLayer {
     registry: SharedRegistry,
 }
 
 impl ValidationLayer {
-    /// A layer that knows the tools of `registry`.
+    /// Creates a layer that knows the tools of `registry`.
     #[must_use]
     pub fn new(registry: SharedRegistry) -> Self {
         Self { registry }
@@ -94,7 +94,7 @@ impl ToolLayer for ValidationLayer {
                 text: note.clone(),
             });
         }
-        // Someone else chose what ran, so the model has to know of it.
+        // The repairer chose the arguments, so the model must be informed.
         let ran = reformatted.as_ref().map(|_| {
             let ran = shortened(&without_contents(def, &resolved.params));
             format!("the arguments did not fit; the call ran with {ran}")
@@ -121,10 +121,10 @@ impl ToolLayer for ValidationLayer {
     }
 }
 
-/// Asks once for arguments that fit, and checks them; they come with what is to be said of it.
+/// Asks the repairer once for valid arguments, and checks them. Returns them with a note.
 ///
 /// # Errors
-/// The first failure, when nobody can be asked or nothing came of it; a cancel.
+/// The first failure, if no repairer is available or its arguments are invalid; a cancellation.
 async fn reformat(
     def: &ToolDef,
     call: &ToolCall,
@@ -169,14 +169,14 @@ async fn reformat(
     }
 }
 
-/// `text` with a note before it. That it came from the cache stays the first line.
+/// Adds a note before `text`. A note from the cache remains the first line.
 fn noted(text: &str, note: &str) -> String {
     let (cached, rest) = split_note(text);
     let cached = cached.map(|line| format!("{line}\n")).unwrap_or_default();
     format!("{cached}{note}\n{rest}")
 }
 
-/// The arguments, with contents of files replaced by their size.
+/// Returns the arguments, with contents of files replaced by their size.
 fn without_contents(def: &ToolDef, params: &Value) -> Value {
     let is_content = |name: &str| {
         let field = def
@@ -198,8 +198,7 @@ fn without_contents(def: &ToolDef, params: &Value) -> Value {
     }
 }
 
-/// Arguments that were not understood, with long strings replaced by their size: they may be
-/// contents of files.
+/// Returns invalid arguments, with long strings replaced by their size, because they may be contents of files.
 fn shortened(params: &Value) -> Value {
     match params {
         Value::Object(object) => object
