@@ -1,11 +1,10 @@
-//! Which tools may be answered from the cache, and which change files. Every tool that is offered
-//! stands in one of the two sets; what stands in none, such as a tool of an MCP server, is neither
-//! cached nor trusted to leave files alone.
+//! The cacheable tools and the tools that change files. Each built-in tool is in [`CACHEABLE`] or [`NEVER`].
+//! An unlisted tool, such as a tool of an MCP server, is not cached and is assumed to change files.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Tools whose results may be kept.
+/// The tools with results that may be cached.
 pub static CACHEABLE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     HashSet::from([
         "read",
@@ -20,7 +19,7 @@ pub static CACHEABLE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     ])
 });
 
-/// Tools whose results are never kept: they change something, or their answer changes by itself.
+/// The tools with results that are never cached: they change something, or their results change without a call.
 pub static NEVER: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     HashSet::from([
         "bash",
@@ -47,8 +46,8 @@ pub static NEVER: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     ])
 });
 
-/// Tools that leave the files of the project alone. Those that only read are among them; those
-/// that run programs of the project (`diagnostics`: build scripts) are not.
+/// The tools that do not change the files of the project. They include read-only tools, except tools that run
+/// programs of the project (`diagnostics`: build scripts).
 static LEAVE_FILES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     HashSet::from([
         "read",
@@ -75,13 +74,13 @@ static LEAVE_FILES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     ])
 });
 
-/// Whether results of `tool` may be kept.
+/// Whether results of `tool` may be cached.
 #[must_use]
 pub fn is_cacheable(tool: &str) -> bool {
     CACHEABLE.contains(tool) && !NEVER.contains(tool)
 }
 
-/// Whether a call of `tool` may change files, so that nothing that rests on files holds after it.
+/// Whether a call of `tool` may change files, which invalidates all results that depend on files.
 #[must_use]
 pub fn changes_files(tool: &str) -> bool {
     !LEAVE_FILES.contains(tool)

@@ -13,7 +13,7 @@ pub struct ResultCacheConfig {
     pub enabled: bool,
     /// Seconds after which a result is not answered again; 0 means that it does not age.
     pub ttl_secs: u64,
-    /// The most bytes that are kept of a session; what was not used for the longest time goes first, and a result over a quarter of it is not kept.
+    /// The most bytes that are kept of a session; the least recently used result goes first, and a result over a quarter of it is not kept.
     pub max_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ impl Default for ResultCacheConfig {
 }
 
 impl ResultCacheConfig {
-    /// `ttl_secs` as a time; `None` for results that do not age.
+    /// Returns `ttl_secs` as a duration; `None` for results that do not expire.
     #[must_use]
     pub fn ttl(&self) -> Option<Duration> {
         (self.ttl_secs > 0).then(|| Duration::from_secs(self.ttl_secs))

@@ -1,10 +1,10 @@
-//! Which calls are the same.
+//! The identity of calls, for the cache.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A tool and its arguments: equal for arguments that differ in the order of their keys alone, at
-/// any depth. To be made of arguments that were mended, so that an alias makes no difference.
+/// A tool and its arguments. Two keys are equal if the arguments differ only in the order of object keys, at any
+/// depth. Create it from repaired arguments, so that an alias makes no difference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     tool: String,
@@ -13,7 +13,7 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The key of a call of `tool` with `params`.
+    /// Creates the key of a call of `tool` with `params`.
     #[must_use]
     pub fn new(tool: &str, params: &Value) -> Self {
         let mut hash = Sha256::new();
@@ -24,13 +24,13 @@ impl CacheKey {
         }
     }
 
-    /// The tool.
+    /// Returns the tool.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The bytes that it takes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.tool.len() + self.arguments.len()

@@ -1,8 +1,8 @@
 //! The result cache: a repeated call returns its earlier result while that is valid.
 //!
-//! Three parts decide, and none of them reads a file: [`catalog`] lists the cacheable tools, [`key`] compares calls, and
-//! [`ToolResultCache`] stores results within limits of time and size. Only the tool knows whether a result is valid: it returns
-//! a [`CacheValidity`] with the result, and a result without one is not stored.
+//! Three parts decide, and none of them reads a file: [`catalog`] lists the cacheable tools, [`key`] compares
+//! calls, and [`ToolResultCache`] stores results within limits of time and size. Only the tool knows whether a
+//! result is valid: it returns a [`CacheValidity`] with the result, and a result without one is not stored.
 //!
 //! [`ResultCaches`] has one cache per session and invalidates results when files change. [`crate::layers::cache`] uses it.
 

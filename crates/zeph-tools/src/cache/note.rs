@@ -1,16 +1,16 @@
-//! The line that says that a result came from the cache.
+//! The line that marks a result from the cache.
 
-/// How the line begins and ends.
+/// The start and the end of the line.
 const BEGIN: &str = "[from the cache, ";
 const END: &str = " s old]";
 
-/// The line, without its end.
+/// Returns the line, without a line break.
 #[must_use]
 pub fn note(secs: u64) -> String {
     format!("{BEGIN}{secs}{END}")
 }
 
-/// The line at the beginning of `text`, if there is one, and what follows it.
+/// Splits `text` into the line at its start, if present, and the rest.
 #[must_use]
 pub fn split_note(text: &str) -> (Option<&str>, &str) {
     let line = text.split('\n').next().unwrap_or(text);

@@ -1,5 +1,4 @@
-//! The caches of a process, one a session, and what ends the results in all of them: a change of
-//! files by a call.
+//! The caches of a process, one per session. A call that changes files invalidates results in all of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,25 +9,25 @@ use super::key::CacheKey;
 use super::table::{CachedResult, DualClockInstant, ToolResultCache};
 use super::validity::{BackgroundActivity, CacheValidity};
 
-/// Sessions that are kept; the one that was not used for the longest time goes first.
+/// The maximum number of sessions; the least recently used one is evicted first.
 const MAX_SESSIONS: usize = 16;
 
-/// What a session's cache came to, for the person.
+/// The statistics of the cache of a session, for the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// Calls that were answered from it.
+    /// The number of calls with a cached result.
     pub hits: u64,
-    /// Calls that were not, and could have been.
+    /// The number of cacheable calls without one.
     pub misses: u64,
-    /// Results that are kept.
+    /// The number of stored results.
     pub entries: usize,
-    /// About the bytes that they take.
+    /// Their approximate size in bytes.
     pub bytes: usize,
 }
 
 struct Session {
     cache: ToolResultCache,
-    /// Rises when the session's results are forgotten.
+    /// Increases when the results of the session are discarded.
     turn: u64,
     used: u64,
 }
@@ -37,22 +36,22 @@ struct Session {
 struct State {
     sessions: HashMap<String, Session>,
     used: u64,
-    /// Rises with every call that may have changed files, when it ends.
+    /// Increases at the end of each call that may have changed files.
     epoch: u64,
-    /// Calls that may be changing files.
+    /// The number of running calls that may change files.
     changing: usize,
-    /// Rises when every result is forgotten.
+    /// Increases when all results are discarded.
     forgotten: u64,
 }
 
-/// The caches of a process. A session is answered from its own alone.
+/// The caches of a process. A session uses only its own cache.
 pub struct ResultCaches {
     config: ResultCacheConfig,
     background: Option<Arc<dyn BackgroundActivity>>,
     state: Mutex<State>,
 }
 
-/// A call on its way: what held when it came in.
+/// The state of the caches when a call arrived.
 #[derive(Debug, Clone)]
 pub struct CacheLookup {
     session: String,
@@ -61,17 +60,17 @@ pub struct CacheLookup {
     epoch: u64,
     forgotten: u64,
     turn: u64,
-    /// Whether nothing was changing files.
+    /// Whether no files were being changed.
     still: bool,
 }
 
-/// For as long as it stands, files may be changing. Its end is the end of every result that rests
-/// on files, however the call ended.
+/// A guard for a time in which files may change. Its drop invalidates all results that depend on files, for any
+/// outcome of the call.
 pub struct MutationGuard<'a>(&'a ResultCaches);
 
 impl MutationGuard<'_> {
-    /// Ends it. The call of `visit`, which it was, is not one of those that it puts an end to,
-    /// unless another was changing files beside it.
+    /// Ends the change. The lookup `visit` of the same call stays valid, unless another call changed files at the
+    /// same time.
     pub fn end_mutation(self, visit: &mut CacheLookup) {
         let caches = self.0;
         let before = caches.state().epoch;
@@ -94,7 +93,7 @@ impl Drop for MutationGuard<'_> {
 }
 
 impl ResultCaches {
-    /// Empty ones. What `background` runs may change files at any time.
+    /// Creates empty caches. The work in `background` may change files at any time.
     #[must_use]
     pub fn new(
         config: &ResultCacheConfig,
@@ -119,14 +118,14 @@ impl ResultCaches {
                 .is_some_and(|jobs| jobs.is_running())
     }
 
-    /// To be held while files may be changing.
+    /// Starts a time in which files may change.
     #[must_use]
     pub fn changing(&self) -> MutationGuard<'_> {
         self.state().changing += 1;
         MutationGuard(self)
     }
 
-    /// Notes a call that comes in, before anything of it is done, and looks for its result.
+    /// Records the arrival of a call, before it runs, and returns its cached result.
     #[must_use]
     pub fn visit(
         &self,
@@ -142,7 +141,7 @@ impl ResultCaches {
         let found = own.cache.get(&key, began);
         let found = match found {
             Some((kept, _)) if kept.basis.is_files() && !still => {
-                // What runs may have changed them already.
+                // A running call may have changed the files already.
                 own.cache.invalidate_hit(&key, &kept);
                 None
             }
@@ -160,7 +159,7 @@ impl ResultCaches {
         (visit, found)
     }
 
-    /// Whether what `visit` found still may be answered: `holds` is what its witness said.
+    /// Whether the result of `visit` is still valid; `holds` is the result of its freshness check.
     #[must_use]
     pub fn confirm(&self, visit: &CacheLookup, kept: &Arc<CachedResult>, holds: bool) -> bool {
         let mut state = self.state();
@@ -173,7 +172,7 @@ impl ResultCaches {
         false
     }
 
-    /// Keeps the result of a call, unless something changed since it came in.
+    /// Stores the result of a call, unless something changed since it arrived.
     pub fn keep(&self, visit: CacheLookup, kept: CachedResult) {
         let mut state = self.state();
         if self.is_good(&state, &visit, &kept.basis)
@@ -183,7 +182,7 @@ impl ResultCaches {
         }
     }
 
-    /// Whether what held when `visit` came in holds now, as far as `basis` is concerned.
+    /// Whether the conditions from the arrival of `visit` still hold, as far as they affect `basis`.
     fn is_good(&self, state: &State, visit: &CacheLookup, basis: &CacheValidity) -> bool {
         let own = state.sessions.get(&visit.session);
         let same = state.forgotten == visit.forgotten
@@ -192,7 +191,7 @@ impl ResultCaches {
         same && (still || !basis.is_files())
     }
 
-    /// Forgets everything of a session, counters included: its window was cleared or changed.
+    /// Discards the results and counters of a session, because its context was cleared or changed.
     pub fn clear(&self, session: &str) {
         let mut state = self.state();
         let own = state.session(session, &self.config);
@@ -200,7 +199,7 @@ impl ResultCaches {
         own.cache.clear();
     }
 
-    /// Forgets every result of every session: what they were made by has changed.
+    /// Discards all results of all sessions, because the conditions of their creation have changed.
     pub fn forget_all(&self) {
         let mut state = self.state();
         state.forgotten += 1;
@@ -209,7 +208,7 @@ impl ResultCaches {
         }
     }
 
-    /// What the session's cache came to.
+    /// Returns the statistics of the cache of a session.
     #[must_use]
     pub fn status(&self, session: &str) -> CacheStatus {
         let state = self.state();
@@ -226,7 +225,7 @@ impl ResultCaches {
 }
 
 impl State {
-    /// The session of that name, which is made if need be.
+    /// Returns the session with this name, and creates it if it does not exist.
     fn session(&mut self, name: &str, config: &ResultCacheConfig) -> &mut Session {
         self.used += 1;
         if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
@@ -241,7 +240,7 @@ impl State {
             .entry(name.to_owned())
             .or_insert_with(|| Session {
                 cache: ToolResultCache::new(config),
-                // One that was dropped and made again is another.
+                // A session that was evicted and created again has another turn.
                 turn: used,
                 used,
             });

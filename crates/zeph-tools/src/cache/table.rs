@@ -1,4 +1,4 @@
-//! The cache of one session: a pure state, to which the time is an argument.
+//! The cache of one session: a pure state with the time as an argument.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use super::key::CacheKey;
 use super::validity::CacheValidity;
 use crate::output::ToolOutput;
 
-/// A moment on both clocks. The steady one stands still while the machine sleeps, the other one may
-/// be set: the longer way counts, so that nothing is taken for younger than it is.
+/// A point in time on two clocks. The monotonic clock stops while the machine sleeps, and the wall clock may be
+/// set. The larger difference counts, so that no age is underestimated.
 #[derive(Debug, Clone, Copy)]
 pub struct DualClockInstant {
     steady: Instant,
@@ -21,7 +21,7 @@ pub struct DualClockInstant {
 }
 
 impl DualClockInstant {
-    /// Now.
+    /// Returns the current time.
     #[must_use]
     pub fn now() -> Self {
         Self {
@@ -30,7 +30,7 @@ impl DualClockInstant {
         }
     }
 
-    /// The moment `time` later on both clocks.
+    /// Returns the point that is `time` later on both clocks.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl DualClockInstant {
         }
     }
 
-    /// The time since `earlier`.
+    /// Returns the time since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         let steady = self.steady.saturating_duration_since(earlier.steady);
@@ -48,19 +48,19 @@ impl DualClockInstant {
     }
 }
 
-/// A result as it is kept.
+/// A stored result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CachedResult {
-    /// What the call yielded, without its basis.
+    /// The output of the call, without its validity.
     pub output: ToolOutput,
-    /// What it rests on.
+    /// The validity.
     pub basis: CacheValidity,
-    /// Where what it says comes from, as audit entries name it.
+    /// The source of the data, as in audit entries.
     pub claim_source: Option<String>,
 }
 
 impl CachedResult {
-    /// About the bytes that it takes.
+    /// Returns the approximate size in bytes.
     fn bytes(&self) -> usize {
         let output = &self.output;
         let places = output.locations.iter();
@@ -84,14 +84,14 @@ struct Entry {
     kept: Arc<CachedResult>,
     since: DualClockInstant,
     bytes: usize,
-    /// Rises with each use.
+    /// The time of the last use, as a counter.
     turn: u64,
 }
 
-/// Results of the calls of one session. What is too old goes when it is asked for; what takes too
-/// much room goes when something is put in, that which was not used for the longest time first.
+/// The stored results of the calls of one session. An expired result is removed when it is requested. If the size
+/// exceeds the limit, the least recently used results are evicted at the next insertion.
 ///
-/// It is not `Sync`: whoever has it, has it alone.
+/// It is not `Sync`: it has a single owner.
 pub struct ToolResultCache {
     entries: HashMap<CacheKey, Entry>,
     ttl: Option<Duration>,
@@ -104,7 +104,7 @@ pub struct ToolResultCache {
 }
 
 impl ToolResultCache {
-    /// An empty one.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(config: &ResultCacheConfig) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl ToolResultCache {
         }
     }
 
-    /// What is kept under `key` and not too old at `now`, and how old it is. Counts a hit or a miss.
+    /// Returns the result for `key` with its age, if it has not expired at `now`. Counts a hit or a miss.
     pub fn get(
         &mut self,
         key: &CacheKey,
@@ -146,7 +146,7 @@ impl ToolResultCache {
         }
     }
 
-    /// Takes a hit back: `kept`, which [`ToolResultCache::get`] yielded, proved to hold no longer.
+    /// Changes a hit to a miss: the result `kept` from [`ToolResultCache::get`] has become invalid.
     pub fn invalidate_hit(&mut self, key: &CacheKey, kept: &Arc<CachedResult>) {
         let stands = self.entries.get(key);
         if stands.is_some_and(|entry| Arc::ptr_eq(&entry.kept, kept)) {
@@ -156,7 +156,7 @@ impl ToolResultCache {
         self.misses += 1;
     }
 
-    /// Keeps a result that was asked for at `now`, unless it takes over a quarter of the room.
+    /// Stores a result that was requested at `now`, unless it exceeds a quarter of the size limit.
     pub fn put(&mut self, key: CacheKey, kept: CachedResult, now: DualClockInstant) {
         self.remove(&key);
         let bytes = kept.bytes() + key.bytes() + size_of::<Entry>();
@@ -181,7 +181,7 @@ impl ToolResultCache {
         }
     }
 
-    /// Forgets what rests on files.
+    /// Discards the results that depend on files.
     pub fn evict_files(&mut self) {
         let bytes = &mut self.bytes;
         self.entries.retain(|_, entry| {
@@ -193,43 +193,43 @@ impl ToolResultCache {
         });
     }
 
-    /// Forgets every result; the counters stay.
+    /// Discards all results and retains the counters.
     pub fn evict_all(&mut self) {
         self.entries.clear();
         self.bytes = 0;
     }
 
-    /// Starts over, counters included.
+    /// Discards all results and resets the counters.
     pub fn clear(&mut self) {
         self.evict_all();
         (self.hits, self.misses) = (0, 0);
     }
 
-    /// Calls that were answered from it.
+    /// Returns the number of calls with a cached result.
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// Calls that were not, and could have been.
+    /// Returns the number of cacheable calls without one.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// Results that are kept.
+    /// Returns the number of stored results.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is kept.
+    /// Whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// About the bytes that they take.
+    /// Returns the approximate size of the results in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes

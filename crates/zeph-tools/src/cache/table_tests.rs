@@ -8,8 +8,8 @@ use serde_json::json;
 use super::*;
 use crate::cache::validity::FreshnessCheck;
 
-/// Proves OUT-40 in part: this does not compile when the cache is `Sync`, since the function is then
-/// not the only one of its name.
+/// Proves OUT-40 in part: this does not compile if the cache is `Sync`, because the name of the function is then
+/// ambiguous.
 #[test]
 fn it_is_not_sync() {
     trait OnlyIfNotSync<A> {
@@ -79,7 +79,7 @@ fn a_result_ages_and_goes_when_it_is_asked_for() {
     assert_eq!((cache.hits(), cache.misses()), (1, 2));
 }
 
-/// Proves OUT-40 in part: 0 is no age.
+/// Proves OUT-40 in part: 0 means no expiry.
 #[test]
 fn without_a_ttl_nothing_ages() {
     let mut cache = cache(0, 1 << 20);
@@ -169,7 +169,7 @@ fn a_hit_that_held_no_longer_is_a_miss() {
 }
 
 proptest! {
-    /// Whatever is put in, the bytes add up and stay within the bound.
+    /// For any insertions, the byte count is correct and stays within the limit.
     #[test]
     fn the_bytes_add_up(steps in proptest::collection::vec((0usize..8, 0usize..4000, 0u8..4), 0..60)) {
         let mut cache = cache(0, 10_000);

@@ -1,37 +1,37 @@
-//! What a result rests on, as its tool says it.
+//! The condition for the validity of a result, which its tool declares.
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-/// Knows what the files were that a result was made of, and looks whether they still are.
+/// A check whether the files that a result was created from are unchanged.
 #[async_trait]
 pub trait FreshnessCheck: Send + Sync {
-    /// Whether the call would yield the same if it were made now, and would be let through.
+    /// Whether the same call would be allowed now and return the same result.
     async fn holds(&self) -> bool;
 
-    /// The bytes that it takes.
+    /// Returns the size in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// What has to stay as it is for a result to hold.
+/// The condition for the validity of a result.
 #[derive(Clone)]
 pub enum CacheValidity {
-    /// Nothing on this machine: it holds until it is too old.
+    /// Independent of this machine: valid until it expires.
     Remote,
-    /// Files: it holds while the witness says so and nothing here changed files.
+    /// Dependent on files: valid while the check succeeds and no call changed files.
     Files(Arc<dyn FreshnessCheck>),
 }
 
 impl CacheValidity {
-    /// Whether a change of files puts an end to it.
+    /// Whether a change of files invalidates the result.
     #[must_use]
     pub fn is_files(&self) -> bool {
         matches!(self, Self::Files(_))
     }
 
-    /// The bytes that it takes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -60,8 +60,8 @@ impl fmt::Debug for CacheValidity {
     }
 }
 
-/// The port to what runs beside the calls and may change files at any time.
+/// The port to background work that may change files at any time.
 pub trait BackgroundActivity: Send + Sync {
-    /// Whether anything does.
+    /// Whether any background work is running.
     fn is_running(&self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! A text that comes in pieces and may be of any length, in bounded memory.
+//! Collection of a text of any length from pieces, in bounded memory.
 
 use std::collections::VecDeque;
 
@@ -6,39 +6,39 @@ use super::config::OverflowConfig;
 use super::spill::SpillBuffer;
 use super::truncate::{self, Size, TruncatedText, half};
 
-/// Takes in a text piece by piece. Up to the threshold it is kept as it is; beyond that head and
-/// tail are, and all of it is spilled.
+/// A collector of text pieces. A text up to the threshold is stored unchanged. A longer text keeps its start and
+/// its end, and all of it is spilled.
 #[derive(Debug)]
 pub struct OutputCollector {
     threshold: usize,
     most_bytes: u64,
     frugal: bool,
-    /// The first characters, up to the threshold.
+    /// The start of the text: the first characters, up to the threshold.
     first: String,
     chars: usize,
     rest: Option<Box<Rest>>,
 }
 
-/// What there is of a text that is too long.
+/// The other parts of a text that is too long.
 #[derive(Debug)]
 struct Rest {
-    /// The last bytes: enough for the tail's characters, whichever they are.
+    /// The last bytes: enough for the characters of the tail, of any byte length.
     last: VecDeque<u8>,
     size: Size,
     spill: SpillBuffer,
 }
 
-/// A text that has ended.
+/// A complete text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectedText {
-    /// The text; of one that was too long, head and tail with a line between them.
+    /// The text, or the start and the end of a long text with a line between them.
     pub text: String,
-    /// What else there is of a text that was too long.
+    /// The parts of a text that was too long.
     pub shortened: Option<TruncatedText>,
 }
 
 impl OutputCollector {
-    /// An empty text.
+    /// Creates an empty collector.
     #[must_use]
     pub fn new(config: &OverflowConfig) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl OutputCollector {
         }
     }
 
-    /// The same for one of many texts: little of what is spilled stays in memory.
+    /// Limits the memory for spilled text, for a collector that is one of many.
     #[must_use]
     pub fn with_low_memory(self) -> Self {
         Self {
@@ -60,9 +60,9 @@ impl OutputCollector {
         }
     }
 
-    /// Adds to the end.
+    /// Appends text.
     pub fn push(&mut self, text: &str) {
-        // One character more than the tail: it tells whether the tail begins a line.
+        // One character more than the tail, to detect whether the tail begins a line.
         let last_bytes = 4 * (half(self.threshold) + 1);
         if let Some(rest) = &mut self.rest {
             rest.push(text, last_bytes);
@@ -81,7 +81,7 @@ impl OutputCollector {
         };
         rest.push(&self.first, last_bytes);
         rest.push(text, last_bytes);
-        // The head is taken from here: what is kept must reach as far.
+        // The start is taken from here, so it must be long enough.
         if self.first.len() < last_bytes {
             let more = text.floor_char_boundary(last_bytes - self.first.len());
             self.first.push_str(&text[..more]);
@@ -89,7 +89,7 @@ impl OutputCollector {
         self.rest = Some(Box::new(rest));
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn finish(self) -> CollectedText {
         let Some(rest) = self.rest else {
@@ -100,7 +100,7 @@ impl OutputCollector {
         };
         let Rest { last, size, spill } = *rest;
         let last = Vec::from(last);
-        // It may begin inside a character.
+        // The buffer may begin inside a character.
         let start = last.iter().position(|byte| (*byte as i8) >= -0x40);
         let last = String::from_utf8_lossy(&last[start.unwrap_or(last.len())..]);
         let half = half(self.threshold);
@@ -221,7 +221,7 @@ mod tests {
             prop_assert!(tail.chars().count() <= threshold / 2 && all.ends_with(tail));
             let omitted = shortened.omitted;
             let bytes = usize::try_from(omitted.bytes).unwrap();
-            // A line break is added to a head that ends within a line.
+            // A line break is added to a start that ends inside a line.
             let end = all.len() - tail.len() - bytes;
             prop_assert!(head == &all[..end] || head.strip_suffix('\n') == Some(&all[..end]));
             prop_assert!(all[..end].chars().count() <= threshold / 2);
@@ -232,13 +232,13 @@ mod tests {
             prop_assert_eq!(omitted.first_line, before + 1);
             let last = before + missing.lines().count() as u64;
             prop_assert_eq!(omitted.last_line, last, "{:?}", missing);
-            // Lines stay whole where that costs less than half of what may be shown.
+            // Lines stay whole if that costs less than half of the visible characters.
             if let Some(line) = all[..end].rfind('\n') {
                 prop_assert!(line + 1 == end || line + 1 < end / 2);
             }
         }
 
-        /// Proves OUT-30, OUT-34: what is read is never longer than the threshold.
+        /// Proves OUT-30, OUT-34: the shortened text is never longer than the threshold.
         #[test]
         fn what_is_read_has_no_more_than_the_threshold(
             line in "[a-cä€]{0,40}\n",
@@ -248,7 +248,7 @@ mod tests {
             let all = line.repeat(count);
             let mut taken = take(&[&all], threshold);
             if let Some(shortened) = taken.shortened {
-                // The longest of all notes is as long as this.
+                // The longest possible note has this length.
                 shortened.note(&mut taken.text, &"n".repeat(350));
             }
             prop_assert!(taken.text.chars().count() <= threshold);

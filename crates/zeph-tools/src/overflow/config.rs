@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OverflowConfig {
-    /// Characters of output that the model reads; what is longer is stored, and head and tail are read.
+    /// Characters of output that the model reads; longer output is stored, and head and tail are read.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub threshold: usize,
     /// Days after which stored output is removed, at the next start.
@@ -34,7 +34,7 @@ impl Default for OverflowConfig {
 }
 
 impl OverflowConfig {
-    /// `max_overflow_bytes` as a bound.
+    /// Returns `max_overflow_bytes` as a limit.
     #[must_use]
     pub fn byte_limit(&self) -> u64 {
         match self.max_overflow_bytes {
@@ -43,7 +43,7 @@ impl OverflowConfig {
         }
     }
 
-    /// The beginning of the time that is kept, in milliseconds since the Unix epoch, at `now`.
+    /// Returns the start of the retention period at `now`, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn retention_cutoff(&self, now: i64) -> i64 {
         now.saturating_sub(i64::from(self.retention_days) * 24 * 60 * 60 * 1000)

@@ -1,15 +1,15 @@
-//! Output that is too long to be read at once: it is stored whole, and the model reads head, tail
-//! and a reference.
+//! Storage of output that is too long for the model: the store holds all of it, and the model receives its start,
+//! its end and a reference.
 //!
 //! - [`config`]: the section `[tools.overflow]`.
-//! - [`collector`]: a text of any length in bounded memory; [`truncate`]: its head and tail; [`notice`]: one of
-//!   which a filter left something out.
-//! - [`spill`]: all of it, compressed in blocks, on its way to the store.
-//! - [`store`]: the port to what keeps it, and [`reference`](mod@reference) how it is called.
+//! - [`collector`]: a text of any length in bounded memory; [`truncate`]: its start and end; [`notice`]: the note
+//!   about text that a filter omitted.
+//! - [`spill`]: the complete text, compressed in blocks, on its way to the store.
+//! - [`store`]: the port to the store, and [`reference`](mod@reference) the ids of stored outputs.
 //! - [`summary`]: a summary by a model next to the reference.
 //! - [`read`]: the tool `read_overflow`.
 //!
-//! The layer that ties these together is [`crate::layers::overflow`].
+//! The layer that combines these is [`crate::layers::overflow`].
 
 pub mod collector;
 pub mod config;
@@ -32,13 +32,13 @@ pub use spill::{SpillBuffer, Spilled};
 pub use store::{NewEntry, OverflowEntry, OverflowError, OverflowStore, StoredBlock};
 pub use truncate::{Omitted, TruncatedText};
 
-/// What a result carries of a text that was too long.
+/// The state of the long output of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overflow {
-    /// On its way to the store; the overflow layer takes it.
+    /// A shortened text on its way to the store; the overflow layer takes it.
     Spilled(TruncatedText),
-    /// The same of a text of which a filter left something out.
+    /// A text with parts that a filter omitted, on its way to the store.
     Elided(TruncationNotice),
-    /// In the store.
+    /// A stored text.
     Stored(OverflowRef),
 }

@@ -1,23 +1,23 @@
-//! A text of which something was left out, and the line at its end that says so.
+//! The line at the end of a text that reports omitted parts.
 
 use super::reference::OverflowRef;
 use super::spill::Spilled;
 
-/// What was left out of a text, and where all of it is.
+/// The omitted part of a text, with the complete text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TruncationNotice {
-    /// What was left out, in words: `313 of 340 lines omitted`.
+    /// The description of the omitted part: `313 of 340 lines omitted`.
     pub omitted: String,
-    /// The lines of the whole text that say most of it: first and last.
+    /// The most relevant lines of the complete text: first and last.
     pub lines: (u64, u64),
-    /// The whole text.
+    /// The complete text.
     pub spilled: Spilled,
-    /// Where the line begins.
+    /// The byte offset of the line.
     place: usize,
 }
 
 impl TruncationNotice {
-    /// Adds to `text` the line that says what was left out of it.
+    /// Appends to `text` the line that reports the omitted part.
     #[must_use]
     pub fn new(text: &mut String, omitted: String, lines: (u64, u64), spilled: Spilled) -> Self {
         if !text.is_empty() {
@@ -33,8 +33,7 @@ impl TruncationNotice {
         }
     }
 
-    /// Puts the reference into the line, which is where it was in the text, or before what was
-    /// added behind it.
+    /// Inserts the reference into the line, at its original place, or before text that was added after it.
     pub fn stored(&self, text: &mut String, reference: OverflowRef) {
         let mut omitted = self.omitted.clone();
         if self.spilled.bytes() < self.spilled.total_bytes() {
@@ -47,7 +46,7 @@ impl TruncationNotice {
         self.replace(text, &notice(&omitted, self.lines, Some(reference)));
     }
 
-    /// Says in the line that the rest is gone.
+    /// Changes the line to report that the rest is lost.
     pub fn lost(&self, text: &mut String) {
         let omitted = &self.omitted;
         self.replace(
@@ -58,7 +57,7 @@ impl TruncationNotice {
 
     fn replace(&self, text: &mut String, line: &str) {
         let unchanged = notice(&self.omitted, self.lines, None);
-        // Where the text was changed on the way, the line is somewhere else.
+        // If the text was changed meanwhile, the line is at another place.
         let place = Some(self.place)
             .filter(|start| {
                 text.get(*start..)
@@ -74,7 +73,7 @@ impl TruncationNotice {
     }
 }
 
-/// The line: what was left out, and how it is read.
+/// Returns the line: the omitted part, and the call that reads it.
 #[must_use]
 pub fn notice(omitted: &str, lines: (u64, u64), reference: Option<OverflowRef>) -> String {
     match reference {

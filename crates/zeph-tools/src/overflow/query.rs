@@ -1,59 +1,59 @@
-//! Which lines of a stored output are shown: a range, or those that match, within a bound.
+//! The selection of lines of a stored output: a range or a pattern, within a limit.
 
 use std::fmt::Write as _;
 
 use memchr::memchr;
 use regex::Regex;
 
-/// Characters of a line that matches which are shown whole; of a longer one, what is around the
-/// matches.
+/// The maximum number of characters of a matching line that is shown whole; a longer line shows the text around
+/// the matches.
 const LONG_LINE: usize = 2000;
 /// Characters shown on each side of a match in a long line.
 const AROUND: usize = 400;
-/// Bytes of a line that are looked at at once; a longer one is searched in pieces.
+/// The maximum bytes of a line that are processed together; a longer line is searched in pieces.
 const MAX_PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-/// What is asked for.
+/// The requested lines.
 #[derive(Debug, Clone)]
 pub(super) struct Query {
     /// The first line (from 1).
     pub(super) offset: u64,
-    /// The most lines that are shown.
+    /// The maximum number of lines.
     pub(super) limit: u64,
-    /// What a line must match.
+    /// The pattern that a line must match.
     pub(super) pattern: Option<Regex>,
 }
 
-/// Takes in the text block by block and keeps what is asked for.
+/// The state of a search that receives the text block by block.
 #[derive(Debug)]
 pub(super) struct Selection {
     query: Query,
-    /// Characters that still fit.
+    /// The number of characters that still fit.
     room: usize,
-    /// The line that comes next, or is being gathered.
+    /// The number of the next or current line.
     line: u64,
-    /// What has come of it.
+    /// The collected start of the current line.
     gathered: String,
-    /// Whether an earlier piece of it has been looked at.
+    /// Whether an earlier piece of the line was processed.
     continued: bool,
     found: Found,
 }
 
-/// What was found.
+/// The result of a selection.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The lines, each with its number and a tabulator before it and a line break after it.
+    /// The lines, each with its number and a tab before it and a line break after it.
     pub(super) text: String,
-    /// How many.
+    /// The number of lines.
     pub(super) lines: u64,
-    /// Where to go on, when not everything was looked at.
+    /// The line to continue with, if the search is not complete.
     pub(super) next: Option<u64>,
-    /// A line that is shown in part.
+    /// The line that is shown in part.
     pub(super) cut_line: Option<u64>,
 }
 
 impl Selection {
-    /// A selection of at most `room` characters. The first block begins on line `line`.
+    /// Creates a selection of at most `room` characters. The first block begins on line `line`.
     pub(super) fn new(query: Query, room: usize, line: u64) -> Self {
         Self {
             query,
@@ -65,7 +65,7 @@ impl Selection {
         }
     }
 
-    /// Takes in the next text. Whether there is any use for more.
+    /// Processes the next text. Returns whether more text is needed.
     pub(super) fn push(&mut self, mut text: &str) -> bool {
         while let Some(end) = memchr(b'\n', text.as_bytes()) {
             let (line, rest) = (&text[..end], &text[end + 1..]);
@@ -86,7 +86,7 @@ impl Selection {
         if self.line >= self.query.offset {
             self.gathered.push_str(text);
         }
-        // A line that fits is looked at as one.
+        // A line that fits is processed as one piece.
         if self.gathered.len() >= MAX_PIECE_BYTES.max(4 * self.room) {
             let piece = std::mem::take(&mut self.gathered);
             self.look_at(&piece);
@@ -95,7 +95,7 @@ impl Selection {
         self.found.next.is_none()
     }
 
-    /// What was found.
+    /// Returns the result.
     pub(super) fn finish(mut self) -> Found {
         if self.found.next.is_none() && !self.gathered.is_empty() {
             let last = std::mem::take(&mut self.gathered);
@@ -104,14 +104,14 @@ impl Selection {
         self.found
     }
 
-    /// Shows a line, or a piece of one, if it is asked for.
+    /// Adds a line, or a piece of one, to the result if it is requested.
     fn look_at(&mut self, line: &str) {
         if self.line < self.query.offset || self.found.next.is_some() {
             return;
         }
         let is_long = || line.len() > LONG_LINE && line.chars().nth(LONG_LINE).is_some();
         let shown = match &self.query.pattern {
-            // Its beginning was shown, and there was no room for the rest.
+            // The start of the line was shown, and the rest did not fit.
             None if self.continued => return,
             None => line.to_owned(),
             Some(pattern) if !pattern.is_match(line.trim_end_matches('\r')) => return,
@@ -145,7 +145,7 @@ impl Selection {
     }
 }
 
-/// What is around the matches in a long line, up to about `room` characters.
+/// Returns the text around the matches in a long line, up to about `room` characters.
 fn around_matches(line: &str, pattern: &Regex, room: usize) -> String {
     let back = |at: usize| line[..at].char_indices().nth_back(AROUND - 1);
     let forth = |at: usize| line[at..].char_indices().nth(AROUND);

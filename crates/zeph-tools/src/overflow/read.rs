@@ -1,7 +1,6 @@
 //! `read_overflow`: lines of a stored output, by range or by pattern.
 //!
-//! A reference is good in its own conversation alone; elsewhere there is no such output. What is
-//! read is bounded, and is never stored again.
+//! A reference is valid only in its own conversation. The output is bounded and is never stored again.
 
 use std::sync::Arc;
 
@@ -25,11 +24,11 @@ use crate::tool_set::Tool;
 
 /// The id of the tool.
 pub const READ_OVERFLOW: &str = "read_overflow";
-/// Bytes of a pattern.
+/// The maximum length of a pattern in bytes.
 const MAX_PATTERN_BYTES: usize = 4096;
-/// Bytes of a compiled pattern.
+/// The maximum size of a compiled pattern in bytes.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
-/// Characters that are set aside for what is said of the lines.
+/// The number of characters that are reserved for notes.
 const NOTES: usize = 300;
 
 /// The parameters. Signed, since the schema of an unsigned number is larger; `run` checks them.
@@ -37,14 +36,14 @@ const NOTES: usize = 300;
 #[serde(deny_unknown_fields)]
 struct Params {
     id: String,
-    // As notices name them: `40-80`.
+    // A range as in notices: `40-80`.
     lines: Option<String>,
     offset: Option<i64>,
     limit: Option<i64>,
     pattern: Option<String>,
 }
 
-/// The tool.
+/// The tool `read_overflow`.
 pub struct ReadOverflow {
     definition: ToolDef,
     store: Arc<dyn OverflowStore>,
@@ -52,7 +51,7 @@ pub struct ReadOverflow {
 }
 
 impl ReadOverflow {
-    /// The tool over `store`; what it yields has at most the characters of the threshold.
+    /// Creates the tool for `store`; its output has at most as many characters as the threshold.
     #[must_use]
     pub fn new(store: Arc<dyn OverflowStore>, config: &OverflowConfig) -> Self {
         Self {
@@ -122,7 +121,7 @@ impl Tool for ReadOverflow {
     }
 }
 
-/// What is asked for.
+/// Parses the requested lines and the pattern.
 fn query(params: &Params) -> Result<Query, ToolError> {
     let at_least_one = |name: &str, value: Option<i64>, default: u64| match value {
         None => Ok(default),
@@ -168,7 +167,7 @@ fn query(params: &Params) -> Result<Query, ToolError> {
     })
 }
 
-/// The first line of `40-80`, `40` or `40-`, and how many there are.
+/// Returns the first line of `40-80`, `40` or `40-`, and the number of lines.
 fn range(lines: &str) -> Result<(u64, u64), ToolError> {
     let (first, last) = match lines.split_once('-') {
         None => (lines, lines),
@@ -185,7 +184,7 @@ fn range(lines: &str) -> Result<(u64, u64), ToolError> {
     }
 }
 
-/// The lines and what there is to say of them.
+/// Formats the lines with notes.
 fn output(found: Found, entry: &OverflowEntry, by_pattern: bool) -> ToolOutput {
     let mut notes = Vec::new();
     if found.lines == 0 && by_pattern {

@@ -1,26 +1,26 @@
-//! How a stored output is called: `overflow:` and a UUID.
+//! The id of a stored output: `overflow:` and a UUID.
 
 use std::fmt;
 use std::str::FromStr;
 
 use uuid::Uuid;
 
-/// The word before the UUID.
+/// The prefix of the UUID.
 const PREFIX: &str = "overflow:";
 
-/// The name of a stored output. Random, so that it cannot be guessed.
+/// The id of a stored output. It is random, so that it cannot be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OverflowRef(Uuid);
 
 impl OverflowRef {
-    /// A new name.
+    /// Creates a new id.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "each one is another")]
     pub fn new() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// The UUID as it is stored: lower case, with hyphens.
+    /// Returns the UUID in its stored form: lower case, with hyphens.
     #[must_use]
     pub fn uuid(&self) -> String {
         self.0.hyphenated().to_string()
@@ -33,7 +33,7 @@ impl fmt::Display for OverflowRef {
     }
 }
 
-/// What is no reference.
+/// The error of a text that is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected overflow:UUID or the UUID alone, got {0:?}")]
 pub struct InvalidReference(String);
@@ -41,11 +41,11 @@ pub struct InvalidReference(String);
 impl FromStr for OverflowRef {
     type Err = InvalidReference;
 
-    /// Takes `overflow:UUID` and the UUID alone, in its form with hyphens.
+    /// Parses `overflow:UUID` or the UUID alone, in its form with hyphens.
     fn from_str(text: &str) -> Result<Self, InvalidReference> {
         let bare = text.trim();
         let bare = bare.strip_prefix(PREFIX).unwrap_or(bare);
-        // `Uuid` reads other forms as well: without hyphens, in braces, as a URN.
+        // `Uuid` also accepts other forms: without hyphens, in braces, as a URN.
         if bare.len() == uuid::fmt::Hyphenated::LENGTH
             && let Ok(uuid) = Uuid::try_parse(bare)
         {

@@ -1,8 +1,8 @@
-//! A long text on its way to the store: compressed in blocks as it comes, in bounded memory.
+//! The buffer of a long text on its way to the store: compressed in blocks, in bounded memory.
 //!
-//! The blocks are [LZ4 blocks](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md) of
-//! some 128 KiB of text each. Small outputs stay in memory, compressed; beyond `IN_MEMORY` they
-//! go to a temporary file without a name.
+//! The blocks are [LZ4 blocks](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md) of about 128 KiB of
+//! text each. Small outputs stay in memory, compressed; larger than `IN_MEMORY`, they are written to a temporary
+//! file without a name.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,24 +10,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use memchr::memchr_iter;
 use tempfile::SpooledTempFile;
 
-/// Bytes of text in a block.
+/// The size of the text of a block in bytes.
 const BLOCK: usize = 128 * 1024;
-/// Compressed bytes that are held in memory; what goes beyond goes to a file.
+/// The maximum number of compressed bytes in memory; more bytes are written to a file.
 const IN_MEMORY: usize = 12 * 1024 * 1024;
-/// The same of a text that is one of many.
+/// The maximum number of compressed bytes in memory for one of many texts.
 const LITTLE: usize = 128 * 1024;
 
-/// Takes in a text piece by piece and keeps its beginning, up to a limit.
+/// A buffer that stores the start of a text, up to a limit.
 #[derive(Debug)]
 pub struct SpillBuffer {
     limit: u64,
-    /// Nothing more is taken.
+    /// Whether the limit is reached.
     full: bool,
-    /// The text of the block to be.
+    /// The text of the current block.
     pending: String,
     packed: SpooledTempFile,
     scratch: Vec<u8>,
-    /// The line on which the block to be begins.
+    /// The first line of the current block.
     line: u64,
     inner: Measures,
 }
@@ -40,21 +40,21 @@ struct Measures {
     total_bytes: u64,
 }
 
-/// Where one block is.
+/// The position of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpilledBlock {
-    /// The line (from 1) on which it begins.
+    /// The number (from 1) of its first line.
     pub line: u64,
-    /// Bytes of its text.
+    /// The size of its text in bytes.
     pub bytes: usize,
-    /// Where it begins among the compressed bytes.
+    /// The offset of the compressed bytes.
     at: u64,
-    /// How many those are.
+    /// The number of compressed bytes.
     packed: usize,
 }
 
 impl SpillBuffer {
-    /// Takes in at most `limit` bytes.
+    /// Creates a buffer for at most `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl SpillBuffer {
         }
     }
 
-    /// The same for one of many texts: little of it is held in memory.
+    /// Limits the memory use, for a buffer that is one of many.
     #[must_use]
     pub fn frugal(self) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl SpillBuffer {
         }
     }
 
-    /// Adds to the end.
+    /// Appends text.
     pub fn push(&mut self, mut text: &str) {
         self.inner.total_bytes += text.len() as u64;
         while !self.full && !text.is_empty() {
@@ -95,7 +95,7 @@ impl SpillBuffer {
         }
     }
 
-    /// Nothing more fits: what was begun of a line goes, unless it is all there is.
+    /// Ends the text, because the limit is reached: removes an incomplete last line, unless it is the only one.
     fn end_at_a_line(&mut self) {
         self.full = true;
         if let Some(end) = self.pending.rfind('\n') {
@@ -103,7 +103,7 @@ impl SpillBuffer {
         }
     }
 
-    /// Compresses the block.
+    /// Compresses the current block.
     fn pack(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -138,7 +138,7 @@ impl SpillBuffer {
         self.pending.clear();
     }
 
-    /// What was taken in.
+    /// Returns the buffered text.
     #[must_use]
     pub fn finish(mut self) -> Spilled {
         self.pack();
@@ -149,7 +149,7 @@ impl SpillBuffer {
     }
 }
 
-/// A text that was taken in.
+/// A complete buffered text.
 #[derive(Debug, Clone)]
 pub struct Spilled(Arc<Inner>);
 
@@ -160,41 +160,41 @@ struct Inner {
 }
 
 impl PartialEq for Spilled {
-    /// Whether it is the same one.
+    /// Whether both are the same buffer.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
 impl Spilled {
-    /// Bytes that were kept.
+    /// Returns the number of stored bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.measures.bytes
     }
 
-    /// Lines that were kept.
+    /// Returns the number of stored lines.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.0.measures.lines
     }
 
-    /// Bytes of the whole text; more than [`Spilled::bytes`] where it was cut.
+    /// Returns the number of bytes of the complete text; more than [`Spilled::bytes`] if it was cut.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.0.measures.total_bytes
     }
 
-    /// Its blocks, in order.
+    /// Returns the blocks, in order.
     #[must_use]
     pub fn blocks(&self) -> &[SpilledBlock] {
         &self.0.measures.blocks
     }
 
-    /// The compressed bytes of a block.
+    /// Returns the compressed bytes of a block.
     ///
     /// # Errors
-    /// When the temporary file cannot be read.
+    /// An error if the temporary file cannot be read.
     pub fn packed(&self, block: SpilledBlock) -> io::Result<Vec<u8>> {
         let mut packed = self.0.packed.lock().unwrap_or_else(PoisonError::into_inner);
         packed.seek(SeekFrom::Start(block.at))?;
@@ -204,12 +204,12 @@ impl Spilled {
     }
 }
 
-/// The text of a compressed block that has `bytes` bytes.
+/// Returns the text of a compressed block that has `bytes` bytes.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason if the block is damaged.
 pub(super) fn unpack(packed: &[u8], bytes: usize) -> Result<String, String> {
-    // A damaged number must not make us reserve whatever it says.
+    // A damaged length must not cause a large allocation.
     if bytes > BLOCK {
         return Err(format!("it says that it has {bytes} bytes"));
     }
@@ -224,7 +224,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// All that a spilled text holds.
+    /// Returns the complete text of a buffer.
     pub(crate) fn whole(spilled: &Spilled) -> String {
         let text =
             |block: &SpilledBlock| unpack(&spilled.packed(*block).unwrap(), block.bytes).unwrap();
@@ -262,7 +262,7 @@ pub(crate) mod tests {
         check(&["€"], 2, "", 0);
     }
 
-    /// Proves OUT-30: beyond what is held in memory too.
+    /// Proves OUT-30: also for a text that exceeds the memory limit.
     #[test]
     fn a_text_of_many_blocks_is_kept_whole() {
         let mut seed = 1_u64;
@@ -314,7 +314,7 @@ pub(crate) mod tests {
             if all.len() as u64 <= limit {
                 prop_assert_eq!(kept, all);
             } else {
-                // It ends with a line, or no line that fits is left out.
+                // It ends with a line, or all lines that fit are present.
                 let most = all.floor_char_boundary(usize::try_from(limit).unwrap());
                 let lines = all[..most].rfind('\n').map_or(most, |end| end + 1);
                 prop_assert_eq!(kept.len(), lines);

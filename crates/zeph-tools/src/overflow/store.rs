@@ -1,4 +1,4 @@
-//! The port to what keeps stored output.
+//! The port to the store of long outputs.
 
 use async_trait::async_trait;
 
@@ -8,39 +8,39 @@ use super::spill::{self, Spilled};
 /// An output to store.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
-    /// How it will be called.
+    /// The id.
     pub reference: OverflowRef,
-    /// The conversation it belongs to; it is deleted with it.
+    /// The conversation of the output; both are deleted together.
     pub conversation: String,
-    /// The tool that yielded it.
+    /// The tool that produced it.
     pub tool: String,
     /// The text.
     pub text: Spilled,
 }
 
-/// What is known of a stored output.
+/// The metadata of a stored output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverflowEntry {
-    /// How it is called.
+    /// The id.
     pub reference: OverflowRef,
-    /// The conversation it belongs to.
+    /// The conversation of the output.
     pub conversation: String,
-    /// The tool that yielded it.
+    /// The tool that produced it.
     pub tool: String,
-    /// When it was stored: milliseconds since the Unix epoch.
+    /// The time of storage in milliseconds since the Unix epoch.
     pub created_at: i64,
-    /// Bytes that are stored.
+    /// The number of stored bytes.
     pub bytes: u64,
-    /// Lines that are stored.
+    /// The number of stored lines.
     pub lines: u64,
-    /// Bytes of the whole output; more than `bytes` where it was cut.
+    /// The number of bytes of the complete output; more than `bytes` if it was cut.
     pub total_bytes: u64,
-    /// For each block the number of the line (from 1) on which it begins.
+    /// The number (from 1) of the first line of each block.
     pub blocks: Vec<u64>,
 }
 
 impl OverflowEntry {
-    /// What is missing at its end, in a sentence without a full stop.
+    /// Describes the missing end, in a sentence without a full stop.
     #[must_use]
     pub fn cut(&self) -> Option<String> {
         (self.total_bytes > self.bytes).then(|| {
@@ -51,7 +51,7 @@ impl OverflowEntry {
         })
     }
 
-    /// The block in which line `line` (from 1) begins, or the one that ends before it.
+    /// Returns the block in which line `line` (from 1) begins, or the one that ends before it.
     #[must_use]
     pub fn block_of(&self, line: u64) -> usize {
         self.blocks
@@ -60,48 +60,48 @@ impl OverflowEntry {
     }
 }
 
-/// One block of a stored output, compressed.
+/// A compressed block of a stored output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBlock {
-    /// Bytes of its text.
+    /// The size of its text in bytes.
     pub bytes: usize,
-    /// The text, compressed.
+    /// The compressed text.
     pub packed: Vec<u8>,
 }
 
 impl StoredBlock {
-    /// Its text.
+    /// Returns the text.
     ///
     /// # Errors
-    /// [`OverflowError::Failed`] when it is damaged.
+    /// [`OverflowError::Failed`] if it is damaged.
     pub fn text(&self) -> Result<String, OverflowError> {
         spill::unpack(&self.packed, self.bytes)
             .map_err(|reason| OverflowError::Failed(format!("a stored block is damaged: {reason}")))
     }
 }
 
-/// Why an output was not stored, or cannot be read.
+/// The reason why an output was not stored or cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverflowError {
-    /// There is no such conversation to keep it for.
+    /// The conversation does not exist.
     #[error("the conversation is not stored, so nothing can be stored for it")]
     NoConversation,
-    /// The store failed; the text is for the person.
+    /// The store failed; the text is for the user.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Keeps outputs, each for the conversation it belongs to.
+/// A store of outputs, each for its conversation.
 #[async_trait]
 pub trait OverflowStore: Send + Sync {
-    /// Stores an output. It survives the death of the process when this returns.
+    /// Stores an output. When this returns, the output is durable.
     ///
     /// # Errors
-    /// [`OverflowError`] when it is not stored; then nothing of it is.
+    /// [`OverflowError`] if it is not stored; then no part of it is.
     async fn put(&self, entry: NewEntry) -> Result<(), OverflowError>;
 
-    /// What is known of an output of this conversation; `None` for every other, as for one that
-    /// never was.
+    /// Returns the metadata of an output of this conversation; `None` for an output of another conversation and
+    /// for an unknown one.
     ///
     /// # Errors
     /// [`OverflowError::Failed`].
@@ -111,7 +111,7 @@ pub trait OverflowStore: Send + Sync {
         reference: OverflowRef,
     ) -> Result<Option<OverflowEntry>, OverflowError>;
 
-    /// The block `number` (from 0) of an output of this conversation.
+    /// Returns the block `number` (from 0) of an output of this conversation.
     ///
     /// # Errors
     /// [`OverflowError::Failed`].

@@ -1,4 +1,4 @@
-//! The head and the tail of a text, and the line that says what is missing between them.
+//! The start and the end of a long text, and the line between them that describes the omitted part.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use memchr::memchr_iter;
 
 use super::spill::Spilled;
 
-/// Characters that are set aside for the line between head and tail.
+/// The number of characters that are reserved for the line between start and end.
 const NOTE: usize = 400;
 
-/// What was left out between head and tail.
+/// The part that was omitted between start and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Omitted {
-    /// The first line (from 1) of which something is missing.
+    /// The first line (from 1) with an omitted part.
     pub first_line: u64,
-    /// The last one.
+    /// The last line with an omitted part.
     pub last_line: u64,
-    /// Line breaks left out.
+    /// The number of omitted line breaks.
     pub line_breaks: u64,
-    /// Bytes left out.
+    /// The number of omitted bytes.
     pub bytes: u64,
 }
 
 impl Omitted {
-    /// "lines 5-10 (6 lines, 70 bytes)", or "70 bytes of line 5".
+    /// Describes the part: "lines 5-10 (6 lines, 70 bytes)", or "70 bytes of line 5".
     #[must_use]
     pub fn told(&self) -> String {
         let Self {
@@ -40,19 +40,19 @@ impl Omitted {
     }
 }
 
-/// A text of which head and tail are left, where all of it is, and where the line between them is.
+/// A text that was reduced to its start and end, with its complete form and the place of the line between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TruncatedText {
-    /// What was left out.
+    /// The omitted part.
     pub omitted: Omitted,
-    /// All of it.
+    /// The complete text.
     pub spilled: Spilled,
-    /// The place of the line between head and tail, its line break left out.
+    /// The place of the line between start and end, without its line break.
     pub(super) note: Range<usize>,
 }
 
 impl TruncatedText {
-    /// Puts the line that says what was left out into `text`, where the line at byte `at` begins.
+    /// Inserts the line that describes the omitted part into `text`, at byte `at`, which begins a line.
     #[must_use]
     pub fn at(text: &mut String, at: usize, omitted: Omitted, spilled: Spilled) -> Self {
         let line = format!("[… {} left out …]", omitted.told());
@@ -71,15 +71,15 @@ impl TruncatedText {
         }
     }
 
-    /// Puts `note` where `text`, which begins with head and tail, says what was left out.
+    /// Replaces the line between start and end in `text` by `note`.
     pub fn note(&self, text: &mut String, note: &str) {
-        // The text is another one when someone has changed it on the way.
+        // Another layer may have changed the text meanwhile.
         if text.get(self.note.clone()).is_some() {
             text.replace_range(self.note.clone(), &format!("[… {note} …]"));
         }
     }
 
-    /// Changes what stands before and behind that place; `change` returns `None` for what stays.
+    /// Changes the text before and after the line; `change` returns `None` for text that does not change.
     pub fn rewrite(&mut self, text: &mut String, mut change: impl FnMut(&str) -> Option<String>) {
         let Range { start, end } = self.note.clone();
         let (Some(head), Some(tail)) = (text.get(..start), text.get(end..)) else {
@@ -96,20 +96,20 @@ impl TruncatedText {
     }
 }
 
-/// Characters of each of head and tail of a text that may have `threshold`.
+/// Returns the number of characters of the start and of the end for a text limit of `threshold`.
 pub(super) fn half(threshold: usize) -> usize {
     threshold.saturating_sub(NOTE).max(threshold / 2) / 2
 }
 
-/// Bytes and line breaks of a whole text.
+/// The number of bytes and line breaks of a complete text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) bytes: u64,
     pub(super) line_breaks: u64,
 }
 
-/// Head and tail, of `half` characters at most, of a text that has `size`, begins with `first` and
-/// ends with `last`. Both have more than `half` characters, and the text more than twice as many.
+/// Reduces a text to its start and end, of at most `half` characters each. The text has `size`, starts with
+/// `first` and ends with `last`. Both have more than `half` characters, and the text has more than twice as many.
 pub(super) fn cut(
     first: &str,
     last: &str,
@@ -172,7 +172,7 @@ fn chars_at_end(text: &str, count: usize) -> &str {
     }
 }
 
-/// `text` up to its last line break, unless more than half of it would be lost.
+/// Returns `text` up to its last line break, unless that would remove more than half of it.
 pub(crate) fn whole_lines_at_start(text: &str) -> &str {
     match text.rfind('\n') {
         Some(end) if end + 1 >= text.len() / 2 => &text[..=end],
@@ -180,7 +180,7 @@ pub(crate) fn whole_lines_at_start(text: &str) -> &str {
     }
 }
 
-/// `text` from behind its first line break, unless more than half of it would be lost.
+/// Returns `text` after its first line break, unless that would remove more than half of it.
 pub(crate) fn whole_lines_at_end(text: &str) -> &str {
     match text.find('\n') {
         Some(end) if end < text.len() / 2 => &text[end + 1..],

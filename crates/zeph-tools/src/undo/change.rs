@@ -1,10 +1,10 @@
-//! What a record says: enough to put back what was, and to recognize what stands there now.
+//! The record of a change: the data to restore the previous state and to recognize the current one.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Mode and owner.
+/// The mode and the owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
     /// Permission bits with set-user-id, set-group-id and sticky.
@@ -15,21 +15,21 @@ pub struct Attributes {
     pub gid: u32,
 }
 
-/// What a file's content is recognized by.
+/// The fingerprint of the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// Bytes.
+    /// The size in bytes.
     pub len: u64,
-    /// SHA-256 in lower-case hex; `None` where there was too much to read.
+    /// The SHA-256 in lower-case hex; `None` if the file was too large to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The time of the last change in seconds and nanoseconds; stands in for the digest.
+    /// The modification time in seconds and nanoseconds; used if the digest is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified: Option<(i64, i64)>,
 }
 
 impl Fingerprint {
-    /// Whether both are of one content, as far as they tell.
+    /// Whether both have the same content, according to the available data.
     #[must_use]
     pub fn is_of(&self, other: &Self) -> bool {
         self.len == other.len
@@ -40,43 +40,43 @@ impl Fingerprint {
     }
 }
 
-/// What stands at a path, as far as it is compared.
+/// The state of a path, for comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileState {
-    /// Nothing.
+    /// The path does not exist.
     Absent,
-    /// A directory, whatever is in it.
+    /// A directory with any contents.
     Directory,
-    /// A file of this content.
+    /// A file with this content.
     File(Fingerprint),
-    /// A link with this text.
+    /// A link with this target text.
     Link(#[serde(with = "raw_path")] PathBuf),
 }
 
-/// What stood at a path, as far as it can be put back.
+/// The previous state of a path, for restoration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileBackup {
-    /// Nothing.
+    /// The path did not exist.
     Absent,
     /// A directory.
     Directory(Attributes),
     /// A file.
     File {
-        /// Where its content begins in [`Change::images`]; it has the fingerprint's length.
+        /// The start of its content in [`Change::images`]; the length is in the fingerprint.
         at: usize,
-        /// Its content, to recognize it.
+        /// The fingerprint of its content.
         fingerprint: Fingerprint,
-        /// Mode and owner.
+        /// The mode and the owner.
         attributes: Attributes,
     },
-    /// A link with this text.
+    /// A link with this target text.
     Link(#[serde(with = "raw_path")] PathBuf),
 }
 
 impl FileBackup {
-    /// What is compared of it.
+    /// Returns the state for comparison.
     #[must_use]
     pub fn standing(&self) -> FileState {
         match self {
@@ -88,37 +88,37 @@ impl FileBackup {
     }
 }
 
-/// An entry of a tree that was moved.
+/// An entry of a moved tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeEntry {
-    /// Below the top of the tree; empty for the top itself.
+    /// The path relative to the root of the tree; empty for the root itself.
     #[serde(with = "raw_path")]
     pub path: PathBuf,
-    /// What stands there.
+    /// The state of the entry.
     pub standing: FileState,
 }
 
-/// One step of a change. All paths are canonical and absolute.
+/// A step of a change. All paths are canonical and absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// A directory is made on the way to something else.
+    /// The creation of a parent directory.
     Parent {
         /// The directory.
         #[serde(with = "raw_path")]
         path: PathBuf,
     },
-    /// What stands at a path is replaced.
+    /// The replacement of the state of a path.
     Put {
         /// The path.
         #[serde(with = "raw_path")]
         path: PathBuf,
-        /// What stood there.
+        /// The previous state.
         before: FileBackup,
-        /// What stands there then.
+        /// The new state.
         after: FileState,
     },
-    /// A tree gets another name.
+    /// The move of a tree to another path.
     Move {
         /// Its old path.
         #[serde(with = "raw_path")]
@@ -126,13 +126,13 @@ pub enum Step {
         /// Its new path.
         #[serde(with = "raw_path")]
         to: PathBuf,
-        /// The tree, directories before what is in them.
+        /// The tree, with directories before their contents.
         tree: Vec<TreeEntry>,
     },
 }
 
 impl Step {
-    /// What it changes; of a move, what the tree is called then.
+    /// Returns the changed path; for a move, the new path of the tree.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -142,19 +142,18 @@ impl Step {
     }
 }
 
-/// What one call changes.
+/// The changes of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Change {
-    /// In the order in which they are made.
+    /// The steps, in their order.
     pub steps: Vec<Step>,
-    /// The contents of files, one after the other.
+    /// The contents of files, concatenated.
     #[serde(skip)]
     pub images: Vec<u8>,
 }
 
 impl Change {
-    /// What it counts against the bound of a journal: the bytes of contents, and the names in
-    /// trees.
+    /// Returns the size that counts for the limit of a journal: the bytes of contents and of the names in trees.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let names: usize = self
@@ -174,7 +173,7 @@ impl Change {
         (names + self.images.len()) as u64
     }
 
-    /// The content that an image names; `None` where the record is damaged.
+    /// Returns the content of a file; `None` if the record is damaged.
     #[must_use]
     pub fn content(&self, at: usize, fingerprint: &Fingerprint) -> Option<&[u8]> {
         let len = usize::try_from(fingerprint.len).ok()?;
@@ -182,7 +181,7 @@ impl Change {
     }
 }
 
-/// Paths as text where they are UTF-8, as bytes where they are not.
+/// Serialization of paths: as text if they are UTF-8, else as bytes.
 mod raw_path {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -256,7 +255,7 @@ mod tests {
         check(&digest, &of(1, Some("aa"), Some((1, 2))), true);
         check(&digest, &of(1, Some("ab"), None), false);
         check(&digest, &of(2, Some("aa"), None), false);
-        // Without a digest on both sides only a time can tell.
+        // Without digests on both sides, only the time can distinguish them.
         check(&digest, &of(1, None, Some((1, 2))), false);
         let stamp = of(1, None, Some((1, 2)));
         check(&stamp, &of(1, None, Some((1, 2))), true);

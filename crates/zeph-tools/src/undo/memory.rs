@@ -1,4 +1,4 @@
-//! A journal in memory: for programs that need undo as long as they run, and no longer.
+//! An undo journal in memory, for programs that need undo only while they run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use async_trait::async_trait;
 
 use super::{Batch, Entry, JournalError, PendingChange, RecordOutcome, UndoJournal};
 
-/// The reason of changes that were dropped to make room.
+/// The reason for changes that were dropped to make space.
 const DROPPED: &str = "dropped from the journal to make room for later changes";
 
-/// Keeps records in memory.
+/// A journal in memory.
 #[derive(Debug)]
 pub struct MemoryJournal {
     max_bytes: u64,
@@ -20,12 +20,12 @@ pub struct MemoryJournal {
 #[derive(Debug, Default)]
 struct Inner {
     last: i64,
-    /// By session: batch and entry, the oldest first.
+    /// The batch and entry of each change by session, the oldest first.
     entries: HashMap<String, Vec<(String, Entry)>>,
 }
 
 impl MemoryJournal {
-    /// A journal that keeps `max_bytes` of each session.
+    /// Creates a journal with a limit of `max_bytes` for each session.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! Undo: what file tools change is on record before it happens, and can be taken back.
+//! Undo: the changes of file tools are recorded before they happen, and can be undone.
 //!
-//! [`UndoJournal`] is the port through which records become durable; [`Undo`] is what a person's
-//! `/undo` reaches. What a record says is in [`change`].
+//! [`UndoJournal`] is the port to durable records. [`Undo`] is the port for the command `/undo`. [`change`] holds
+//! the content of a record.
 
 pub mod change;
 pub mod config;
@@ -15,7 +15,7 @@ pub use change::{Attributes, Change, FileBackup, FileState, Fingerprint, Step, T
 pub use config::UndoConfig;
 pub use memory::MemoryJournal;
 
-/// The journal could not be read or written.
+/// An error of the undo journal.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the undo journal cannot be used: {0}")]
 pub struct JournalError(pub String);
@@ -25,82 +25,80 @@ pub struct JournalError(pub String);
 pub struct PendingChange<'a> {
     /// The conversation.
     pub session: &'a str,
-    /// What is undone together.
+    /// The batch: changes that are undone together.
     pub batch: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// What is changed, for a person to read.
+    /// A description of the change for the user.
     pub what: &'a str,
-    /// The change, or why it cannot be recorded so that it could be undone.
+    /// The change, or the reason why it cannot be undone.
     pub change: Result<&'a Change, &'a str>,
 }
 
-/// What became of a [`PendingChange`].
+/// The result of recording a [`PendingChange`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordOutcome {
-    /// It is on record under this number, and can be undone.
+    /// The change is recorded under this number, and can be undone.
     Kept(i64),
-    /// It is on record that it cannot be undone: the number, and why.
+    /// The change is recorded as one that cannot be undone: the number and the reason.
     Lost(i64, String),
 }
 
-/// A change on record.
+/// A recorded change.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Its number; a later one is higher.
+    /// The number; a later change has a higher one.
     pub number: i64,
     /// The tool.
     pub tool: String,
-    /// What was changed, for a person to read.
+    /// A description of the change for the user.
     pub what: String,
-    /// The change, or why it cannot be undone.
+    /// The change, or the reason why it cannot be undone.
     pub change: Result<Change, String>,
 }
 
-/// What is undone together: the changes of one answer of a model, or of one call by a person.
+/// The changes that are undone together: those of one response of a model, or of one call by the user.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// Its id.
+    /// The id.
     pub id: String,
     /// The changes that are not undone yet, the latest first.
     pub entries: Vec<Entry>,
 }
 
-/// Keeps records, one journal for each session, bounded. Its methods return when what they did
-/// survives the death of the process.
+/// A bounded journal for each session. When its methods return, their effect is durable.
 #[async_trait]
 pub trait UndoJournal: Send + Sync + Debug {
-    /// The most bytes of [`Change::bytes`] that are kept of a session; 0 keeps no records at all.
+    /// Returns the maximum of [`Change::bytes`] per session; 0 disables records.
     fn max_bytes(&self) -> u64;
 
-    /// Puts a change on record before it is made. The oldest batches are dropped to make room;
-    /// where that does not help, it is recorded as one that cannot be undone.
+    /// Records a change before it is made. The oldest batches are dropped to make space. If that is not
+    /// sufficient, the change is recorded as one that cannot be undone.
     ///
     /// # Errors
     /// [`JournalError`]; then the change must not be made.
     async fn record(&self, draft: PendingChange<'_>) -> Result<RecordOutcome, JournalError>;
 
-    /// Takes the records of changes back that were not made or are undone: they and their images
-    /// are gone from the journal.
+    /// Removes the records, with their images, of changes that were not made or that are undone.
     ///
     /// # Errors
     /// [`JournalError`].
     async fn settle(&self, session: &str, numbers: &[i64]) -> Result<(), JournalError>;
 
-    /// The last batch that is not undone; `None` when there is none.
+    /// Returns the last batch that is not undone, if any.
     ///
     /// # Errors
     /// [`JournalError`].
     async fn last(&self, session: &str) -> Result<Option<Batch>, JournalError>;
 }
 
-/// The reason of a change that is larger than all that a journal may keep.
+/// Returns the reason for a change that exceeds the limit of the journal.
 #[must_use]
 pub fn too_large(max_bytes: u64) -> String {
     format!("too large ([tools.undo] max_bytes = {max_bytes})")
 }
 
-/// Keeps nothing.
+/// A journal that stores nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoJournal;
 
@@ -123,31 +121,31 @@ impl UndoJournal for NoJournal {
     }
 }
 
-/// What an undo did, a line each: "restored a.txt".
+/// The result of an undo, one line per step: "restored a.txt".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoReport {
-    /// The lines, in the order in which it was done.
+    /// The lines, in the order of the steps.
     pub lines: Vec<String>,
 }
 
-/// Why an undo was not made.
+/// The reason why an undo was not made.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum UndoError {
-    /// There is nothing on record.
+    /// No change is recorded.
     #[error("there is nothing to undo")]
     Nothing,
-    /// It would not put back what was, so nothing was changed: a line for each reason.
+    /// The undo would not restore the previous state, so nothing was changed: one line per reason.
     #[error("the last changes are not undone, and nothing was changed:\n{}", .0.join("\n"))]
     Refused(Vec<String>),
-    /// It ended half-way.
+    /// The undo was made in part.
     #[error(
         "{reason}\nundone before that:\n{}\nundo again to go on with the rest",
         .done.join("\n")
     )]
     Partial {
-        /// What was undone before.
+        /// The steps that were undone before.
         done: Vec<String>,
-        /// What happened.
+        /// The failure.
         reason: String,
     },
     /// The journal failed.
@@ -155,24 +153,24 @@ pub enum UndoError {
     Journal(#[from] JournalError),
 }
 
-/// Takes back what file tools changed in a session.
+/// The undo of the changes of file tools in a session.
 #[async_trait]
 pub trait Undo: Send + Sync {
-    /// Undoes the last batch: all of it, or nothing where anything of it was changed since.
+    /// Undoes the last batch: all of it, or nothing if a part of it was changed since.
     ///
     /// # Errors
-    /// [`UndoError`], which says what was done, if anything.
+    /// [`UndoError`], with the steps that were made, if any.
     async fn undo_last(&self, session: &str) -> Result<UndoReport, UndoError>;
 
-    /// Forgets the last batch and leaves the files as they are, so that the one before it can be
-    /// undone; says what was forgotten.
+    /// Discards the last batch without a change of files, so that the previous batch can be undone. Returns the
+    /// discarded changes.
     ///
     /// # Errors
     /// [`UndoError::Nothing`], [`UndoError::Journal`].
     async fn forget_last(&self, session: &str) -> Result<UndoReport, UndoError>;
 }
 
-/// Where nothing is kept, there is nothing to undo.
+/// A journal without records has nothing to undo.
 #[async_trait]
 impl Undo for NoJournal {
     async fn undo_last(&self, _session: &str) -> Result<UndoReport, UndoError> {
