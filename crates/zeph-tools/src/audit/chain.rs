@@ -1,10 +1,9 @@
-//! Entries chained by hash: their canonical form, and the check of a chain. Pure.
+//! The hash chain of audit entries: their canonical form, and the check of a chain, without I/O.
 //!
-//! The canonical form of an entry, version 1, is one line of JSON without spaces between tokens,
-//! its fields in the order of [`Fields`] behind `v`, `seq` and `prev`. `hash` is the SHA-256 of the
-//! bytes of that line up to `,"hash":`. It covers `prev`, the hash of the entry before, so that
-//! each hash speaks for all entries up to its own. `prev` of the first entry is a random number,
-//! the name of the chain.
+//! The canonical form of an entry, version 1, is one line of JSON without spaces between tokens. Its fields are
+//! `v`, `seq` and `prev`, then those of [`Fields`] in their order. `hash` is the SHA-256 of the bytes of that
+//! line up to `,"hash":`. It covers `prev`, the hash of the previous entry, so that each hash covers all entries
+//! up to its own. `prev` of the first entry is a random number, the name of the chain.
 
 use sha2::{Digest, Sha256};
 
@@ -13,12 +12,12 @@ use super::AuditEntry;
 /// The version of the canonical form.
 pub const VERSION: u32 = 1;
 
-/// What stands between the hashed bytes of a line and its hash.
+/// The text between the hashed bytes of a line and its hash.
 const HASH_KEY: &str = ",\"hash\":\"";
-/// What stands behind the hash.
+/// The text after the hash.
 const END: &str = "\"}";
 
-/// The fields of an entry in canonical order, as they are stored.
+/// The fields of an entry in canonical order, in their stored form.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the fields are those of `AuditEntry`")]
 pub struct Fields<'a> {
@@ -26,7 +25,7 @@ pub struct Fields<'a> {
     pub session: &'a str,
     pub call_id: &'a str,
     pub tool: &'a str,
-    /// JSON, copied as it stands.
+    /// The arguments as JSON, copied unchanged.
     pub call: &'a str,
     pub result: &'a str,
     pub result_digest: &'a str,
@@ -42,16 +41,16 @@ pub struct Fields<'a> {
     pub cached: bool,
     pub adversarial_policy_decision: Option<&'a str>,
     pub claim_source: Option<&'a str>,
-    /// A JSON array of strings, copied as it stands; `[]` is left out.
+    /// A JSON array of strings, copied unchanged; omitted if it is `[]`.
     pub repairs: &'a str,
-    /// Left out when null.
+    /// Omitted if null.
     pub caller_id: Option<&'a str>,
-    /// Left out when null.
+    /// Omitted if null.
     pub policy_match: Option<&'a str>,
 }
 
 impl<'a> Fields<'a> {
-    /// Those of `entry`, whose `call` and `repairs` are given as JSON.
+    /// Returns the fields of `entry`, with `call` and `repairs` as JSON.
     #[must_use]
     pub fn of(entry: &'a AuditEntry, call: &'a str, repairs: &'a str) -> Self {
         Self {
@@ -80,8 +79,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The canonical form up to its hash, of the entry behind `link`; of one that is in no chain
-    /// without it.
+    /// Returns the canonical form of the entry after `link`, up to its hash; without a link if the entry is not
+    /// in a chain.
     #[must_use]
     pub fn body(&self, link: Option<&Link>) -> String {
         let mut line = Line {
@@ -134,7 +133,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The integers of JSON and SQLite are signed.
+/// Converts a count to a signed integer, as in JSON and SQLite.
 fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -172,11 +171,11 @@ impl Line {
     }
 }
 
-/// A place in a chain: an entry's number and its hash. Number 0 with the name of the chain is the
-/// place before the first.
+/// A position in a chain: the number and the hash of an entry. Number 0 with the name of the chain is the
+/// position before the first entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The number.
+    /// The number of the entry.
     pub seq: u64,
     /// The hash, in lower-case hex.
     pub hash: String,
@@ -209,13 +208,13 @@ pub fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// SHA-256 in lower-case hex.
+/// Returns the SHA-256 in lower-case hex.
 #[must_use]
 pub fn hex_digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Bytes in lower-case hex.
+/// Formats bytes in lower-case hex.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
@@ -229,15 +228,15 @@ pub fn hex(bytes: &[u8]) -> String {
 /// A chained entry as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
-    /// The hash of the entry before.
+    /// The hash of the previous entry.
     pub prev: String,
-    /// Its own place.
+    /// The position of the entry.
     pub link: Link,
     /// The line, without a line break.
     pub line: String,
 }
 
-/// Puts `fields` behind the entry at `before`.
+/// Formats `fields` as the entry after the position `before`.
 #[must_use]
 pub fn seal(fields: &Fields<'_>, before: &Link) -> Sealed {
     let mut line = fields.body(Some(before));
@@ -255,8 +254,8 @@ pub fn seal(fields: &Fields<'_>, before: &Link) -> Sealed {
     }
 }
 
-/// Reads a line that [`seal`] made: the entry's place and the hash before it. `None` when any byte
-/// of it is not what was sealed.
+/// Parses a line from [`seal`] to the position of the entry and the previous hash. `None` if any byte of the line
+/// was changed.
 #[must_use]
 pub fn open(line: &[u8]) -> Option<(Link, String)> {
     let body_len = line.len().checked_sub(HASH_KEY.len() + 64 + END.len())?;
@@ -277,7 +276,7 @@ pub fn open(line: &[u8]) -> Option<(Link, String)> {
     Some((link, prev.to_owned()))
 }
 
-/// Checks a chain entry by entry, in its order.
+/// A check of a chain, entry by entry in its order.
 #[derive(Debug)]
 pub struct ChainCheck {
     last: Option<Link>,
@@ -286,7 +285,7 @@ pub struct ChainCheck {
 }
 
 impl ChainCheck {
-    /// A check of a chain on which every one of `known` has to be; number 0 stands for its name.
+    /// Creates a check of a chain that must contain every entry of `known`; number 0 is its name.
     #[must_use]
     pub fn new(known: Vec<Link>) -> Self {
         Self {
@@ -296,7 +295,7 @@ impl ChainCheck {
         }
     }
 
-    /// A check of what follows the entry at `link`.
+    /// Creates a check of the entries after `link`.
     #[must_use]
     pub fn behind(link: Link) -> Self {
         Self {
@@ -305,22 +304,22 @@ impl ChainCheck {
         }
     }
 
-    /// The last entry so far.
+    /// Returns the last entry so far.
     #[must_use]
     pub fn last(&self) -> Option<&Link> {
         self.last.as_ref()
     }
 
-    /// The name of the chain, once there was an entry.
+    /// Returns the name of the chain, after the first entry.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Takes the next entry, whose own hash is right.
+    /// Checks the next entry. Its own hash must be correct.
     ///
     /// # Errors
-    /// Why it cannot be the next.
+    /// The reason why it cannot be the next entry.
     pub fn entry(&mut self, link: &Link, prev: &str) -> Result<(), String> {
         match &self.last {
             None if link.seq != 1 => {
@@ -367,7 +366,7 @@ impl ChainCheck {
     /// Ends the check.
     ///
     /// # Errors
-    /// How many entries are missing at the end.
+    /// The number of missing entries at the end.
     pub fn finish(&self) -> Result<(), String> {
         let last = self.last.as_ref().map_or(0, |last| last.seq);
         let noted = self.known.iter().map(|known| known.seq).max().unwrap_or(0);

@@ -34,7 +34,7 @@ impl Default for AuditConfig {
 }
 
 impl AuditConfig {
-    /// Whether entries go nowhere.
+    /// Whether all sinks are disabled.
     #[must_use]
     pub fn is_off(&self) -> bool {
         !(self.sqlite || self.jsonl || self.stdout)

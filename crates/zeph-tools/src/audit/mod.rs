@@ -1,6 +1,6 @@
-//! The audit trail: one entry a call, and the port through which it becomes durable.
+//! The audit trail: one entry per call, and the port to durable storage.
 //!
-//! [`chain`] is the form in which entries are chained by hash, [`trail`] the sinks of a process.
+//! [`chain`] is the format of the hash chain of entries, [`trail`] the sinks of a process.
 
 pub mod chain;
 pub mod config;
@@ -18,26 +18,26 @@ use crate::call::Phase;
 use crate::context::ApprovedBy;
 use crate::trust::TrustLevel;
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditResult {
-    /// It succeeded.
+    /// The call succeeded.
     Success,
-    /// It failed.
+    /// The call failed.
     Error,
-    /// A gate refused; it did not run.
+    /// A gate refused the call; it did not run.
     Blocked,
-    /// It was stopped.
+    /// The call was stopped.
     Cancelled,
-    /// It took too long.
+    /// The call exceeded its time limit.
     Timeout,
-    /// It failed, and what it had done was taken back.
+    /// The call failed, and its changes were rolled back.
     Rollback,
 }
 
 impl AuditResult {
-    /// The name in entries.
+    /// Returns the name in entries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,67 +51,66 @@ impl AuditResult {
     }
 }
 
-/// One entry.
+/// An audit entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditEntry {
-    /// When the call ended: milliseconds since the Unix epoch.
+    /// The end of the call, in milliseconds since the Unix epoch.
     pub ts: i64,
     /// The conversation.
     pub session: String,
     /// The id of the call.
     pub call_id: String,
-    /// The tool; as called where it is unknown.
+    /// The tool; the name in the call if the tool is unknown.
     pub tool: String,
-    /// The arguments, contents of files left out.
+    /// The arguments, without contents of files.
     pub call: Value,
-    /// How it ended.
+    /// The outcome.
     pub result: AuditResult,
-    /// SHA-256 of what the model read, in lower-case hex.
+    /// The SHA-256 of the text that the model received, in lower-case hex.
     pub result_digest: String,
-    /// Bytes of what the model read.
+    /// The length of the text that the model received, in bytes.
     pub result_size: u64,
-    /// The trust that held.
+    /// The trust level.
     pub trust: TrustLevel,
-    /// Who let it run.
+    /// The origin of the approval.
     pub approved_by: ApprovedBy,
     /// The phase of the work.
     pub phase: Phase,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// Exit code of a shell call: of its command, or what a shell says of one that it did not run
-    /// to its end. Null for a call of another kind.
+    /// The exit code of a shell call: that of its command, or that of a shell for a command that did not run to
+    /// its end. Null for other calls.
     pub exit_code: Option<i32>,
-    /// Whether a shell call's output was cut. Null for a call of another kind.
+    /// Whether the output of a shell call was cut. Null for other calls.
     pub truncated: Option<bool>,
     /// The category of a failure.
     pub error_category: Option<&'static str>,
-    /// How often it was executed.
+    /// The number of executions.
     pub attempts: u32,
     /// Whether the result came from the cache.
     pub cached: bool,
-    /// What the adversarial gate decided: `allow`, `deny`, or where the judge gave no verdict
-    /// `allow (fail_open: WHY)`, `deny (fail_closed: WHY)`. Null where it did not look.
+    /// The decision of the adversarial gate: `allow`, `deny`, or, without a verdict, `allow (fail_open: WHY)`,
+    /// `deny (fail_closed: WHY)`. Null if the gate did not judge the call.
     pub adversarial_policy_decision: Option<String>,
-    /// Where what the call read comes from: `web:HOST` for a page, HOST being the last one asked;
-    /// `shell:PATH,PATH,…` for a command, the paths that its text names. A call that the
-    /// adversarial gate judged has what the judge was told: also `file:PATH,PATH,…`, the paths that
-    /// other arguments name. Null for other calls of other kinds, for what names no host or path,
-    /// and for what was refused before anything looked at it.
+    /// The source of the data that the call read: `web:HOST` for a page, with the last requested host;
+    /// `shell:PATH,PATH,…` for a command, with the paths in its text. A call that the adversarial gate judged has
+    /// the source that the judge received, which includes `file:PATH,PATH,…`, the paths in other arguments. Null
+    /// for other calls, for calls without a host or path, and for calls that were refused before the check.
     pub claim_source: Option<String>,
-    /// What was repaired in the arguments; before that, what may be made up in them (`HallucinationSuspect: …`).
+    /// The repairs of the arguments, after possibly invented arguments (`HallucinationSuspect: …`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<String>,
-    /// Who called; left out for the command line's own user.
+    /// The caller; omitted for the user of the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_id: Option<String>,
-    /// The rule that decided; left out where none did.
+    /// The rule that decided, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_match: Option<String>,
 }
 
 impl AuditEntry {
-    /// An entry about the trail itself: `what` happened to it. It stands in the chain like any
-    /// other, as tool `audit`.
+    /// Creates an entry about the event `what` of the trail itself. It is a normal entry of the chain, with the
+    /// tool `audit`.
     #[must_use]
     pub fn of_the_trail(ts: i64, what: Value) -> Self {
         let text = what.to_string();
@@ -142,7 +141,7 @@ impl AuditEntry {
     }
 }
 
-/// An entry could not be made durable: what, where, and how to mend it.
+/// An error of an entry that is not durable: the failure, the place, and the correction.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the audit log cannot be written: {0}")]
 pub struct AuditError(pub String);
@@ -154,24 +153,24 @@ pub struct Intent<'a> {
     pub session: &'a str,
     /// The id of the call.
     pub call_id: &'a str,
-    /// The tool as called.
+    /// The tool of the call.
     pub tool: &'a str,
-    /// Bytes that its entry may take, about.
+    /// The approximate size of its entry in bytes.
     pub bytes: usize,
 }
 
-/// Keeps entries. Appending returns when the entry survives the death of the process.
+/// A sink of entries. An entry is durable when the append returns.
 #[async_trait]
 pub trait AuditSink: Send + Sync {
-    /// Makes sure, before a call runs, that an entry of it can be written: by writing.
+    /// Ensures by a write that an entry can be written, before the call runs.
     ///
     /// # Errors
-    /// [`AuditError`] when it could not.
+    /// [`AuditError`] if the write failed.
     async fn reserve(&self, intent: Intent<'_>) -> Result<(), AuditError>;
 
     /// Appends one entry.
     ///
     /// # Errors
-    /// [`AuditError`] when the entry is not durable.
+    /// [`AuditError`] if the entry is not durable.
     async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError>;
 }

@@ -1,10 +1,10 @@
-//! The sinks of a process, and what happens when one of them fails.
+//! The audit sinks of a process, and the handling of their failures.
 
 use std::sync::Arc;
 
 use super::{AuditEntry, AuditError, AuditSink, Intent};
 
-/// Where the entries of a process go: to several sinks, or to none.
+/// The audit sinks of a process: several, or none.
 #[derive(Clone, Default)]
 pub struct AuditTrail {
     sinks: Arc<[Arc<dyn AuditSink>]>,
@@ -12,7 +12,7 @@ pub struct AuditTrail {
 }
 
 impl AuditTrail {
-    /// A trail to `sinks`; with `required`, a call whose entry could not be written does not run.
+    /// Creates a trail to `sinks`; with `required`, a call does not run if its entry cannot be written.
     #[must_use]
     pub fn new(sinks: Vec<Arc<dyn AuditSink>>, required: bool) -> Self {
         Self {
@@ -21,17 +21,17 @@ impl AuditTrail {
         }
     }
 
-    /// Whether a call that leaves no entry is refused.
+    /// Whether a call without an entry is refused.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required
     }
 
-    /// Whether a call may run: where entries are required, every sink has just proved, by writing,
-    /// that it can take one. What fills up between this and the end of the call is not foreseen.
+    /// Checks whether a call may run: if entries are required, every sink must prove by a write that it accepts
+    /// one. A sink can still become full before the end of the call.
     ///
     /// # Errors
-    /// [`AuditError`] of the sinks that cannot.
+    /// [`AuditError`] of the sinks that fail.
     pub async fn admit(&self, intent: Intent<'_>) -> Result<(), AuditError> {
         if !self.required {
             return Ok(());
@@ -43,7 +43,7 @@ impl AuditTrail {
         failed.result()
     }
 
-    /// Appends one entry to every sink; a sink that fails keeps it from no other.
+    /// Appends an entry to every sink; the failure of one sink does not affect the others.
     ///
     /// # Errors
     /// [`AuditError`] of the sinks in which it is not durable.
@@ -56,7 +56,7 @@ impl AuditTrail {
     }
 }
 
-/// What the sinks say, as one error.
+/// The failures of the sinks, combined to one error.
 #[derive(Default)]
 struct Failures(Vec<String>);
 

@@ -1,8 +1,8 @@
-//! `diagnostics`: what `cargo check` or `cargo clippy` says of the project, as data.
+//! The tool `diagnostics`: the results of `cargo check` or `cargo clippy` for the project, as data.
 //!
-//! Build scripts and macros of the project run when it is checked, so this is no mere reading: it
-//! is asked about like a command, and its processes run below the same supervisor, with the same
-//! environment and the same time.
+//! Build scripts and macros of the project run during the check, so this is not a read-only tool. It is asked
+//! about like a command, and its processes run under the same supervisor, with the same environment and the same
+//! time limit.
 
 mod config;
 pub mod parse;
@@ -34,7 +34,7 @@ pub use config::DiagnosticsConfig;
 use parse::{Collector, Diagnostic};
 use sources::Sources;
 
-/// How much of standard error is kept: head and tail each.
+/// The size of the retained start and end of standard error, in bytes each.
 const KEPT_STDERR: usize = 4 * 1024;
 
 /// Which of cargo's commands runs.
@@ -61,7 +61,7 @@ pub struct DiagnosticsExecutor {
 }
 
 impl DiagnosticsExecutor {
-    /// Serves `tool`.
+    /// Creates an executor for `tool`.
     #[must_use]
     pub fn new(tool: Diagnostics) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl ToolGroup for DiagnosticsExecutor {
     }
 }
 
-/// The tool.
+/// The tool `diagnostics`.
 pub struct Diagnostics {
     def: ToolDef,
     config: ShellConfig,
@@ -87,7 +87,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// The tool for the project in `cwd`; commands run with `runner` and by the rules of `config`.
+    /// Creates the tool for the project in `cwd`; commands run with `runner` and the settings of `config`.
     #[must_use]
     pub fn new(
         config: ShellConfig,
@@ -115,7 +115,7 @@ impl Diagnostics {
         }
     }
 
-    /// The tool with the limits of `[tools.diagnostics]`.
+    /// Sets the limits of `[tools.diagnostics]`.
     #[must_use]
     pub fn with_config(self, limits: DiagnosticsConfig) -> Self {
         Self { limits, ..self }
@@ -126,7 +126,7 @@ impl Diagnostics {
         program::find(&["cargo"], path.map(|(_, value)| value.as_os_str()))
     }
 
-    /// The project before cargo looks at it, where the result may be kept.
+    /// Returns the state of the project before cargo runs, if the result may be cached.
     async fn sources(&self, cx: &CallContext) -> Option<Sources> {
         if !cx.may_be_kept {
             return None;

@@ -1,4 +1,4 @@
-//! Reads the messages of `cargo --message-format=json`, one JSON object a line, as they come.
+//! The parser of the messages of `cargo --message-format=json`, one JSON object per line, as a stream.
 //!
 //! Format: <https://doc.rust-lang.org/cargo/reference/external-tools.html#json-messages> and
 //! <https://doc.rust-lang.org/rustc/json.html>.
@@ -9,38 +9,38 @@ use std::path::{Path, PathBuf};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A longer line is dropped: a message of a compiler has some kilobytes.
+/// The maximum length of a line in bytes; a longer line is dropped. A compiler message has some kilobytes.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
-/// How grave a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The code does not compile, or a lint forbids it.
     Error,
-    /// It compiles.
+    /// The code compiles.
     Warning,
 }
 
-/// One diagnostic.
+/// A diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
-    /// What the compiler says, first line.
+    /// The first line of the compiler message.
     pub message: String,
-    /// The file, as cargo names it; none for what concerns no place.
+    /// The file, as cargo names it; `None` for a message without a location.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: Option<u32>,
     /// The column, from 1.
     pub column: Option<u32>,
-    /// The error's code (`E0308`) or the lint (`clippy::needless_return`).
+    /// The error code (`E0308`) or the lint (`clippy::needless_return`).
     pub code: Option<String>,
 }
 
 impl Serialize for Diagnostic {
-    /// Writes the column under both names that are in use: `column` and `col`.
+    /// Writes the column under both common names: `column` and `col`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Diagnostic", 7)?;
         fields.serialize_field("severity", &self.severity)?;
@@ -55,7 +55,7 @@ impl Serialize for Diagnostic {
 }
 
 impl Diagnostic {
-    /// `error[E0308] src/main.rs:3:5: mismatched types`
+    /// Formats the diagnostic: `error[E0308] src/main.rs:3:5: mismatched types`.
     #[must_use]
     pub fn line(&self) -> String {
         let severity = match self.severity {
@@ -76,22 +76,22 @@ impl Diagnostic {
     }
 }
 
-/// All that cargo said: errors first, each kind in the order in which it came, without repeats.
+/// The diagnostics of cargo: errors first, each kind in its order, without duplicates.
 #[derive(Debug, Default)]
 pub struct Collector {
     most: usize,
     partial: Vec<u8>,
-    /// The rest of a line that was too long.
+    /// Whether the rest of a line that was too long is being skipped.
     skipping: bool,
     seen: HashSet<Diagnostic>,
-    /// The manifests of packages that lie on this disk alone.
+    /// The manifests of packages with sources only on this disk.
     manifests: HashSet<PathBuf>,
     kept: [Vec<Diagnostic>; 2],
     counts: [usize; 2],
 }
 
 impl Collector {
-    /// Keeps at most `most` diagnostics; the others are counted.
+    /// Creates a collector of at most `most` diagnostics; the others are counted.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Collector {
         }
     }
 
-    /// Takes more of standard output.
+    /// Processes a part of standard output.
     pub fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let ended = piece.ends_with(b"\n");
@@ -146,7 +146,7 @@ impl Collector {
         let Some(diagnostic) = message.diagnostic() else {
             return;
         };
-        // The same source is compiled for several targets. What is remembered is bounded too.
+        // The same source is compiled for several targets. The set of seen diagnostics is bounded, too.
         if self.seen.len() < 100_000 && !self.seen.insert(diagnostic.clone()) {
             return;
         }
@@ -157,18 +157,18 @@ impl Collector {
         }
     }
 
-    /// The manifests of the packages whose sources lie on this disk and nowhere else.
+    /// Returns the manifests of the packages with sources only on this disk.
     pub fn manifests(&self) -> impl Iterator<Item = &Path> {
         self.manifests.iter().map(PathBuf::as_path)
     }
 
-    /// Errors, warnings: how many there were.
+    /// Returns the numbers of errors and warnings.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         (self.counts[0], self.counts[1])
     }
 
-    /// The diagnostics, errors first, capped.
+    /// Returns the diagnostics, errors first, up to the limit.
     #[must_use]
     pub fn finish(mut self) -> Vec<Diagnostic> {
         let partial = std::mem::take(&mut self.partial);
@@ -214,7 +214,7 @@ struct Span {
 }
 
 impl CompilerMessage {
-    /// None for notes, and for the compiler's own summaries, which name no place.
+    /// Converts the message; `None` for notes, and for summaries of the compiler without a location.
     fn diagnostic(self) -> Option<Diagnostic> {
         let severity = match self.level.as_str() {
             "error" | "error: internal compiler error" => Severity::Error,

@@ -1,9 +1,9 @@
-//! What diagnostics rest on: the files of the project and of its configuration.
+//! The validity of cached diagnostics: the state of the files of the project and of its configuration.
 //!
-//! They are listed before cargo runs and after it. Where both agree, the result holds while they
-//! stand so, and for a minute at most: what lies elsewhere (the toolchain, what a build script asks
-//! for) is not looked at. What cargo itself writes, `Cargo.lock` and target directories, is taken as
-//! it stands afterwards.
+//! The files are listed before and after cargo runs. If both lists are equal, the result is valid while the files
+//! are unchanged, and for a minute at most: other inputs (the toolchain, inputs of build scripts) are not
+//! checked. The files that cargo itself writes, `Cargo.lock` and target directories, count with their state
+//! afterwards.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,11 +17,11 @@ use rustix::fs::{AtFlags, CWD, statat};
 use crate::cache::{CacheValidity, DualClockInstant, FreshnessCheck};
 use crate::file::fingerprint::{FileMetadataStamp, PathState, is_local};
 
-/// Files and directories that are looked at; diagnostics of a larger project are not kept.
+/// The maximum number of files and directories; diagnostics of a larger project are not cached.
 const MAX_ENTRIES: usize = 8192;
-/// How long a result holds at most.
+/// The maximum age of a result.
 const LIFE: Duration = Duration::from_secs(60);
-/// Files beside or above a project that say how it is built.
+/// Files next to or above a project that configure its build.
 const SETTINGS: [&str; 5] = [
     "Cargo.toml",
     "rust-toolchain",
@@ -29,33 +29,33 @@ const SETTINGS: [&str; 5] = [
     ".cargo/config",
     ".cargo/config.toml",
 ];
-/// The same in the home directory.
+/// Files in the home directory that configure builds.
 const OWN_SETTINGS: [&str; 3] = [
     ".cargo/config",
     ".cargo/config.toml",
     ".rustup/settings.toml",
 ];
-/// What tells a directory of files that can be made again, as cargo's target directories are.
+/// The marker file of directories with reproducible contents, such as target directories of cargo.
 const TAG: &str = "CACHEDIR.TAG";
-/// What cargo writes beside the sources.
+/// The file that cargo writes next to the sources.
 const LOCK: &str = "Cargo.lock";
 
-/// The project as it stood.
+/// The recorded state of a project.
 pub(super) struct Sources {
-    /// Where the project begins; canonical as far as the working directory is.
+    /// The root of the project; canonical if the working directory is.
     root: PathBuf,
     home: Option<PathBuf>,
     began: SystemTime,
     moment: DualClockInstant,
-    /// What people write.
+    /// The files that people edit.
     files: Vec<(PathBuf, PathState)>,
-    /// What cargo may write: its lock file, and directories, into which it puts others.
+    /// The paths that cargo may write: its lock file, and directories, in which it creates others.
     changing: Vec<(PathBuf, FileMetadataStamp)>,
 }
 
 impl Sources {
-    /// The project around `cwd`, to be looked at before cargo runs. `None` when there is none, it
-    /// is too large, or it cannot be vouched for.
+    /// Records the project around `cwd`, before cargo runs. `None` if the project does not exist or is too large,
+    /// or if its state cannot be determined.
     pub(super) fn look(cwd: &Path, home: Option<&Path>) -> Option<Self> {
         let is_project = |dir: &&Path| dir.join("Cargo.toml").is_file();
         let root = cwd.ancestors().filter(is_project).last()?;
@@ -88,8 +88,7 @@ impl Sources {
         Some(sources)
     }
 
-    /// Lists `dir` and what lies below it. `None` for what cannot be vouched for: a link leads
-    /// elsewhere.
+    /// Records `dir` and its contents. `None` if the state cannot be determined, such as for a link.
     fn directory(&mut self, dir: &Path, device: u64) -> Option<()> {
         self.changing.push((dir.to_owned(), marks(dir).ok()?));
         for entry in fs::read_dir(dir).ok()? {
@@ -116,8 +115,8 @@ impl Sources {
         Some(())
     }
 
-    /// What the diagnostics that cargo has yielded since rest on. `manifests` are those of the
-    /// packages that have no version but that on the disk. `None` when something changed meanwhile.
+    /// Returns the validity of the diagnostics that cargo has produced since. `manifests` are those of the
+    /// packages with sources only on this disk. `None` if something changed meanwhile.
     pub(super) fn basis<'m>(
         self,
         mut manifests: impl Iterator<Item = &'m Path>,

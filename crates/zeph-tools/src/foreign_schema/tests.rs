@@ -424,7 +424,7 @@ fn unusable_schemas_are_refused() {
     check(deep, "levels");
 }
 
-/// Proves EXE-8: the work on arguments is bounded, whatever the schema and the arguments are.
+/// Proves EXE-8: the work on arguments is bounded for any schema and arguments.
 #[test]
 fn costly_arguments_are_refused_in_time() {
     let check = |schema: Value, params: Value| {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolFilterConfig {
-    /// Whether the model is offered only tools that are near to what was said.
+    /// Whether the model is offered only tools that are near to the request.
     pub enabled: bool,
-    /// How many of the nearest tools are offered, beside those that always are.
+    /// How many of the nearest tools are offered, plus those that always are.
     pub top_k: usize,
     /// A tool whose description has fewer words is always offered: they say too little to compare.
     pub min_description_words: usize,

@@ -1,22 +1,22 @@
-//! How near tools are to a text by the words they have in common, for where there are no embeddings:
-//! BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+//! The similarity of tools to a text by common words, for use without embeddings: BM25 (Robertson and Zaragoza,
+//! "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 
 use std::collections::{HashMap, HashSet};
 
 use crate::def::ToolDef;
 use crate::tafc::THINK_FIELD;
 
-/// How soon more of one word stops to count.
+/// The saturation of the count of a word (`k1`).
 const K1: f32 = 1.2;
-/// How much a long text counts less.
+/// The weight of the length of a text (`b`).
 const B: f32 = 0.75;
-/// How often the words of a tool's name count.
+/// The weight of the words of the name of a tool.
 const NAME_WEIGHT: usize = 3;
 
-/// The score of each tool for `query`, the best 1, none below 0; `None` when no tool has a word of it.
+/// Returns the score of each tool for `query`: the best is 1, and none is negative. `None` if no tool has a word
+/// of the query.
 ///
-/// A tool's words are those of its id, its description, and the names and descriptions of its
-/// parameters.
+/// The words of a tool are those of its id, its description, and the names and descriptions of its parameters.
 #[must_use]
 pub fn scores(query: &str, tools: &[ToolDef]) -> Option<HashMap<String, f32>> {
     let wanted: HashSet<String> = words(query).collect();
@@ -53,7 +53,7 @@ pub fn scores(query: &str, tools: &[ToolDef]) -> Option<HashMap<String, f32>> {
     Some(ids.zip(raw.into_iter().map(|score| score / best)).collect())
 }
 
-/// The words of a tool, counted.
+/// The word counts of a tool.
 struct Counted {
     counts: HashMap<String, usize>,
     length: usize,
@@ -89,7 +89,7 @@ impl Counted {
     }
 }
 
-/// Words that say nothing of what is wanted.
+/// Words without meaning for the choice of a tool.
 const EMPTY: &[&str] = &[
     "a", "all", "also", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do",
     "does", "for", "from", "have", "how", "i", "if", "in", "is", "it", "its", "me", "my", "no",
@@ -98,8 +98,8 @@ const EMPTY: &[&str] = &[
     "which", "will", "with", "would", "you", "your",
 ];
 
-/// The words of a text: runs of letters and digits in lower case, `fooBar` and `foo_bar` apart, without
-/// common endings and without words that say nothing.
+/// Returns the words of a text: runs of letters and digits in lower case, with `fooBar` and `foo_bar` split,
+/// without common endings and without stop words.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut apart = String::with_capacity(text.len() + 8);
     let mut before = ' ';

@@ -1,7 +1,7 @@
-//! Which tools a model is offered for what the user said: the schema filter.
+//! The schema filter: the selection of the tools that a model is offered for a message of the user.
 //!
-//! Pure: scores come in as embeddings, or are made of words ([`lexical`]). What a model is offered
-//! over a session (it only grows) is seen to by the agent.
+//! It has no I/O: scores come from embeddings, or from words ([`lexical`]). The agent decides how the offer
+//! changes over a session (it only grows).
 
 mod config;
 pub mod lexical;
@@ -15,17 +15,17 @@ pub use config::ToolFilterConfig;
 use crate::def::ToolDef;
 use crate::dependency_graph::DependencyExclusion;
 
-/// Why a tool is offered. The schema filter gives the first reason that holds; the dependency graph
-/// then replaces it by [`InclusionReason::PreferenceBoost`] or [`InclusionReason::DependencyMet`] where
-/// the tool would otherwise be absent.
+/// The reason why a tool is offered. The schema filter returns the first reason that applies. The dependency
+/// graph then replaces it by [`InclusionReason::PreferenceBoost`] or [`InclusionReason::DependencyMet`] if the
+/// tool would otherwise be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InclusionReason {
-    /// The configuration says so.
+    /// The configuration lists it.
     AlwaysOn,
     /// The user named it.
     NameMentioned,
-    /// Its description says too little to be compared.
+    /// Its description is too short for a comparison.
     ShortDescription,
     /// It has no embedding to compare.
     NoEmbedding,
@@ -41,30 +41,30 @@ pub enum InclusionReason {
     Unfiltered,
 }
 
-/// What was decided of a set of tools.
+/// The result of the filter for a set of tools.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolFilterResult {
-    /// The ids that are offered.
+    /// The ids of the offered tools.
     pub included: HashSet<String>,
-    /// The ids that are not, in the order of the tools.
+    /// The ids of the other tools, in the order of the tools.
     pub excluded: Vec<String>,
-    /// Why each is offered, in the order of the tools.
+    /// The reason for each offered tool, in the order of the tools.
     pub reasons: Vec<(String, InclusionReason)>,
-    /// How near each compared tool is, in [-1, 1].
+    /// The similarity of each compared tool, in [-1, 1].
     pub scores: HashMap<String, f32>,
-    /// What the dependency graph left out.
+    /// The tools that the dependency graph excluded.
     pub dependency_exclusions: Vec<DependencyExclusion>,
 }
 
 impl ToolFilterResult {
-    /// Why `tool` is offered; `None` when it is not.
+    /// Returns why `tool` is offered; `None` if it is not.
     #[must_use]
     pub fn reason(&self, tool: &str) -> Option<InclusionReason> {
         let found = self.reasons.iter().find(|(id, _)| id == tool);
         found.map(|(_, reason)| *reason)
     }
 
-    /// Offers those of `called` that were left out: a tool that a model called in this turn stays.
+    /// Includes the excluded tools of `called`: a tool that the model called in this turn stays.
     pub fn keep(&mut self, called: &HashSet<&str>) {
         let (back, out) = std::mem::take(&mut self.excluded)
             .into_iter()
@@ -76,13 +76,14 @@ impl ToolFilterResult {
         self.reasons.extend(reasons);
     }
 
-    /// Whether something was compared. If not, nothing was filtered.
+    /// Whether tools were compared. If not, nothing was filtered.
     #[must_use]
     pub fn compared(&self) -> bool {
         !self.scores.is_empty()
     }
 
-    /// Where nothing was compared, what was near `before` still is: only what is always on or named joins it.
+    /// Combines the result with the previous one. If nothing was compared, the previous selection stays, and only
+    /// tools that are always on or named join it.
     #[must_use]
     pub fn after(self, mut before: Self) -> Self {
         if self.compared() {
@@ -104,7 +105,7 @@ impl ToolFilterResult {
     }
 }
 
-/// See the module.
+/// The filter of the tools that a model is offered.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSchemaFilter {
     config: ToolFilterConfig,
@@ -112,13 +113,13 @@ pub struct ToolSchemaFilter {
 }
 
 impl ToolSchemaFilter {
-    /// A filter that knows the embeddings of tools' descriptions, by id.
+    /// Creates a filter with the embeddings of the descriptions of tools, by id.
     #[must_use]
     pub fn new(config: ToolFilterConfig, embeddings: HashMap<String, Vec<f32>>) -> Self {
         Self { config, embeddings }
     }
 
-    /// Which of `tools` to offer for `query`, whose embedding is compared with theirs. Without one
+    /// Selects the tools to offer for `query` by the similarity of embeddings. Without an embedding of the query,
     /// nothing is filtered.
     #[must_use]
     pub fn filter(
@@ -137,7 +138,7 @@ impl ToolSchemaFilter {
         self.select(query, embedded.collect(), tools)
     }
 
-    /// The same by the words of `query` and of the tools. Where they have none in common, nothing is
+    /// Selects the tools to offer by the words of `query` and of the tools. Without common words, nothing is
     /// filtered.
     #[must_use]
     pub fn filter_by_words(&self, query: &str, tools: &[ToolDef]) -> ToolFilterResult {
@@ -147,7 +148,7 @@ impl ToolSchemaFilter {
         }
     }
 
-    /// All of `tools`; those that are always on or named are told as such.
+    /// Returns all of `tools`, with the reasons of those that are always on or named.
     #[must_use]
     pub fn everything(&self, query: &str, tools: &[ToolDef]) -> ToolFilterResult {
         let mut result = ToolFilterResult::default();
@@ -213,20 +214,20 @@ impl ToolSchemaFilter {
         result
     }
 
-    /// `[agent.tool_filter]`.
+    /// Returns the configuration `[agent.tool_filter]`.
     #[must_use]
     pub fn config(&self) -> &ToolFilterConfig {
         &self.config
     }
 
-    /// How many tools have an embedding.
+    /// Returns the number of tools with an embedding.
     #[must_use]
     pub fn embedded(&self) -> usize {
         self.embeddings.len()
     }
 }
 
-/// The `most` of `ids` with the highest scores; of equal ones the first.
+/// Returns the `most` of `ids` with the highest scores; of equal scores the first.
 pub(crate) fn nearest<'a>(
     ids: impl Iterator<Item = &'a str>,
     scores: &HashMap<String, f32>,
@@ -238,10 +239,10 @@ pub(crate) fn nearest<'a>(
     ranked.into_iter().take(most).map(str::to_owned).collect()
 }
 
-/// What is looked at of the user's words: their beginning, in bytes. What is longer is data.
+/// The number of bytes at the start of a message that the filter uses. The rest is probably data.
 const MAX_INPUT_BYTES: usize = 32 * 1024;
 
-/// The part of `text` that tools are chosen by.
+/// Returns the part of `text` that is used to select tools.
 #[must_use]
 pub fn telling(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_INPUT_BYTES)]
@@ -262,13 +263,13 @@ pub fn mentions(text: &str, tool: &str) -> bool {
     })
 }
 
-/// Letters, digits, `_` and whatever is no ASCII.
+/// Whether a byte is a letter, a digit, `_`, or not ASCII.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
-/// The cosine of the angle between two vectors; `None` where it has none: they differ in length, one
-/// is null, or a number is not finite.
+/// Returns the cosine of the angle between two vectors; `None` if they differ in length, one is null, or a number
+/// is not finite.
 #[must_use]
 pub fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
     if a.len() != b.len() {

@@ -101,7 +101,7 @@ fn without_an_embedding_nothing_is_filtered() {
     );
 }
 
-/// Proves SCH-5: words in place of embeddings.
+/// Proves SCH-5: words instead of embeddings.
 #[test]
 fn words_rank_where_there_are_no_embeddings() {
     let tools = [

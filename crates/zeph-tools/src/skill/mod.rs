@@ -1,10 +1,10 @@
-//! Skills as the gates see them: what a skill is called, how far it is trusted, what may be used while
-//! it runs, what it adds to the environment, and the tools that it declares.
+//! Skills from the point of view of the gates: their name, their trust level, the tools that they allow, their
+//! environment variables, and the tools that they declare.
 //!
-//! A skill *runs* from the call of `invoke_skill` to the end of the turn. While it does, no tool may be
-//! called that its `allowed-tools` leave out; where several run, what each of them allows. What was
-//! *read* of a skill, by running it or by `load_skill`, stays in the window: its level of trust holds
-//! until the window is cleared.
+//! A skill *runs* from the call of `invoke_skill` to the end of the turn. Meanwhile, only tools in its
+//! `allowed-tools` may be called; if several skills run, only tools that each of them allows. The text of a skill
+//! that was *read*, by `invoke_skill` or by `load_skill`, stays in the context: its trust level applies until the
+//! context is cleared.
 
 pub mod template;
 
@@ -27,27 +27,27 @@ pub use template::{Template, TemplateError};
 pub const LOAD_SKILL: &str = "load_skill";
 /// The tool that runs a skill.
 pub const INVOKE_SKILL: &str = "invoke_skill";
-/// What runs the commands of declared tools.
+/// The tool that runs the commands of declared tools.
 const BASH: &str = "bash";
-/// What may be called whatever a skill allows: these can only tighten, or show what was said already.
+/// The tools that every skill allows: these can only tighten restrictions, or show known text.
 const ALWAYS: [&str; 3] = [LOAD_SKILL, INVOKE_SKILL, "read_overflow"];
 
 /// A tool that a skill declares: a command with parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillTool {
-    /// The tool, as it is offered.
+    /// The tool definition for the model.
     pub def: ToolDef,
     /// Its command.
     pub template: Template,
-    /// The values of parameters that a call leaves out.
+    /// The values of parameters that are missing in a call.
     pub defaults: Map<String, Value>,
 }
 
 impl SkillTool {
-    /// The call of `bash` that `call` means.
+    /// Returns the call of `bash` that corresponds to `call`.
     ///
     /// # Errors
-    /// A value that is none for a command.
+    /// An error for a value that cannot be inserted into a command.
     pub fn as_command(&self, call: &ToolCall) -> Result<ToolCall, ToolError> {
         let mut values = self.defaults.clone();
         if let Value::Object(given) = &call.params {
@@ -63,37 +63,37 @@ impl SkillTool {
     }
 }
 
-/// A skill that can be used.
+/// An available skill.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Skill {
-    /// Its name, which is that of its folder.
+    /// The name, which is that of its folder.
     pub name: String,
-    /// One line: what it is for.
+    /// A description in one line.
     pub description: String,
-    /// What it says.
+    /// The text.
     pub body: String,
-    /// Its folder.
+    /// The folder.
     pub folder: PathBuf,
-    /// Whether the folder is the project's, not the user's own.
+    /// Whether the folder is in the project instead of the home directory of the user.
     pub of_project: bool,
-    /// How far it is trusted.
+    /// The trust level.
     pub trust: TrustLevel,
     /// Whether it was trusted, and has changed since.
     pub changed: bool,
-    /// SHA-256 of all that its folder holds, in hex.
+    /// The SHA-256 of all contents of its folder, in hex.
     pub sha256: String,
     /// The tools that may be used while it runs; `None`: all.
     pub allowed: Option<Vec<String>>,
     /// The names of the variables that it adds to the environment of commands.
     pub env_names: Vec<String>,
-    /// Those variables; none while it is not trusted.
+    /// The values of those variables; empty while the skill is not trusted.
     pub env: SkillEnv,
     /// The tools that it declares.
     pub tools: Vec<SkillTool>,
 }
 
 impl Skill {
-    /// Whether `tool` may be called while the skill runs. Names in `allowed-tools` may be aliases.
+    /// Whether the skill allows calls of `tool`. Names in `allowed-tools` may be aliases.
     #[must_use]
     pub fn allows(&self, tool: &str, registry: &ToolRegistry) -> bool {
         let Some(allowed) = &self.allowed else {
@@ -105,7 +105,7 @@ impl Skill {
             || allowed.iter().any(same)
     }
 
-    /// What may be used while it runs, in words; `None`: all.
+    /// Returns the names of the allowed tools; `None` if all are allowed.
     #[must_use]
     pub fn allowed_words(&self) -> Option<String> {
         let allowed = self.allowed.as_ref()?;
@@ -120,24 +120,24 @@ impl Skill {
     }
 }
 
-/// What holds for the calls of a session because of its skills.
+/// The effects of skills on the calls of a session.
 #[derive(Debug, Clone, Default)]
 pub struct ActiveSkills {
-    /// Those that run.
+    /// The skills that run.
     pub running: Vec<Arc<Skill>>,
-    /// The lowest level of what was read.
+    /// The lowest trust level of the skills that were read.
     pub trust: TrustLevel,
 }
 
 impl ActiveSkills {
-    /// What the skills that run add to the environment.
+    /// Returns the environment variables of the skills that run.
     #[must_use]
     pub fn env(&self) -> SkillEnv {
         let added = self.running.iter().flat_map(|skill| skill.env.clone());
         added.collect()
     }
 
-    /// The first skill that runs and does not let `tool` be called.
+    /// Returns the first running skill that does not allow `tool`.
     #[must_use]
     pub fn refusing(&self, tool: &str, registry: &ToolRegistry) -> Option<&Skill> {
         let mut running = self.running.iter();
@@ -149,11 +149,11 @@ impl ActiveSkills {
 #[derive(Debug, Default)]
 struct OfSession {
     running: Vec<Arc<Skill>>,
-    /// The lowest level of what was read.
+    /// The lowest trust level of the skills that were read.
     trust: TrustLevel,
 }
 
-/// All skills that can be used, and which of them hold in which session of this process.
+/// All available skills, and the active ones in each session of this process.
 #[derive(Debug, Default)]
 pub struct SkillRegistry {
     all: Vec<Arc<Skill>>,
@@ -161,7 +161,7 @@ pub struct SkillRegistry {
 }
 
 impl SkillRegistry {
-    /// These skills, of which none runs.
+    /// Creates a registry of these skills; none of them runs.
     #[must_use]
     pub fn new(skills: Vec<Skill>) -> Self {
         let mut all: Vec<Arc<Skill>> = skills.into_iter().map(Arc::new).collect();
@@ -172,25 +172,25 @@ impl SkillRegistry {
         }
     }
 
-    /// Whether there is none.
+    /// Whether the registry is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// All, by name.
+    /// Returns all skills, sorted by name.
     #[must_use]
     pub fn all(&self) -> &[Arc<Skill>] {
         &self.all
     }
 
-    /// The skill of this name.
+    /// Returns the skill with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
         self.all.iter().find(|skill| skill.name == name)
     }
 
-    /// The declared tool of this id, with its skill.
+    /// Returns the declared tool with this id, and its skill.
     #[must_use]
     pub fn tool(&self, id: &str) -> Option<(&Arc<Skill>, &SkillTool)> {
         self.all.iter().find_map(|skill| {
@@ -203,14 +203,14 @@ impl SkillRegistry {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A skill was read in a session.
+    /// Records that a skill was read in a session.
     pub fn note_read(&self, session: &str, skill: &Skill) {
         let mut sessions = self.sessions();
         let held = sessions.entry(session.to_owned()).or_default();
         held.trust = held.trust.min(skill.trust);
     }
 
-    /// A skill runs in a session, until the turn ends.
+    /// Starts a skill in a session, until the turn ends.
     pub fn begin(&self, session: &str, skill: &Arc<Skill>) {
         self.note_read(session, skill);
         let mut sessions = self.sessions();
@@ -220,19 +220,20 @@ impl SkillRegistry {
         }
     }
 
-    /// The turn ended, or another begins: no skill runs. What was read is still in the window.
+    /// Ends all running skills, at the end or the start of a turn. The text of read skills is still in the
+    /// context.
     pub fn end_turn(&self, session: &str) {
         if let Some(held) = self.sessions().get_mut(session) {
             held.running.clear();
         }
     }
 
-    /// The window was cleared: nothing is left of any skill.
+    /// Removes all state of a session, because its context was cleared.
     pub fn forget(&self, session: &str) {
         self.sessions().remove(session);
     }
 
-    /// What holds in a session.
+    /// Returns the active skills of a session.
     #[must_use]
     pub fn held(&self, session: &str) -> ActiveSkills {
         match self.sessions().get(session) {

@@ -1,61 +1,60 @@
-//! The command of a tool that a skill declares: text with `{{name}}` where a value comes.
+//! The command of a tool that a skill declares: text with `{{name}}` as placeholder for a value.
 //!
-//! A value is put in as one word in single quotes, so that no character of it means anything to the
-//! shell. That holds only where the text around it is not quoted itself; so a place for a value is
-//! refused inside of quotes, and with it whatever has quoting rules of its own: comments, backquotes,
-//! here-documents, arithmetic, `[[ ]]`, `$'…'`, a substitution in double quotes, and all of `${…}` but a
-//! plain name.
+//! A value is inserted as one word in single quotes, so that no character of it is special to the shell. That is
+//! safe only if the text around it is not quoted. So a placeholder is refused inside of quotes. Constructs with
+//! their own quoting rules are also refused: comments, backquotes, here-documents, arithmetic, `[[ ]]`, `$'…'`, a
+//! substitution in double quotes, and each `${…}` that is not a plain name.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The most bytes of a command.
+/// The maximum length of a command in bytes.
 const MAX_BYTES: usize = 4096;
 
 /// A part of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// As it stands.
+    /// Literal text.
     Text(String),
     /// The value of this parameter.
     Value(String),
 }
 
-/// A command with places for values.
+/// A command with placeholders for values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
     pieces: Vec<Piece>,
 }
 
-/// Why a text is no command for a declared tool, or a value none for it.
+/// The error of an invalid command, or of an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Nothing is in it.
+    /// The command is empty.
     #[error("the command is empty")]
     Empty,
-    /// It is too long.
+    /// The command is too long.
     #[error("the command has more than {MAX_BYTES} bytes: put it into a file of the skill")]
     Long,
-    /// The quoting of values cannot be vouched for.
+    /// The command has a construct for which the quoting of values is not safe.
     #[error(
         "the command holds {0}: a value could not be quoted safely; put it into a file of the skill"
     )]
     Unsafe(&'static str),
-    /// A place that is none.
+    /// An invalid placeholder.
     #[error("`{0}` is no place for a value: write {{{{name}}}}, of small letters, digits and `_`")]
     Place(String),
-    /// A place inside of quotes.
+    /// A placeholder inside of quotes.
     #[error("{{{{{0}}}}} is in quotes: values are quoted automatically; remove the quotes")]
     Quoted(String),
-    /// A quote that does not end.
+    /// A quote without an end.
     #[error("a quote does not end")]
     Open,
-    /// No value for a place.
+    /// A placeholder without a value.
     #[error("/{0}: a value is missing")]
     Missing(String),
-    /// A value that no word can hold.
+    /// A value that cannot be a word.
     #[error("/{0}: a text without NUL, a number or a boolean is expected")]
     Value(String),
 }
@@ -68,10 +67,10 @@ enum State {
 }
 
 impl Template {
-    /// Reads a command.
+    /// Parses a command.
     ///
     /// # Errors
-    /// [`TemplateError`]: what in it cannot be vouched for.
+    /// [`TemplateError`] with the part that is not safe.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let text = text.trim();
         if text.is_empty() {
@@ -127,7 +126,7 @@ impl Template {
         })
     }
 
-    /// The parameters that have a place.
+    /// Returns the parameters that have a placeholder.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Value(name) => Some(name.as_str()),
@@ -135,10 +134,10 @@ impl Template {
         })
     }
 
-    /// The command for these values.
+    /// Returns the command with these values.
     ///
     /// # Errors
-    /// [`TemplateError`]: a value that is missing, or that no word can hold.
+    /// [`TemplateError`] for a missing value, or one that cannot be a word.
     pub fn render(&self, values: &Map<String, Value>) -> Result<String, TemplateError> {
         let mut command = String::new();
         for piece in &self.pieces {
@@ -170,7 +169,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// The name of a place, and what follows it.
+/// Returns the name of a placeholder, and the text after it.
 fn place(inner: &str) -> Result<(&str, &str), TemplateError> {
     let shown = || inner.chars().take(40).collect::<String>();
     let none = || TemplateError::Place(format!("{{{{{}", shown()));
@@ -182,7 +181,7 @@ fn place(inner: &str) -> Result<(&str, &str), TemplateError> {
     }
 }
 
-/// Whether `name` is one for a parameter.
+/// Whether `name` is a valid name of a parameter.
 #[must_use]
 pub fn is_parameter(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -191,7 +190,7 @@ pub fn is_parameter(name: &str) -> bool {
         && name.bytes().all(plain)
 }
 
-/// What begins here and has quoting rules of its own.
+/// Returns the construct with its own quoting rules that begins here, if any.
 fn unsafe_here(state: State, rest: &str, before: &str, at_start: bool) -> Option<&'static str> {
     let begins = |what: &str| rest.starts_with(what);
     let control = |first: char| first.is_control() && !matches!(first, '\n' | '\t');
@@ -222,7 +221,7 @@ fn unsafe_here(state: State, rest: &str, before: &str, at_start: bool) -> Option
     }
 }
 
-/// Whether a `${NAME}` begins here.
+/// Whether `rest` begins with a plain `${NAME}`.
 fn simple_variable(rest: &str) -> bool {
     let inner = rest
         .strip_prefix("${")
@@ -235,7 +234,7 @@ fn simple_variable(rest: &str) -> bool {
     })
 }
 
-/// `value` as one word of a shell.
+/// Quotes `value` as one word of a shell.
 #[must_use]
 pub fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''"))

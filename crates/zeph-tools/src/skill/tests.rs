@@ -1,4 +1,4 @@
-//! Tests of what skills allow, and of the commands that they declare.
+//! Tests of the tools that skills allow, and of the commands that they declare.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,8 +28,7 @@ fn skill(name: &str, allowed: Option<&[&str]>, trust: TrustLevel) -> Skill {
     }
 }
 
-/// Proves NAT-2: `allowed-tools` names what may be used, by any name of a tool; what it names
-/// and there is not allows nothing.
+/// Proves NAT-2: `allowed-tools` lists the allowed tools, by any name of a tool; an unknown name allows nothing.
 #[test]
 fn a_skill_allows_what_it_names() {
     let registry = registry();
@@ -50,8 +49,8 @@ fn a_skill_allows_what_it_names() {
     check(Some(&[]), "read_overflow", true);
 }
 
-/// Proves NAT-2, PERM-30: where several run, what each allows; the lowest level holds, and
-/// outlives the turn, but not the window.
+/// Proves NAT-2, PERM-30: with several skills, each must allow the tool; the lowest trust level applies until the
+/// context is cleared, not only until the end of the turn.
 #[test]
 fn the_lowest_level_and_the_least_allowed_hold() {
     let registry = registry();
@@ -184,7 +183,7 @@ mod templates {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Proves NAT-2: whatever a value holds, a shell reads it as that one word.
+        /// Proves NAT-2: a shell reads any value as exactly one word.
         #[test]
         #[allow(clippy::disallowed_methods)]
         fn a_shell_reads_the_value(value in "[^\0]{0,40}") {

@@ -1,4 +1,4 @@
-//! The form of entries, and what a chain of them shows.
+//! The format of entries, and the checks of a chain.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn check(lines: &[Vec<u8>], known: Vec<Link>) -> Result<(), String> {
     check.finish()
 }
 
-/// The bytes are fixed: whoever checks a trail with other means gets the same hash.
+/// The bytes are fixed: a check with other programs computes the same hash.
 #[test]
 fn the_canonical_form_is_what_the_documentation_says() {
     let sealed = &chain(&[json!({"path": "ä\n"})])[0];
@@ -98,7 +98,7 @@ proptest! {
         swapped.swap(at, (at + 1) % lines.len());
         prop_assert!(check(&swapped, head.clone()).is_err());
 
-        // Another chain of the same length, right in itself.
+        // Another chain of the same length, which is valid on its own.
         let mut other = calls;
         other[at] = json!({ "command": "another" });
         let other: Vec<Vec<u8>> = chain(&other).iter().map(|s| s.line.clone().into_bytes()).collect();
