@@ -1,16 +1,16 @@
-//! Decides which IP addresses are on the public Internet. Pure.
+//! The classification of IP addresses: whether they are on the public Internet.
 //!
-//! The ranges are those of the IANA special-purpose registries (RFC 6890). An IPv6 address that
-//! carries an IPv4 address leads to that one, so that one is judged.
+//! The ranges are those of the IANA special-purpose registries (RFC 6890). For an IPv6 address that embeds an
+//! IPv4 address, the IPv4 address decides.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which addresses may be connected to.
+/// The addresses that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressRule {
-    /// Those of the public Internet.
+    /// Addresses of the public Internet.
     Public,
-    /// 127.0.0.1 as well, for a server that a test runs.
+    /// Also 127.0.0.1, for the server of a test.
     #[cfg(test)]
     PublicOrTestServer,
 }
@@ -26,7 +26,7 @@ impl AddressRule {
     }
 }
 
-/// IPv4 ranges that are not globally reachable: network and length of the prefix.
+/// IPv4 ranges that are not globally reachable, as network and prefix length.
 const PRIVATE_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -47,8 +47,8 @@ const PRIVATE_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// IPv6 ranges inside 2000::/3 that are not globally reachable; outside it nothing is, save what
-/// carries an IPv4 address.
+/// IPv6 ranges inside 2000::/3 that are not globally reachable. No address outside 2000::/3 is reachable, except
+/// those that embed an IPv4 address.
 const PRIVATE_V6: &[(Ipv6Addr, u32)] = &[
     // Benchmarking.
     (Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0), 48),
@@ -57,7 +57,7 @@ const PRIVATE_V6: &[(Ipv6Addr, u32)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Global unicast: all that is assigned to the public Internet.
+/// Global unicast: all addresses that are assigned to the public Internet.
 const GLOBAL_UNICAST: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Whether `address` is globally reachable.
@@ -85,20 +85,19 @@ fn is_in(address: Ipv6Addr, (network, length): (Ipv6Addr, u32)) -> bool {
     (address.to_bits() ^ network.to_bits()).leading_zeros() >= length
 }
 
-/// The IPv4 addresses that `address` leads to, if it is of a form that carries any.
+/// Returns the IPv4 addresses that `address` embeds, if it has a form that embeds any.
 fn carried(address: Ipv6Addr) -> Option<Vec<Ipv4Addr>> {
     let bytes = address.octets();
     let v4 = |at: [usize; 4]| Ipv4Addr::from(at.map(|index| bytes[index]));
     let last = v4([12, 13, 14, 15]);
     match address.segments() {
-        // IPv4-compatible (RFC 4291, which has `::` and `::1` too), IPv4-mapped,
-        // IPv4-translated (RFC 2765).
+        // IPv4-compatible (RFC 4291, which includes `::` and `::1`), IPv4-mapped, IPv4-translated (RFC 2765).
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(vec![last]),
         // NAT64, well-known prefix (RFC 6052).
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(vec![last]),
-        // NAT64, local prefixes (RFC 8215). Where the IPv4 address stands depends on how long the
-        // operator made the prefix (RFC 6052, 2.2), so every place is judged. 0.0.0.0/8 in a
-        // place means that nothing stands there.
+        // NAT64, local prefixes (RFC 8215). The position of the IPv4 address depends on the prefix length that
+        // the operator chose (RFC 6052, 2.2), so every position is checked. 0.0.0.0/8 at a position means that it
+        // holds no address.
         [0x64, 0xff9b, 1, ..] => {
             let mut places = vec![
                 v4([6, 7, 9, 10]),
@@ -111,7 +110,7 @@ fn carried(address: Ipv6Addr) -> Option<Vec<Ipv4Addr>> {
         }
         // 6to4 (RFC 3056).
         [0x2002, ..] => Some(vec![v4([2, 3, 4, 5])]),
-        // Teredo (RFC 4380): the server, and the client with its bits turned.
+        // Teredo (RFC 4380): the server, and the client with inverted bits.
         [0x2001, 0, ..] => Some(vec![v4([4, 5, 6, 7]), Ipv4Addr::from_bits(!last.to_bits())]),
         _ => None,
     }

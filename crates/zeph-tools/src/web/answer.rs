@@ -1,15 +1,15 @@
-//! What the model is told: content of the web is marked as data, and bounded.
+//! The text of web results for the model: marked as data, and bounded.
 
 use crate::provenance::of_host;
 
-/// Bytes of a page's content that one result holds. The overflow layer stores a long result and shortens it
-/// for the model, so this bound only limits memory.
+/// The maximum size of the content of a page in one result, in bytes. The overflow layer stores a long result and
+/// shortens it for the model, so this limit only bounds the memory use.
 pub(super) const MAX_CONTENT: usize = 8 * 1024 * 1024;
 
-/// The name of the mark; content that holds it is defused.
+/// The name of the mark; content that contains it is changed.
 const MARK: &str = "untrusted_web_content";
 
-/// Content of the web with the mark around it. `notes` are ours, and stand outside of it.
+/// Returns web content with the mark around it. `notes` are from this program and appear after the mark.
 pub(super) fn untrusted(host: &str, content: &str, notes: &[String]) -> String {
     let source = of_host(host);
     let content = defused(content);
@@ -25,7 +25,7 @@ pub(super) fn untrusted(host: &str, content: &str, notes: &[String]) -> String {
     text
 }
 
-/// The text without anything that could be taken for the mark.
+/// Returns the text with each occurrence of the mark replaced.
 fn defused(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
@@ -39,7 +39,7 @@ fn defused(text: &str) -> String {
     out
 }
 
-/// The beginning of `text`, at most `most` bytes of it, cut at a line end if one is near.
+/// Returns the start of `text`, at most `most` bytes, cut at a line end if one is near.
 pub(super) fn head(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;

@@ -1,23 +1,23 @@
-//! What a body is, by its type, and its text, by its charset.
+//! The kind of a body, by its type, and its text, by its charset.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use memchr::memmem;
 
-/// Where a `<meta>` that names the charset has to stand.
+/// The number of bytes at the start of a page that may contain a `<meta>` with the charset.
 const META_WITHIN: usize = 1024;
 
-/// What can be done with a body.
+/// The kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A page.
     Html,
-    /// Text that is read as it is.
+    /// Text that is returned unchanged.
     Text,
     /// Anything else.
     Other,
 }
 
-/// The type of a body by its header, or by its first bytes where there is no header.
+/// Returns the kind of a body by its header, or by its first bytes if the header is missing.
 pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
     let essence = essence(content_type);
     match essence.as_str() {
@@ -49,7 +49,7 @@ pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
     }
 }
 
-/// `text/html` of `Text/HTML; charset=utf-8`.
+/// Returns the media type without parameters: `text/html` for `Text/HTML; charset=utf-8`.
 pub(super) fn essence(content_type: &str) -> String {
     let end = content_type.find([';', ',']).unwrap_or(content_type.len());
     content_type[..end].trim().to_ascii_lowercase()
@@ -69,9 +69,9 @@ fn sniff(body: &[u8]) -> Kind {
     }
 }
 
-/// The text of a body. Its charset is that of the byte order mark, else of the header, else (of a
-/// page) of `<meta>`; else it is UTF-8, or Windows-1252 for a page that is not UTF-8. Control
-/// characters other than tab and line feed are left out.
+/// Decodes a body. The charset is that of the byte order mark, or of the header, or, for a page, of `<meta>`.
+/// Otherwise it is UTF-8, or Windows-1252 for a page that is not UTF-8. Control characters other than tab and
+/// line feed are removed.
 pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> String {
     let (encoding, mark) = match Encoding::for_bom(body) {
         Some((encoding, length)) => (encoding, length),
@@ -81,7 +81,7 @@ pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> 
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let room = decoder.max_utf8_buffer_length(body.len());
     let mut text = String::with_capacity(room.unwrap_or_default());
-    // A character that the cut halved is no error: then the end is not the last.
+    // An incomplete character at a cut is not an error: the decoder then expects more input.
     let _ = decoder.decode_to_string(body, &mut text, !cut);
     clean(text)
 }
@@ -90,7 +90,7 @@ fn named(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> &'static Enc
     let header = parameter(content_type).and_then(label);
     let meta = || (kind == Kind::Html).then(|| meta(body)).flatten();
     header.or_else(meta).unwrap_or_else(|| {
-        // A cut may have halved the last character.
+        // The cut may be inside the last character.
         let is_utf8 = match std::str::from_utf8(body) {
             Ok(_) => true,
             Err(error) => cut && error.error_len().is_none(),
@@ -107,7 +107,7 @@ fn label(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label.as_bytes())
 }
 
-/// The value of `charset` in a header.
+/// Returns the value of `charset` in a header.
 fn parameter(content_type: &str) -> Option<&str> {
     content_type.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -117,8 +117,8 @@ fn parameter(content_type: &str) -> Option<&str> {
     })
 }
 
-/// The charset that a `<meta>` near the beginning names: `<meta charset="…">` or
-/// `<meta http-equiv="Content-Type" content="…; charset=…">`.
+/// Returns the charset of a `<meta>` near the start: `<meta charset="…">` or `<meta http-equiv="Content-Type"
+/// content="…; charset=…">`.
 fn meta(body: &[u8]) -> Option<&'static Encoding> {
     let head = body[..body.len().min(META_WITHIN)].to_ascii_lowercase();
     let mut at = 0;
@@ -135,7 +135,7 @@ fn meta(body: &[u8]) -> Option<&'static Encoding> {
         }
         let tag = &rest[..memmem::find(rest, b">").unwrap_or(rest.len())];
         if let Some(encoding) = charset(tag).and_then(label) {
-            // A page whose `<meta>` can be read as ASCII is no UTF-16.
+            // A page with a `<meta>` that is readable as ASCII cannot be UTF-16.
             let wide = encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE;
             return Some(if wide { UTF_8 } else { encoding });
         }
@@ -143,7 +143,7 @@ fn meta(body: &[u8]) -> Option<&'static Encoding> {
     None
 }
 
-/// What follows `charset=` in a tag.
+/// Returns the value of `charset=` in a tag.
 fn charset(tag: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(tag).ok()?;
     let after = &text[text.find("charset")? + "charset".len()..];
@@ -153,7 +153,7 @@ fn charset(tag: &[u8]) -> Option<&str> {
     Some(&value[..end.unwrap_or(value.len())])
 }
 
-/// Without control characters; line ends as line feeds.
+/// Removes control characters and converts line ends to line feeds.
 fn clean(text: String) -> String {
     if !text.contains(is_control) {
         return text;

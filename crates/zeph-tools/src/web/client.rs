@@ -1,8 +1,8 @@
-//! One `GET` of a public page: guarded, resolved once, pinned, capped.
+//! A client for one `GET` of a public page, with checked and pinned addresses and a size limit.
 //!
-//! Every hop, the first and each redirect, goes the same way: [`UrlGuard`] judges the URL, its
-//! name is resolved and every address judged, and a client is made that can reach those addresses
-//! and nothing else. A redirect is also judged by what let the call run (`CallContext::judge_redirect`). Nothing is carried from hop to hop but the URL.
+//! Every hop, the first and each redirect, is handled in the same way: [`UrlGuard`] checks the URL, its name is
+//! resolved and every address is checked, and a new client can reach only those addresses. The gates that allowed
+//! the call also check each redirect (`CallContext::judge_redirect`). Only the URL passes from hop to hop.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
@@ -27,38 +27,38 @@ use crate::error::ToolError;
 use crate::provenance::of_host;
 use crate::retry::parse_retry_after;
 
-/// Redirects that are followed.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 3;
-/// The time within which a connection has to stand.
+/// The time limit for a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// What a server answered.
+/// The response of a server.
 #[derive(Debug)]
 pub(super) struct HttpPage {
-    /// Where it came from, after redirects.
+    /// The final URL, after redirects.
     pub(super) url: Url,
-    /// The header `Content-Type`, or nothing.
+    /// The header `Content-Type`, or an empty text.
     pub(super) content_type: String,
     /// The body, decompressed.
     pub(super) body: Vec<u8>,
-    /// Whether the body went on.
+    /// Whether the body was longer than the limit.
     pub(super) cut: bool,
-    /// Whether the server lets it be kept.
+    /// Whether the server allows the response to be cached.
     pub(super) may_be_kept: bool,
 }
 
 impl HttpPage {
-    /// The host that it came from.
+    /// Returns the host of the final URL.
     pub(super) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// What an answer made of it rests on; `None` where the server forbids to keep it.
+    /// Returns the validity of results from this page; `None` if the server forbids caching.
     pub(super) fn basis(&self) -> Option<CacheValidity> {
         self.may_be_kept.then_some(CacheValidity::Remote)
     }
 
-    /// Says that the body went on, if it did.
+    /// Returns a note if the body was cut.
     pub(super) fn cut_note(&self) -> Option<String> {
         self.cut.then(|| {
             format!(
@@ -69,7 +69,7 @@ impl HttpPage {
         })
     }
 
-    /// The error for a body of a type that `reads` does not name.
+    /// Returns the error for a body of a type that `reads` does not name.
     pub(super) fn unreadable(&self, reads: &str) -> ToolError {
         let kind = match essence(&self.content_type) {
             kind if kind.is_empty() => "of no known type".to_owned(),
@@ -79,17 +79,17 @@ impl HttpPage {
     }
 }
 
-/// Which certificates servers are checked against.
+/// The root certificates for the check of servers.
 #[derive(Clone)]
 enum TlsRoots {
-    /// Those of the machine.
+    /// The certificates of the machine.
     Platform,
-    /// One, of a server that a test runs.
+    /// The certificate of a test server only.
     #[cfg(test)]
     Only(reqwest::Certificate),
 }
 
-/// Asks for pages of the public web.
+/// A client for pages of the public web.
 pub(super) struct WebClient {
     guard: UrlGuard,
     resolver: Arc<dyn HostResolver>,
@@ -99,7 +99,7 @@ pub(super) struct WebClient {
 }
 
 impl WebClient {
-    /// A client with the limits of `config`, which reaches public addresses alone.
+    /// Creates a client with the limits of `config`, which reaches only public addresses.
     pub(super) fn new(config: &ScrapeConfig) -> Result<Self, DomainError> {
         Ok(Self {
             guard: UrlGuard::new(config, AddressRule::Public)?,
@@ -110,7 +110,7 @@ impl WebClient {
         })
     }
 
-    /// A client for a server that a test runs.
+    /// Creates a client for a test server.
     #[cfg(test)]
     pub(super) fn for_test(
         config: &ScrapeConfig,
@@ -126,12 +126,12 @@ impl WebClient {
         })
     }
 
-    /// Asks for `url`, following redirects. The host of the last URL that was judged becomes the
-    /// call's source, whatever comes of it.
+    /// Requests `url` and follows redirects. The host of the last checked URL becomes the source of the call, for
+    /// any outcome.
     ///
     /// # Errors
-    /// A refused URL, redirect or address; a failure of the network; a status that is no success;
-    /// too much time; a cancel.
+    /// A refused URL, redirect or address; a network failure; a status other than success; a timeout; a
+    /// cancellation.
     pub(super) async fn get(&self, url: &str, cx: &CallContext) -> Result<HttpPage, ToolError> {
         tokio::select! {
             biased;
@@ -177,10 +177,10 @@ impl WebClient {
         }
     }
 
-    /// Asks for one URL; redirects are answers here.
+    /// Requests one URL; a redirect is a response here.
     async fn hop(&self, target: &Target) -> Result<Response, ToolError> {
         let pinned = match &target.host {
-            // An address in a URL is connected to as it stands: no name is looked up.
+            // An address in a URL is used directly, without a lookup.
             TargetHost::Address(_) => None,
             TargetHost::Name(name) => {
                 let found = resolve_and_validate(self.resolver.as_ref(), &self.guard, name).await;
@@ -188,7 +188,7 @@ impl WebClient {
                     ResolveError::NotFound(message) => network(message),
                     ResolveError::Refused(reason) => ToolError::blocked(reason),
                 })?;
-                // Port 0 stands for the port of the URL.
+                // Port 0 means the port of the URL.
                 let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
                 Some((name.clone(), addresses.collect::<Vec<_>>()))
             }
@@ -226,7 +226,7 @@ impl WebClient {
         }
     }
 
-    /// Reads the body of a success; the error of any other status.
+    /// Reads the body of a success; returns an error for any other status.
     async fn page(&self, url: Url, mut response: Response) -> Result<HttpPage, ToolError> {
         let status = response.status();
         if !status.is_success() {
@@ -243,7 +243,7 @@ impl WebClient {
                 None => ToolError::Failed { category, message },
             });
         }
-        // reqwest takes the header away when it decompresses.
+        // reqwest removes the header if it decompresses.
         if let Some(coding) = header(&response, CONTENT_ENCODING)
             && !coding.eq_ignore_ascii_case("identity")
         {
@@ -284,7 +284,7 @@ impl WebClient {
         }
     }
 
-    /// The failure of a request.
+    /// Converts the failure of a request.
     fn failed(&self, error: &reqwest::Error) -> ToolError {
         let category = if error.is_timeout() {
             ToolErrorCategory::Timeout
@@ -293,7 +293,7 @@ impl WebClient {
         } else {
             ToolErrorCategory::NetworkError
         };
-        // A certificate names whatever its server likes.
+        // The server chooses the names in its certificate, so the text is limited.
         let cause: String = innermost(error).chars().take(300).collect();
         let host = error.url().and_then(Url::host_str).unwrap_or("the server");
         ToolError::Failed {
@@ -303,7 +303,7 @@ impl WebClient {
     }
 }
 
-/// Beneath the pinned addresses: a name that is not pinned is not found.
+/// The resolver behind the pinned addresses: it does not find any other name.
 struct NoOtherName;
 
 impl Resolve for NoOtherName {
@@ -313,11 +313,11 @@ impl Resolve for NoOtherName {
     }
 }
 
-/// Builds a client; that reads the machine's certificates, so it is done where it may block.
+/// Builds a client on a blocking thread, because that reads the certificates of the machine.
 async fn build(builder: ClientBuilder) -> Result<Client, ToolError> {
     static RING: Once = Once::new();
     RING.call_once(|| {
-        // An error means that another provider stands already: then that one serves.
+        // An error means that another provider is already installed, which then serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     super::blocking(move || {
@@ -328,8 +328,8 @@ async fn build(builder: ClientBuilder) -> Result<Client, ToolError> {
     .await
 }
 
-/// Notes the host of `url` as the source of what the call reads; nothing for a URL without one, or
-/// with what no host can be called.
+/// Records the host of `url` as the source of the data of the call; not for a URL without a host, or with a host
+/// that is too long.
 fn note_source(cx: &CallContext, url: &Url) {
     let host = url.host_str().unwrap_or_default();
     if (1..=MAX_NAME_BYTES).contains(&host.len()) {
@@ -337,7 +337,7 @@ fn note_source(cx: &CallContext, url: &Url) {
     }
 }
 
-/// Where a redirect leads; `None` for an answer that is none.
+/// Returns the target of a redirect; `None` for other responses.
 fn location(response: &Response) -> Result<Option<Url>, ToolError> {
     let status = response.status();
     let redirects = matches!(
@@ -362,7 +362,7 @@ fn location(response: &Response) -> Result<Option<Url>, ToolError> {
     })
 }
 
-/// Whether the server says that its answer is good for this once.
+/// Whether the server forbids a reuse of the response.
 fn forbids_keeping(response: &Response) -> bool {
     let said = response.headers().get_all(CACHE_CONTROL).iter();
     let said = said.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
@@ -394,7 +394,7 @@ fn refused(refusal: Refusal) -> ToolError {
     }
 }
 
-/// Says at which redirect `error` came up; nothing for the URL that was asked for.
+/// Adds the number of the redirect to `error`; not for the first URL.
 fn name_hop(redirects: usize, url: &Url, mut error: ToolError) -> ToolError {
     if redirects == 0 {
         return error;
@@ -402,7 +402,7 @@ fn name_hop(redirects: usize, url: &Url, mut error: ToolError) -> ToolError {
     let hop = format!("redirect {redirects}, to {}: ", brief(url.as_str()));
     match &mut error {
         ToolError::Deferred { message, .. } => message.insert_str(0, &hop),
-        // It stays the guard's word, and not the server's.
+        // The category stays a refusal by the guard, not by the server.
         ToolError::PolicyBlocked { reason } => reason.insert_str(0, &hop),
         _ => {
             return ToolError::Failed {
@@ -414,13 +414,13 @@ fn name_hop(redirects: usize, url: &Url, mut error: ToolError) -> ToolError {
     error
 }
 
-/// The beginning of what a server says of itself: errors stand outside of the mark that makes
-/// pages data.
+/// Returns the start of a text from a server, without control characters: errors are outside of the mark that
+/// declares pages as data.
 fn brief(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(120).collect()
 }
 
-/// Whether a body cannot be decompressed; one that ends too early is a failure of the network.
+/// Whether a body cannot be decompressed; a body that ends too early is a network failure.
 fn is_garbled(error: &reqwest::Error) -> bool {
     let mut inner: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = inner {
@@ -436,7 +436,7 @@ fn is_garbled(error: &reqwest::Error) -> bool {
     false
 }
 
-/// What went wrong at the bottom, which the outer errors only circumscribe.
+/// Returns the innermost error, which is the most specific one.
 fn innermost(error: &reqwest::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {

@@ -1,4 +1,4 @@
-//! `fetch`: reads a page of the public web.
+//! The tool `fetch`: reads a page of the public web.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::output::ToolOutput;
 use crate::provenance::of_host;
 use crate::tool_set::Tool;
 
-/// Bytes of a title that is shown.
+/// The maximum size of a title in bytes.
 const MAX_TITLE_BYTES: usize = 300;
 
 /// Parameters of `fetch`.
@@ -44,7 +44,7 @@ pub(super) struct FetchTool {
 }
 
 impl FetchTool {
-    /// The tool; it works on a page for `time` at most.
+    /// Creates the tool; it processes a page for at most `time`.
     pub(super) fn new(client: Arc<WebClient>, time: Duration) -> Self {
         Self {
             client,
@@ -74,7 +74,7 @@ impl Tool for FetchTool {
     }
 }
 
-/// A page as text.
+/// Converts a page to a result.
 fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
     let kind = kind(&page.content_type, &page.body);
     let text = match kind {
@@ -127,7 +127,7 @@ fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
         .with_cache_validity(page.basis()))
 }
 
-/// What links of a page are relative to: `<base href>`, else where the page came from.
+/// Returns the base of relative links: `<base href>`, or the URL of the page.
 fn base(document: &Document, url: &Url) -> Url {
     first(document, "base")
         .and_then(|id| attribute(document, id, "href"))
@@ -135,7 +135,7 @@ fn base(document: &Document, url: &Url) -> Url {
         .unwrap_or_else(|| url.clone())
 }
 
-/// The title of a page, in one line.
+/// Returns the title of a page, in one line.
 fn title(document: &Document, limit: &Limit) -> Result<Option<String>, ToolError> {
     let Some(id) = first(document, "title") else {
         return Ok(None);
@@ -146,7 +146,7 @@ fn title(document: &Document, limit: &Limit) -> Result<Option<String>, ToolError
     Ok((!title.is_empty()).then(|| head(&title, MAX_TITLE_BYTES).to_owned()))
 }
 
-/// The first element of this name.
+/// Returns the first element with this name.
 fn first(document: &Document, wanted: &str) -> Option<NodeId> {
     let mut all = document.descendants(document.root()?);
     all.find(|id| name(document, *id) == wanted)

@@ -1,5 +1,4 @@
-//! The parts of the web tools that read what strangers write, as the fuzz targets drive them; no
-//! part of the public interface.
+//! Entry points for fuzz targets of the parts that parse web input; not part of the public interface.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,8 +13,8 @@ use super::select::Selector;
 use super::url_guard::{TargetHost, UrlGuard};
 use super::{html, render};
 
-/// A URL that may be asked for, and its address if it is written as one. `allowed` and `denied`
-/// are lists of domains; `None` also when one of those is no domain.
+/// Returns a URL that may be requested, and its address if the host is one. `allowed` and `denied` are lists of
+/// domains; `None` also if one of those is not a domain.
 #[must_use]
 pub fn allowed_url(
     url: &str,
@@ -36,8 +35,8 @@ pub fn allowed_url(
     Some((target.url.into(), address))
 }
 
-/// A page as Markdown and as text, each of about `most` bytes, and the elements that `select`
-/// matches; `None` when the page or the selector is refused.
+/// Returns a page as Markdown and as text, each of about `most` bytes, and the number of elements that `select`
+/// matches; `None` if the page or the selector is refused.
 #[must_use]
 pub fn page(text: &str, select: &str, most: usize) -> Option<(String, String, usize)> {
     let limit = Limit::new(CancellationToken::new(), Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! HTML documents: parsing within limits, walking without recursion, writing out.
+//! HTML documents: parsing within limits, traversal without recursion, serialization.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::limit::Limit;
 use super::measure::{MAX_DEPTH, measure};
 use crate::error::ToolError;
 
-/// Elements whose text is no text of the page, and is written out as it is.
+/// Elements with text that is not part of the visible page, and that is serialized without escapes.
 const RAW: &[&str] = &[
     "script", "style", "noscript", "iframe", "xmp", "noembed", "noframes",
 ];
-/// How names of attributes that come from XML begin, and what they are written with.
+/// The namespaces of XML attributes, and their prefixes in serialized HTML.
 const NAMESPACES: &[(&str, &str)] = &[
     ("http://www.w3.org/1999/xlink:", "xlink:"),
     ("http://www.w3.org/XML/1998/namespace:", "xml:"),
@@ -25,7 +25,7 @@ const NAMESPACES: &[(&str, &str)] = &[
 /// Parses a page.
 ///
 /// # Errors
-/// It is too large or too deeply nested to be parsed, or `limit` is reached.
+/// An error if it is too large or too deeply nested, or if `limit` is reached.
 pub(super) fn parse(text: &str, limit: &Limit) -> Result<Document, ToolError> {
     measure(text, limit)?;
     let config = ParseConfig {
@@ -42,25 +42,25 @@ pub(super) fn parse(text: &str, limit: &Limit) -> Result<Document, ToolError> {
     }
 }
 
-/// The name of an element; nothing for text.
+/// Returns the name of an element; empty for text.
 pub(super) fn name(document: &Document, id: NodeId) -> &str {
     let node = document.get(id);
     node.and_then(|node| node.kind.tag_name())
         .unwrap_or_default()
 }
 
-/// An attribute of an element.
+/// Returns an attribute of an element.
 pub(super) fn attribute<'a>(document: &'a Document, id: NodeId, name: &str) -> Option<&'a str> {
     let attributes = document.get(id)?.kind.attributes()?;
     attributes.get(name).map(String::as_str)
 }
 
-/// Whether the text in an element of this name is no text of the page.
+/// Whether the text in an element with this name is not part of the visible page.
 pub(super) fn is_raw(name: &str) -> bool {
     RAW.contains(&name)
 }
 
-/// The text of all text nodes in `id`, as it is.
+/// Returns the unchanged text of all text nodes in `id`.
 pub(super) fn raw_text(
     document: &Document,
     id: NodeId,
@@ -79,13 +79,13 @@ pub(super) fn raw_text(
 /// A step of a [`Walk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A node begins.
+    /// The start of a node.
     Enter(NodeId),
-    /// It ends.
+    /// The end of a node.
     Leave(NodeId),
 }
 
-/// A walk through a node and all below it, in document order.
+/// A traversal of a node and its descendants, in document order.
 pub(super) struct Walk<'a> {
     document: &'a Document,
     start: NodeId,
@@ -93,7 +93,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that begins and ends with `start`.
+    /// Creates a traversal that begins and ends with `start`.
     pub(super) fn new(document: &'a Document, start: NodeId) -> Self {
         Self {
             document,
@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Leaves out what is below the node that was just entered.
+    /// Skips the descendants of the node that was just entered.
     pub(super) fn leave_out(&mut self, entered: NodeId) {
         self.next = Some(Step::Leave(entered));
     }
@@ -128,7 +128,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// An element as HTML, attributes sorted by name, until `most` bytes are written.
+/// Serializes an element as HTML, with attributes sorted by name, until `most` bytes are written.
 pub(super) fn outer_html(
     document: &Document,
     start: NodeId,
@@ -181,7 +181,7 @@ pub(super) fn outer_html(
     Ok(out)
 }
 
-/// The name of an attribute as it is written.
+/// Returns the serialized name of an attribute.
 fn written(name: &str) -> String {
     for (namespace, prefix) in NAMESPACES {
         if let Some(local) = name.strip_prefix(namespace) {

@@ -1,4 +1,4 @@
-//! How long work on a page may take.
+//! The limit on the time to process a page.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
 
-/// The end of the time, and the way to stop before.
+/// A time limit with cancellation.
 #[derive(Debug, Clone)]
 pub(super) struct Limit {
     cancel: CancellationToken,
@@ -15,7 +15,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// A limit that begins now.
+    /// Creates a limit that begins now.
     pub(super) fn new(cancel: CancellationToken, time: Duration) -> Self {
         Self {
             cancel,
@@ -24,10 +24,10 @@ impl Limit {
         }
     }
 
-    /// Whether work may go on. Cheap: called between any two steps.
+    /// Checks whether work may continue. It is cheap, so callers check between any two steps.
     ///
     /// # Errors
-    /// It was cancelled, or the time is up.
+    /// An error if the work was cancelled or the time limit is reached.
     pub(super) fn check(&self) -> Result<(), ToolError> {
         if self.cancel.is_cancelled() {
             return Err(ToolError::cancelled());

@@ -1,9 +1,9 @@
-//! Measures what it costs to parse a page, before it is parsed for good.
+//! A measurement of the cost to parse a page, before the actual parse.
 //!
-//! The HTML algorithm is quadratic in places: each tag may look through all open elements, each
-//! `</b>` may move a whole subtree, each `<p>` may repeat all open formatting. A page of 250 KB
-//! made for it takes a parser most of a minute, and a parser cannot be stopped. So the page goes
-//! through the same algorithm (html5ever) first, in small pieces, with a tree that holds names
+//! The HTML algorithm is quadratic in places: each tag may search all open elements, each `</b>` may move a whole
+//! subtree, each `<p>` may repeat all open formatting. A malicious page of 250 KB takes a parser most of a
+//! minute, and a parser cannot be stopped. So the page first passes through the same algorithm (html5ever) in
+//! small pieces, with a tree of names only. The steps are counted, and the time is checked between the pieces.
 //! alone; the steps are counted and the clock is read between the pieces.
 
 use std::borrow::Cow;
@@ -16,13 +16,13 @@ use html5ever::{ParseOpts, QualName, local_name, ns, parse_document};
 use super::limit::Limit;
 use crate::error::ToolError;
 
-/// Bytes between two looks at the counters.
+/// The number of bytes between two checks of the counters.
 const PIECE: usize = 256;
-/// How deep elements may be nested. Browsers stop there too.
+/// The maximum nesting depth of elements. Browsers have the same limit.
 pub(super) const MAX_DEPTH: usize = 512;
-/// Steps that parsing may take: about a second of the real parser.
+/// The maximum number of steps: about a second of the real parser.
 const MAX_STEPS: u64 = 10_000_000;
-/// Elements that a page may have; each takes some hundred bytes.
+/// The maximum number of elements of a page; each takes some hundred bytes.
 const MAX_ELEMENTS: usize = 200_000;
 
 /// Refuses a page that is too costly to parse.
@@ -49,14 +49,14 @@ pub(super) fn measure(text: &str, limit: &Limit) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// What is known of an element.
+/// The recorded data of an element.
 struct Node {
     name: QualName,
-    /// The node that holds what is in a `<template>`.
+    /// The node for the contents of a `<template>`.
     contents: Option<usize>,
-    /// How deep it stood when it was put into the tree; 0 before.
+    /// The depth at its insertion into the tree; 0 before.
     depth: usize,
-    /// Whether HTML may stand in it although it is MathML.
+    /// Whether HTML may occur in it although it is MathML.
     integrates: bool,
 }
 
@@ -67,7 +67,7 @@ struct Counter {
     deepest: Cell<usize>,
 }
 
-/// The handle of the document, and of what is not kept: comments.
+/// The handle of the document, and of nodes that are not recorded: comments.
 const DOCUMENT: usize = 0;
 
 impl Counter {
@@ -96,7 +96,7 @@ impl Counter {
         self.steps.set(self.steps.get() + steps as u64);
     }
 
-    /// A node is put below `parent`; one that moves takes up to all others with it.
+    /// Records the insertion of a node below `parent`; a move may take as many steps as there are nodes.
     fn place(&self, parent: usize, child: &NodeOrText<usize>) {
         let NodeOrText::AppendNode(handle) = child else {
             return;
@@ -128,7 +128,7 @@ impl TreeSink for Counter {
 
     fn elem_name<'a>(&'a self, target: &'a usize) -> Ref<'a, QualName> {
         self.step(1);
-        // Handles are positions that `add` gave out.
+        // Handles are positions from `add`.
         Ref::map(self.nodes.borrow(), |nodes| &nodes[*target].name)
     }
 
@@ -176,7 +176,7 @@ impl TreeSink for Counter {
     fn set_quirks_mode(&self, _mode: QuirksMode) {}
 
     fn append_before_sibling(&self, _sibling: &usize, child: NodeOrText<usize>) {
-        // The parser that follows knows how deep that is.
+        // The depth is unknown here; the real parser checks it.
         self.place(DOCUMENT, &child);
     }
 

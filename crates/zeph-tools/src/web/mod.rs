@@ -1,7 +1,7 @@
 //! Web tools: `fetch` and `web_scrape`, for pages of the public web over HTTPS.
 //!
-//! Nothing in the configuration or the environment widens what they reach: the rule for addresses,
-//! the resolver and the certificates can be exchanged in this crate's own tests alone.
+//! Neither the configuration nor the environment widens their reach: only the tests of this crate can replace the
+//! rule for addresses, the resolver and the certificates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,10 +34,10 @@ mod writer;
 pub use config::ScrapeConfig;
 pub use url_guard::DomainError;
 
-/// The time that parsing and searching a page may take.
+/// The time limit for parsing and searching a page.
 const PARSE_TIME: Duration = Duration::from_secs(5);
 
-/// The nature of both tools: they only look, but reach beyond this machine.
+/// The nature of both tools: they only read, but reach beyond this machine.
 const LOOKS_OUT: Annotations = Annotations {
     open_world: true,
     ..Annotations::READ
@@ -50,10 +50,10 @@ pub struct WebScrapeExecutor {
 }
 
 impl WebScrapeExecutor {
-    /// Web tools within the limits of `config`.
+    /// Creates web tools with the limits of `config`.
     ///
     /// # Errors
-    /// An entry of `allowed_domains` or `denied_domains` that is not a domain.
+    /// [`DomainError`] for an entry of `allowed_domains` or `denied_domains` that is not a domain.
     pub fn new(config: &ScrapeConfig) -> Result<Self, DomainError> {
         Ok(Self::with_client(client::WebClient::new(config)?))
     }
@@ -76,17 +76,16 @@ impl ToolGroup for WebScrapeExecutor {
     }
 }
 
-/// Why the web tools would refuse a URL, as far as that shows without asking for the addresses of
-/// its name; `None` where they would not.
+/// Returns why the web tools would refuse a URL, without a lookup of its name; `None` if they would not.
 ///
 /// # Errors
-/// As [`WebScrapeExecutor::new`].
+/// The errors of [`WebScrapeExecutor::new`].
 pub fn refusal(config: &ScrapeConfig, url: &str) -> Result<Option<String>, DomainError> {
     let guard = url_guard::UrlGuard::new(config, address::AddressRule::Public)?;
     Ok(guard.check(url).err().map(|refusal| refusal.to_string()))
 }
 
-/// Runs work on a thread that may block.
+/// Runs work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {

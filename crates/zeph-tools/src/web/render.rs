@@ -8,11 +8,11 @@ use super::limit::Limit;
 use super::writer::Writer;
 use crate::error::ToolError;
 
-/// Elements that show nothing, or nothing that is text.
+/// Elements without visible text.
 const UNSEEN: &[&str] = &[
     "head", "template", "svg", "object", "embed", "canvas", "audio", "video", "datalist",
 ];
-/// Elements that begin on a line of their own.
+/// Elements that begin on a new line.
 const BLOCKS: &[&str] = &[
     "address",
     "article",
@@ -72,16 +72,16 @@ const PARAGRAPHS: &[&str] = &[
     "article",
 ];
 
-/// How text is written.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form<'a> {
-    /// Lines of text and nothing else.
+    /// Lines of plain text.
     Plain,
     /// Markdown; links are relative to this URL.
     Markdown(&'a Url),
 }
 
-/// An element as Markdown, with links made absolute by `base`, until `most` bytes are written.
+/// Renders an element as Markdown, with links made absolute by `base`, until `most` bytes are written.
 pub(super) fn markdown(
     document: &Document,
     start: NodeId,
@@ -92,8 +92,8 @@ pub(super) fn markdown(
     render(document, start, Form::Markdown(base), most, limit)
 }
 
-/// The text of an element, a line for each block, until `most` bytes are written. Of an element
-/// like `<script>` it is the contents.
+/// Renders the text of an element, one line for each block, until `most` bytes are written. For elements such as
+/// `<script>` it returns the contents.
 pub(super) fn plain(
     document: &Document,
     start: NodeId,
@@ -132,7 +132,7 @@ fn render(
             Step::Enter(id) => {
                 if id != start && renderer.is_unseen(id) {
                     walk.leave_out(id);
-                    // The end of an element whose beginning was left out.
+                    // Skips the end of the element as well.
                     walk.next();
                 } else if html::name(document, id) == "pre" && renderer.is_markdown() {
                     let text = html::raw_text(document, id, limit)?;
@@ -149,12 +149,12 @@ fn render(
     Ok(renderer.out.finish())
 }
 
-/// A table that is being written.
+/// The state of a table.
 #[derive(Default)]
 struct Row {
-    /// Cells of the row.
+    /// The number of cells of the row.
     cells: usize,
-    /// Whether the line below the first row is written.
+    /// Whether the separator line below the first row is written.
     headed: bool,
 }
 
@@ -162,7 +162,7 @@ struct Renderer<'a> {
     document: &'a Document,
     form: Form<'a>,
     out: Writer,
-    /// The number of the next item of each open list; `None` for one without numbers.
+    /// The number of the next item of each open list; `None` for a list without numbers.
     lists: Vec<Option<u64>>,
     /// The open tables.
     cells: Vec<Row>,
@@ -211,9 +211,9 @@ impl Renderer<'_> {
         self.space(name);
     }
 
-    /// The line ends around an element.
+    /// Adds the line ends around an element.
     fn space(&mut self, name: &str) {
-        // Lists in lists stay close.
+        // Nested lists have no empty lines around them.
         let is_list = matches!(name, "ul" | "ol" | "menu" | "dl");
         let is_close = is_list && !self.lists.is_empty();
         if PARAGRAPHS.contains(&name) && self.is_markdown() && !is_close {
@@ -320,7 +320,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Where a link leads, if it leads to another page.
+    /// Returns the target of a link, if it is another page.
     fn link(&self, id: NodeId) -> Option<String> {
         let target = attribute(self.document, id, "href")?.trim();
         if target.starts_with('#') {

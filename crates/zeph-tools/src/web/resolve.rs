@@ -1,4 +1,4 @@
-//! Names to addresses: all of them, and all of them judged.
+//! The resolution of names to addresses, and the check of each address.
 
 use std::net::IpAddr;
 
@@ -9,17 +9,17 @@ use tokio::sync::OnceCell;
 
 use super::url_guard::UrlGuard;
 
-/// Finds the addresses of a name.
+/// A resolver of names.
 #[async_trait]
 pub(super) trait HostResolver: Send + Sync {
-    /// All addresses of `name`, which has no trailing dot.
+    /// Returns all addresses of `name`, which has no trailing dot.
     ///
     /// # Errors
-    /// Why there are none, in words.
+    /// The reason if there are none.
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, String>;
 }
 
-/// The resolver of the machine's configuration, set up when it is first needed.
+/// The resolver with the configuration of the machine, created at the first use.
 #[derive(Default)]
 pub(super) struct HickoryResolver(OnceCell<TokioResolver>);
 
@@ -28,7 +28,7 @@ impl HostResolver for HickoryResolver {
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, String> {
         let set_up = async || {
             let mut builder = TokioResolver::builder_tokio()?;
-            // Both kinds: one refused address among them refuses the name.
+            // Both address families: one refused address refuses the name.
             builder.options_mut().ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
             builder.build()
         };
@@ -37,7 +37,7 @@ impl HostResolver for HickoryResolver {
             .get_or_try_init(set_up)
             .await
             .map_err(|error| format!("DNS cannot be set up: {error}"))?;
-        // The final dot keeps the domains that a machine searches in out of it.
+        // The final dot disables the search domains of the machine.
         let found = resolver
             .lookup_ip(format!("{name}."))
             .await
@@ -54,16 +54,16 @@ impl HostResolver for HickoryResolver {
     }
 }
 
-/// Why a name yields no addresses to connect to.
+/// The reason why a name has no addresses to connect to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResolveError {
-    /// It has none, or they cannot be found.
+    /// It has no address, or the lookup failed.
     NotFound(String),
-    /// One of them is refused.
+    /// One of its addresses is refused.
     Refused(String),
 }
 
-/// The addresses of `name`, if the guard allows every one of them.
+/// Returns the addresses of `name`, if the guard allows every one of them.
 pub(super) async fn resolve_and_validate(
     resolver: &dyn HostResolver,
     guard: &UrlGuard,

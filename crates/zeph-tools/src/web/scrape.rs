@@ -1,4 +1,4 @@
-//! `web_scrape`: the parts of a page that a CSS selector matches.
+//! The tool `web_scrape`: the parts of a page that a CSS selector matches.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ use crate::plural::counted_as;
 use crate::provenance::of_host;
 use crate::tool_set::Tool;
 
-/// Matches that are shown when no number is given.
+/// The default number of matches.
 const DEFAULT_LIMIT: usize = 10;
-/// Matches that can be asked for.
+/// The maximum number of matches.
 const MAX_MATCHES: usize = 1000;
 
 /// Parameters of `web_scrape`.
@@ -45,7 +45,7 @@ struct ScrapeParams {
     limit: Option<usize>,
 }
 
-/// What is taken of a match.
+/// The extracted part of a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Extract {
     Text,
@@ -77,7 +77,7 @@ pub(super) struct ScrapeTool {
 }
 
 impl ScrapeTool {
-    /// The tool; it works on a page for `time` at most.
+    /// Creates the tool; it processes a page for at most `time`.
     pub(super) fn new(client: Arc<WebClient>, time: Duration) -> Self {
         Self {
             client,
@@ -102,7 +102,7 @@ impl Tool for ScrapeTool {
 
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: ScrapeParams = call.parse()?;
-        // What is wrong with the arguments is said before anything is asked for.
+        // Invalid arguments are reported before any request.
         let extract = Extract::parse(params.extract.as_deref())?;
         let most = params.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_MATCHES);
         if most == 0 {
@@ -115,15 +115,15 @@ impl Tool for ScrapeTool {
     }
 }
 
-/// What was found.
+/// The matches of a selector.
 struct Found {
-    /// What was taken of the first matches.
+    /// The extracted parts of the first matches.
     taken: Vec<String>,
-    /// All matches.
+    /// The number of all matches.
     total: usize,
-    /// Shown matches without the attribute that was asked for.
+    /// The number of matches without the requested attribute, up to the limit.
     without: usize,
-    /// Whether matches were left out because there was too much text.
+    /// Whether matches were omitted because there was too much text.
     full: bool,
 }
 
@@ -178,7 +178,7 @@ fn scrape(
         .with_cache_validity(page.basis()))
 }
 
-/// The matches in document order. The document is walked here, so that it can be stopped.
+/// Returns the matches in document order. It traverses the document itself, so that it can be stopped.
 fn find(
     document: &Document,
     selector: &Selector,

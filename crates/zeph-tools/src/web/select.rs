@@ -1,9 +1,8 @@
-//! Matches elements against CSS selectors.
+//! The matching of elements against CSS selectors.
 //!
-//! The parser, and nearly all of the matching, is scrape-core's. But its elements tell the
-//! matcher the address of a short-lived wrapper as their identity, so that what is remembered of
-//! one element (`:nth-child` counts) is taken for another's. Here an element is identified by its
-//! node, which stays where it is as long as the document does.
+//! The parser and nearly all of the matching are from scrape-core. But its elements use the address of a
+//! short-lived wrapper as their identity, so that cached results of one element (`:nth-child` counts) are used
+//! for another. Here, the node identifies an element; its address is stable for the lifetime of the document.
 
 use scrape_core::query::{
     ElementWrapper, NonTSPseudoClass, PseudoElement, ScrapeSelector, parse_selector,
@@ -26,7 +25,7 @@ type LocalName = <ScrapeSelector as SelectorImpl>::BorrowedLocalName;
 type Namespace = <ScrapeSelector as SelectorImpl>::BorrowedNamespaceUrl;
 type Value = <ScrapeSelector as SelectorImpl>::AttrValue;
 
-/// Bytes that a selector may have.
+/// The maximum length of a selector in bytes.
 const MAX_SELECTOR_BYTES: usize = 1024;
 
 /// A list of selectors.
@@ -50,7 +49,7 @@ impl Selector {
         })
     }
 
-    /// Matches elements of one document.
+    /// Creates a matcher for the elements of a document.
     pub(super) fn matcher<'a>(&'a self, document: &'a Document) -> Matcher<'a> {
         Matcher {
             selector: self,
@@ -60,7 +59,7 @@ impl Selector {
     }
 }
 
-/// Matches elements of one document; remembers what it counted.
+/// A matcher for the elements of a document, with caches.
 pub(super) struct Matcher<'a> {
     selector: &'a Selector,
     document: &'a Document,

@@ -1,8 +1,7 @@
-//! Decides which URLs may be asked for. Pure: no name is resolved here.
+//! The check of URLs before a request, without a lookup of names.
 //!
-//! What is judged is the URL as the URL standard parses it, since the HTTP client goes by the
-//! same parse: `https://①②⑦.1/`, `https://0x7f000001/` and `https://2130706433/` are all the
-//! address 127.0.0.1 here.
+//! The guard checks the URL as the URL standard parses it, because the HTTP client uses the same parser:
+//! `https://①②⑦.1/`, `https://0x7f000001/` and `https://2130706433/` are all the address 127.0.0.1 here.
 
 use std::net::IpAddr;
 
@@ -11,35 +10,35 @@ use url::{Host, Url};
 use super::address::AddressRule;
 use super::config::ScrapeConfig;
 
-/// The last labels of names that lead nowhere on the public Internet.
+/// The last labels of names that do not exist on the public Internet.
 const LOCAL_ENDINGS: &[&str] = &["localhost", "local", "internal"];
-/// Bytes of a URL that is taken.
+/// The maximum length of a URL in bytes.
 const MAX_URL_BYTES: usize = 8 * 1024;
-/// Bytes of the name of a host (RFC 1035, 2.3.4), without the dot of the root.
+/// The maximum length of a host name in bytes (RFC 1035, 2.3.4), without the trailing dot.
 pub(super) const MAX_NAME_BYTES: usize = 253;
 
-/// A URL that may be asked for, as far as that shows without resolving its name.
+/// A URL that passed all checks that need no lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// The URL; its host has no trailing dot, and there is no fragment.
+    /// The URL, without a trailing dot of its host and without a fragment.
     pub(super) url: Url,
-    /// What its host is.
+    /// The host.
     pub(super) host: TargetHost,
 }
 
 /// The host of a [`Target`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TargetHost {
-    /// A name, in lower case, that is still to be resolved.
+    /// A name in lower case, which is not resolved yet.
     Name(String),
-    /// An address that has been judged.
+    /// An address that passed the check.
     Address(IpAddr),
 }
 
-/// Why a URL is refused.
+/// The reason why a URL is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    /// It is no URL.
+    /// It is not a URL.
     #[error("{0:?} is no URL ({1}); write it as in https://example.org/page")]
     NoUrl(String, String),
     /// A rule forbids it.
@@ -47,7 +46,7 @@ pub(super) enum Refusal {
     Forbidden(String),
 }
 
-/// An entry of `allowed_domains` or `denied_domains` that is no domain.
+/// The error of an entry of `allowed_domains` or `denied_domains` that is not a domain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`tools.scrape.{key}`: {entry:?} is no domain; write it as in \"example.org\"")]
 pub struct DomainError {
@@ -55,7 +54,7 @@ pub struct DomainError {
     entry: String,
 }
 
-/// What URLs are judged by.
+/// The rules for URLs.
 #[derive(Debug, Clone)]
 pub(super) struct UrlGuard {
     rule: AddressRule,
@@ -64,7 +63,7 @@ pub(super) struct UrlGuard {
 }
 
 impl UrlGuard {
-    /// A guard that lets through what `rule` and the domains of `config` allow.
+    /// Creates a guard for `rule` and the domains of `config`.
     pub(super) fn new(config: &ScrapeConfig, rule: AddressRule) -> Result<Self, DomainError> {
         Ok(Self {
             rule,
@@ -73,7 +72,7 @@ impl UrlGuard {
         })
     }
 
-    /// Judges a URL as a model wrote it.
+    /// Checks a URL in the form that a model wrote.
     pub(super) fn check(&self, text: &str) -> Result<Target, Refusal> {
         let text = text.trim();
         if text.len() > MAX_URL_BYTES {
@@ -87,7 +86,7 @@ impl UrlGuard {
         self.check_url(url)
     }
 
-    /// Judges a URL.
+    /// Checks a URL.
     pub(super) fn check_url(&self, mut url: Url) -> Result<Target, Refusal> {
         if url.scheme() != "https" {
             let scheme = url.scheme();
@@ -112,8 +111,8 @@ impl UrlGuard {
         };
         match &host {
             TargetHost::Address(address) => self.check_address(*address)?,
-            // A client asks for the name just as it stands in the URL; a trailing dot there would
-            // miss the addresses that were judged.
+            // A client resolves the name exactly as in the URL, so a trailing dot would miss the pinned
+            // addresses.
             TargetHost::Name(name) => url
                 .set_host(Some(name))
                 .map_err(|error| Refusal::NoUrl(url.to_string(), error.to_string()))?,
@@ -122,7 +121,7 @@ impl UrlGuard {
         Ok(Target { url, host })
     }
 
-    /// Judges an address.
+    /// Checks an address.
     pub(super) fn check_address(&self, address: IpAddr) -> Result<(), Refusal> {
         if self.rule.allows(address) {
             return Ok(());
@@ -151,7 +150,7 @@ fn forbidden(reason: impl Into<String>) -> Refusal {
     Refusal::Forbidden(reason.into())
 }
 
-/// The name without the dot of the root, if it can be one of the public Internet.
+/// Returns the name without the trailing dot, if it can be a name of the public Internet.
 fn public_name(name: &str) -> Result<&str, Refusal> {
     let bare = name.strip_suffix('.').unwrap_or(name);
     if bare.is_empty() {
@@ -179,7 +178,7 @@ fn public_name(name: &str) -> Result<&str, Refusal> {
     Ok(bare)
 }
 
-/// The entries of a list, in the form that hosts of URLs have.
+/// Parses the entries of a list to the form of hosts in URLs.
 fn domains(key: &'static str, entries: &[String]) -> Result<Vec<Host>, DomainError> {
     entries
         .iter()
@@ -201,7 +200,7 @@ fn domains(key: &'static str, entries: &[String]) -> Result<Vec<Host>, DomainErr
         .collect()
 }
 
-/// Whether `host` is `domain` or below it.
+/// Whether `host` is `domain` or a subdomain of it.
 fn covers(domain: &Host, host: &Host) -> bool {
     match (domain, host) {
         (Host::Domain(domain), Host::Domain(name)) => {

@@ -1,6 +1,6 @@
-//! Writes lines of text: white space collapsed, breaks merged, marks only around something.
+//! A writer of text lines: it collapses white space, merges breaks, and omits marks around nothing.
 
-/// What stands between the last word and the next.
+/// The separator between the last word and the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Separator {
     #[default]
@@ -10,15 +10,15 @@ enum Separator {
     Paragraph,
 }
 
-/// What lines inside a list item or a quotation begin with.
+/// The prefix of lines inside a list item or a quotation.
 struct Indent {
-    /// On its first line, until that is written.
+    /// The prefix of the first line, until it is written.
     first: Option<String>,
-    /// On the lines that follow.
+    /// The prefix of the other lines.
     rest: String,
 }
 
-/// A mark such as `**` whose end is still to come.
+/// An open mark such as `**`.
 struct Mark {
     text: &'static str,
     written: bool,
@@ -31,35 +31,35 @@ pub(super) struct Writer {
     gap: Separator,
     indents: Vec<Indent>,
     marks: Vec<Mark>,
-    /// How many open elements have to stay on one line.
+    /// The number of open elements that must stay on one line.
     one_line: usize,
-    /// How many open elements keep white space as it is.
+    /// The number of open elements that preserve white space.
     keep_spaces: usize,
 }
 
 impl Writer {
-    /// Bytes written.
+    /// Returns the number of written bytes.
     pub(super) fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// The text, without white space at its end.
+    /// Returns the text, without white space at its end.
     pub(super) fn finish(mut self) -> String {
         self.out.truncate(self.out.trim_end().len());
         self.out
     }
 
-    /// A space comes next, unless a line ends anyway.
+    /// Adds a space before the next word, unless a line ends there.
     pub(super) fn space(&mut self) {
         self.gap = self.gap.max(Separator::Space);
     }
 
-    /// A new line comes next.
+    /// Adds a line break before the next word.
     pub(super) fn line(&mut self) {
         self.widen(Separator::Line);
     }
 
-    /// An empty line comes next.
+    /// Adds an empty line before the next word.
     pub(super) fn paragraph(&mut self) {
         self.widen(Separator::Paragraph);
     }
@@ -73,17 +73,17 @@ impl Writer {
         self.gap = self.gap.max(gap);
     }
 
-    /// Whether line ends become spaces, as in headings, links and cells; may be nested.
+    /// Sets whether line ends become spaces, as in headings, links and cells; may be nested.
     pub(super) fn one_line(&mut self, on: bool) {
         count(&mut self.one_line, on);
     }
 
-    /// Whether white space is kept as it is; may be nested.
+    /// Sets whether white space is preserved; may be nested.
     pub(super) fn keep_spaces(&mut self, on: bool) {
         count(&mut self.keep_spaces, on);
     }
 
-    /// The lines that follow begin with `first`, then with `rest`.
+    /// Sets the prefix of the next lines: `first`, then `rest`.
     pub(super) fn indent(&mut self, first: String, rest: &str) {
         self.indents.push(Indent {
             first: Some(first),
@@ -96,7 +96,7 @@ impl Writer {
         self.indents.pop();
     }
 
-    /// Text of the page.
+    /// Writes text of the page.
     pub(super) fn text(&mut self, text: &str) {
         if self.keep_spaces > 0 && self.one_line == 0 {
             return self.lines(text);
@@ -112,7 +112,7 @@ impl Writer {
         }
     }
 
-    /// Text whose lines and spaces stay.
+    /// Writes text with its lines and spaces.
     fn lines(&mut self, text: &str) {
         for (at, line) in text.split('\n').enumerate() {
             if at > 0 {
@@ -126,7 +126,7 @@ impl Writer {
         }
     }
 
-    /// Text in a Markdown fence that is longer than any run of backticks in it.
+    /// Writes text in a Markdown fence that is longer than any run of backticks in it.
     pub(super) fn fenced(&mut self, text: &str) {
         let text = text.strip_prefix('\n').unwrap_or(text).trim_end();
         if text.is_empty() {
@@ -149,13 +149,13 @@ impl Writer {
         self.paragraph();
     }
 
-    /// Text that the form needs: `| `, `---`.
+    /// Writes a part of the format: `| `, `---`.
     pub(super) fn mark(&mut self, text: &str) {
         self.begin();
         self.out.push_str(text);
     }
 
-    /// A mark that is written before the next word, if one comes.
+    /// Opens a mark that is written before the next word, if there is one.
     pub(super) fn open(&mut self, text: &'static str) {
         self.marks.push(Mark {
             text,
@@ -163,14 +163,14 @@ impl Writer {
         });
     }
 
-    /// The end of the last mark that was opened: `text`, if there was anything within.
+    /// Closes the last open mark with `text`, if anything was written inside it.
     pub(super) fn close(&mut self, text: &str) {
         if self.marks.pop().is_some_and(|mark| mark.written) {
             self.out.push_str(text);
         }
     }
 
-    /// Writes what stands between the last word and the next, and the marks that wait.
+    /// Writes the separator between the last word and the next, and pending marks.
     fn begin(&mut self) {
         let gap = std::mem::take(&mut self.gap);
         if self.out.is_empty() {
@@ -217,7 +217,7 @@ fn count(level: &mut usize, on: bool) {
     };
 }
 
-/// What HTML collapses; a no-break space is none.
+/// Whether HTML collapses a character; a no-break space is preserved.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }

@@ -127,14 +127,14 @@ fn charsets() {
         html,
         "<meta charset=utf-16>é",
     );
-    // Of a text, `<meta>` says nothing.
+    // `<meta>` in a plain text has no effect.
     check(
         b"<meta charset=latin1>\xc3\xa9",
         "text/plain",
         Kind::Text,
         "<meta charset=latin1>é",
     );
-    // Nothing says it.
+    // Without a declared charset.
     check("é".as_bytes(), "text/html", html, "é");
     check(b"caf\xe9", "text/html", html, "café");
     check(b"caf\xe9", "text/plain", Kind::Text, "caf\u{fffd}");
@@ -148,7 +148,7 @@ fn charsets() {
     );
 }
 
-/// Proves WEB-2: a cut through a character leaves no mark.
+/// Proves WEB-2: a cut through a character leaves no replacement character.
 #[test]
 fn a_halved_character_at_the_cut_is_left_out() {
     let body = &"aé".as_bytes()[..2];

@@ -1,4 +1,4 @@
-//! Which URLs and addresses are let through.
+//! Tests of the allowed URLs and addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -131,7 +131,7 @@ fn addresses() {
         before.inspect(|address| check(address, true));
         after.inspect(|address| check(address, true));
     }
-    // Each form that carries an IPv4 address, with one that is public and ones that are not.
+    // Each form that embeds an IPv4 address, with a public address and with others.
     for private in [
         "127.0.0.1",
         "10.1.2.3",
@@ -147,12 +147,12 @@ fn addresses() {
             format!("::{private}"),
             format!("64:ff9b::{private}"),
             format!("64:ff9b:1::{private}"),
-            // The places of RFC 6052 after a prefix of 48, 56 and 64 bits.
+            // The positions of RFC 6052 after a prefix of 48, 56 and 64 bits.
             format!("64:ff9b:1:{high:x}:{c:x}:{:x}::", d << 8),
             format!("64:ff9b:1:{:x}:{:x}:{:x}::", 0x4400 | a, b, low),
             format!("64:ff9b:1:4455:{:x}:{:x}:{:x}:0", a, b << 8 | c, d << 8),
             format!("2002:{high:x}:{low:x}::1"),
-            // Teredo: as the server, and as the client behind a public server.
+            // Teredo: as the server, and as the client of a public server.
             format!("2001:0:{high:x}:{low:x}:0:0:f7f7:f7f7"),
             format!("2001:0:808:808:0:0:{:x}:{:x}", !high, !low),
         ] {
@@ -237,7 +237,7 @@ fn refused_urls() {
         "https://local%68ost/",
         "https://sub。localhost/",
         "https://printer．local/",
-        // Hosts that are none.
+        // Invalid hosts.
         "https://",
         "https:///",
         "https://./",
@@ -407,7 +407,7 @@ fn urls_that_are_let_through() {
         "https://example.org/a%20b?c=d",
     );
     check("HTTPS://EXAMPLE.ORG/Path", "https://example.org/Path");
-    // The dot of the root is taken away: a client would look the name up anew.
+    // The trailing dot is removed: a client would resolve the name again.
     check("https://example.org./x", "https://example.org/x");
     check("https://example.org:8443/", "https://example.org:8443/");
     check(
@@ -470,7 +470,7 @@ fn domains_that_are_allowed_and_denied() {
     check(&["a.org"], &["b.a.org"], "https://c.a.org/", true);
     check(&["org"], &[], "https://c.a.org/", true);
     check(&["bücher.org"], &[], "https://BÜCHER.org/", true);
-    // What is allowed widens nothing.
+    // An allowed entry does not widen the reach.
     check(
         &["127.0.0.1", "localhost", "local"],
         &[],
@@ -491,7 +491,7 @@ fn domains_that_are_allowed_and_denied() {
     );
 }
 
-/// Proves WEB-9: a slip in a list is no empty list.
+/// Proves WEB-9: an invalid entry does not make the list empty.
 #[test]
 fn a_domain_that_is_none_is_an_error() {
     for entry in [
@@ -521,7 +521,7 @@ fn a_domain_that_is_none_is_an_error() {
     }
 }
 
-/// The ways in which an IPv4 address can be written in a URL.
+/// Formats an IPv4 address in one of the ways that a URL permits.
 fn spell(address: Ipv4Addr, way: usize) -> String {
     let [a, b, c, d] = address.octets();
     let bits = address.to_bits();
@@ -557,7 +557,7 @@ fn spell(address: Ipv4Addr, way: usize) -> String {
 }
 
 proptest! {
-    /// Proves WEB-3, WEB-4: however an address is spelt, it is judged as that address.
+    /// Proves WEB-3, WEB-4: any spelling of an address is checked as that address.
     #[test]
     fn no_spelling_gets_a_refused_address_through(
         bits in prop_oneof![
@@ -575,7 +575,7 @@ proptest! {
         prop_assert_eq!(allowed, is_public(address.into()), "{}", url);
     }
 
-    /// Proves WEB-3, WEB-4: what is let through is a name, or an address that may be reached.
+    /// Proves WEB-3, WEB-4: an accepted URL has a name, or an address that may be reached.
     #[test]
     fn nothing_refused_is_let_through(url in "(https?:)?[/\\\\]{0,3}[0-9a-fx.:@\\[\\]%①。０-９]{0,24}(\\.local|\\.org|localhost)?\\.?(:[0-9]{1,5})?(/.*)?") {
         if let Ok(target) = guard().check(&url) {

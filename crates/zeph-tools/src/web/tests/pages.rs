@@ -223,7 +223,7 @@ fn hostile_pages_end_soon() {
     }
 }
 
-/// Proves WEB-1: what takes too long is stopped, also in the middle of one tag.
+/// Proves WEB-1: work that takes too long is stopped, also inside one tag.
 #[test]
 fn the_time_for_a_page_is_limited() {
     let attributes: String = (0..200_000).map(|n| format!(" a{n}")).collect();
@@ -367,7 +367,7 @@ async fn long_page_is_returned_whole() {
     assert_eq!(output.raw_response.unwrap()["truncated"], false);
 }
 
-/// Stores the texts that it is given; nothing reads them back through it.
+/// A store of texts that are never read back.
 #[derive(Default)]
 struct Stored(std::sync::Mutex<Vec<NewEntry>>);
 
@@ -524,7 +524,7 @@ async fn web_scrape_takes_what_matches_in_the_order_of_the_page() {
     )
     .await;
     check(json!({"select": "h9"}), json!([]), 0).await;
-    // Counts of one element are not taken for another's.
+    // The counts of one element are not used for another.
     let list = "<ul><li>a<ol><li>b<li>c</ol><li>d<ol><li>e<li>f</ol></ul>";
     server.on("/", page(list));
     check(
@@ -553,7 +553,7 @@ async fn web_scrape_takes_what_matches_in_the_order_of_the_page() {
     .await;
 }
 
-/// Proves WEB-1: also that no match is a success, and that ten is the limit.
+/// Proves WEB-1: also that no match is a success, and that ten is the default limit.
 #[tokio::test]
 async fn web_scrape_says_what_it_found() {
     let server = Server::start().await;
@@ -617,7 +617,7 @@ async fn what_is_wrong_with_the_arguments_is_said_before_anything_is_asked_for()
     assert_eq!(server.connections(), 0);
 }
 
-/// Proves WEB-1: the definitions are short, and both tools only look.
+/// Proves WEB-1: the definitions are short, and both tools are read-only.
 #[tokio::test]
 async fn definitions() {
     let tools = crate::web::WebScrapeExecutor::new(&ScrapeConfig::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Requests: what is connected to, what is followed, when it ends.
+//! Requests: their connections, redirects, and time limits.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -53,12 +53,12 @@ async fn a_name_with_one_refused_address_is_refused_before_any_connection() {
     assert_eq!(server.connections(), 0);
 }
 
-/// Proves WEB-5: the addresses that were judged are those that are connected to.
+/// Proves WEB-5: connections use exactly the checked addresses.
 #[tokio::test]
 async fn a_name_is_resolved_once_a_hop() {
     let server = Server::start().await;
     server.on("/", page("hello"));
-    // A second look would lead to an address where nobody answers.
+    // A second lookup would return an address without a server.
     let nobody = "127.0.0.2".parse().unwrap();
     server.names.set("site.test.org", &[&[LOOPBACK], &[nobody]]);
     let output = server.fetch(&server.url("/")).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_name_is_resolved_once_a_hop() {
     assert_eq!(server.connections(), 1);
 }
 
-/// Proves WEB-5: spellings of a name that a client would look up anew.
+/// Proves WEB-5: spellings of a name that a client would resolve again.
 #[tokio::test]
 async fn a_trailing_dot_and_capitals_are_pinned_too() {
     let server = Server::start().await;
@@ -115,7 +115,7 @@ async fn redirects_are_followed_three_times() {
             assert!(!head.contains(header), "{head}");
         }
     }
-    // Each hop is a connection of its own.
+    // Each hop has its own connection.
     assert_eq!(server.connections(), 4);
 
     server.on("/0", redirect("/1"));
@@ -165,7 +165,7 @@ async fn each_redirect_is_judged_as_the_first_url_is() {
     assert!(knocked.is_err(), "a refused redirect was connected to");
 }
 
-/// Keeps the entries of the audit trail.
+/// A sink that stores the audit entries.
 #[derive(Default)]
 struct Trail(Mutex<Vec<AuditEntry>>);
 
@@ -181,7 +181,7 @@ impl AuditSink for Trail {
     }
 }
 
-/// Proves WEB-9: whoever a page is from stands in the audit entry, also when nothing came of it.
+/// Proves WEB-9: the audit entry names the host of the page, also for a failed request.
 #[tokio::test]
 async fn the_audit_entry_names_the_last_host() {
     let server = Server::start().await;
@@ -219,7 +219,7 @@ async fn the_audit_entry_names_the_last_host() {
         (server.url("/page"), "success", site),
         (server.url("/away"), "success", else_where),
         (server.url("/gone"), "error", else_where),
-        // A server's word, not a gate's.
+        // A refusal by the server, not by a gate.
         (server.url("/forbidden"), "error", site),
         (server.url("/picture"), "error", site),
         (server.url("/inside"), "blocked", Some("web:10.0.0.1")),
@@ -251,8 +251,8 @@ async fn the_audit_entry_names_the_last_host() {
     }
 }
 
-/// Proves OUT-41: a page is asked for once, unless its server forbids to keep it; its host stands in
-/// the audit entry of each call. A change of files here makes no difference to it.
+/// Proves OUT-41: a page is requested once, unless its server forbids caching; the audit entry of each call names
+/// its host. A change of local files has no effect on it.
 #[tokio::test]
 async fn a_page_is_answered_from_the_cache() {
     let server = Server::start().await;
@@ -317,7 +317,7 @@ async fn a_page_is_answered_from_the_cache() {
     }
 }
 
-/// Proves WEB-9: what is denied is denied on the way too.
+/// Proves WEB-9: a denied domain is also denied in a redirect.
 #[tokio::test]
 async fn a_redirect_to_a_denied_domain_is_refused() {
     let server = Server::start().await;
@@ -361,7 +361,7 @@ async fn statuses_are_classified() {
     }
 }
 
-/// Proves ERR-20: what a server asks to wait is waited, also where a redirect leads to it.
+/// Proves ERR-20: the delay that a server requests is respected, also after a redirect.
 #[tokio::test]
 async fn a_busy_server_is_asked_again_when_it_says() {
     let server = Server::start().await;
@@ -432,7 +432,7 @@ async fn failures_of_the_network_are_classified() {
     };
     let port = server.port;
     let network = Category::NetworkError;
-    // No such name; no address at all.
+    // A name that does not exist; a name without an address.
     check(
         format!("https://none.test.org:{port}/"),
         network,
@@ -454,19 +454,19 @@ async fn failures_of_the_network_are_classified() {
         "ertificate",
     )
     .await;
-    // Nobody listens.
+    // A port without a server.
     let closed = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
     let free = closed.local_addr().unwrap().port();
     drop(closed);
     check(format!("https://site.test.org:{free}/"), network, "").await;
-    // An answer that is no HTTP.
+    // A response that is not HTTP.
     server.on("/", Answer::Bytes(b"hello".to_vec()));
     check(server.url("/"), network, "").await;
     // A body that ends too early.
     let cut = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nabc";
     server.on("/", Answer::Bytes(cut.to_vec()));
     check(server.url("/"), network, "").await;
-    // A body that is not what its head says.
+    // A body that does not match its header.
     let headers = [("content-encoding", "gzip"), ("content-type", "text/plain")];
     server.on("/", answer("200 OK", &headers, "no gzip"));
     check(server.url("/"), Category::PermanentFailure, "").await;
@@ -474,7 +474,7 @@ async fn failures_of_the_network_are_classified() {
     check(server.url("/"), Category::PermanentFailure, "\"br\"").await;
 }
 
-/// Proves WEB-7: a certificate that nobody vouches for is refused.
+/// Proves WEB-7: a certificate without a known issuer is refused.
 #[tokio::test]
 async fn an_unknown_certificate_is_a_network_error() {
     let (known, unknown) = (Server::start().await, Server::start().await);
@@ -540,7 +540,7 @@ async fn a_body_is_cut_where_its_limit_is_after_decompression() {
     };
     let plain = [("content-type", "text/plain")];
     let zipped = [("content-type", "text/plain"), ("content-encoding", "gzip")];
-    // 64 MiB in 64 KiB.
+    // 64 MiB, compressed to about 64 KiB.
     let bomb = gzip(&vec![b'a'; 64 << 20]);
     assert!(bomb.len() < 100_000);
     let check = async |answer: Answer, length: usize, cut: bool| {
@@ -587,7 +587,7 @@ async fn a_refused_url_is_not_connected_to() {
     assert!(server.names.asked.lock().unwrap().is_empty());
 }
 
-/// What the test below starts: a request with proxies in the environment.
+/// The part of the next test with proxies in the environment.
 #[tokio::test]
 #[ignore = "no test: the part of `a_proxy_of_the_environment_is_not_used` with the proxy set"]
 async fn a_request_with_a_proxy_in_the_environment() {
@@ -597,7 +597,7 @@ async fn a_request_with_a_proxy_in_the_environment() {
     assert!(output.summary.contains("straight"));
 }
 
-/// Proves WEB-5, WEB-8: whatever the environment says.
+/// Proves WEB-5, WEB-8: proxies in the environment have no effect.
 #[test]
 #[allow(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! A TLS server on loopback, and a resolver that leads to it.
+//! A TLS server on loopback, and a resolver for its names.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -23,16 +23,16 @@ use crate::{CallContext, ToolCall, ToolError, ToolExecutor as _, ToolOutput};
 pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(super) const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
-/// What the server answers to a path.
+/// The response of the server to a path.
 #[derive(Clone)]
 pub(super) enum Answer {
-    /// These bytes, then the end.
+    /// These bytes, then the end of the connection.
     Bytes(Vec<u8>),
-    /// A head, then a byte every twenty milliseconds, without end.
+    /// A head, then a byte every twenty milliseconds, without an end.
     Trickle,
-    /// Nothing; the connection stays open.
+    /// No response; the connection stays open.
     Silence,
-    /// One after the other; the last stays.
+    /// These responses in sequence; the last one repeats.
     Turns(Vec<Answer>),
 }
 
@@ -66,7 +66,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Answers names by lists that are gone through once; the last list stays.
+/// A resolver with a list of results for each name, used in sequence; the last one repeats.
 #[derive(Default)]
 pub(super) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
@@ -97,7 +97,7 @@ impl HostResolver for Names {
     }
 }
 
-/// The server and all that leads to it.
+/// The server with its names and responses.
 pub(super) struct Server {
     pub(super) port: u16,
     pub(super) names: Arc<Names>,
@@ -109,7 +109,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server of `site.test.org` and `other.test.org`.
+    /// Starts a server for `site.test.org` and `other.test.org`.
     pub(super) async fn start() -> Self {
         let names = ["site.test.org".to_owned(), "other.test.org".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();

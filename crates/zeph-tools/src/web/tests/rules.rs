@@ -35,7 +35,7 @@ fn rule(action: Action, pattern: String, places: &PathResolver) -> Rule {
     Rule::new(PatternKind::Url, written, origin("k"), places).unwrap()
 }
 
-/// The stack over a server of which `site` may be asked, and no page of `denied.test.org`.
+/// Returns a server, and a stack with rules that allow `site` and deny each page of `denied.test.org`.
 async fn world(mode: Mode) -> (Server, LayeredExecutor) {
     let server = Server::start().await;
     let there = |host: &str, path: &str| format!("https://{host}.test.org:{}{path}", server.port);
@@ -75,8 +75,8 @@ fn said(result: Result<Option<crate::ToolOutput>, ToolError>) -> String {
     }
 }
 
-/// Proves PERM-1 for redirects: where one leads is judged as a call for that URL would be, before
-/// anything is asked for there; what would be asked about is refused.
+/// Proves PERM-1 for redirects: the rules judge the target like a call for that URL, before any request; a target
+/// that needs a question is refused.
 #[tokio::test]
 async fn a_redirect_is_judged_by_the_rules() {
     for (mode, path, expect) in [
@@ -117,8 +117,8 @@ async fn a_redirect_is_judged_by_the_rules() {
     }
 }
 
-/// Proves PERM-7a for redirects: who agreed to a URL agreed to its host; a person's own call goes on,
-/// but to nothing that is denied.
+/// Proves PERM-7a for redirects: the approval of a URL applies to its host; a call of the user also follows other
+/// redirects, except to denied targets.
 #[tokio::test]
 async fn an_answer_is_about_the_host_that_was_shown() {
     let (server, stack) = world(Mode::Ask).await;
