@@ -1,7 +1,7 @@
-//! Arguments that do not fit are put right once: the port to who can, and how its answer is read.
+//! Repair of invalid arguments, once per call: the port to the repairer, and the parser of its response.
 //!
-//! What comes of it is no more than other arguments of the same tool: they are checked as the first
-//! ones were, and pass every gate.
+//! The result is only another set of arguments for the same tool. They are checked like the first ones, and pass
+//! every gate.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -9,47 +9,47 @@ use serde_json::Value;
 use crate::def::ToolDef;
 use crate::tafc::{Stripped, strip_tafc_fields};
 
-/// Arguments that do not fit.
+/// Invalid arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct InvalidArguments<'a> {
     /// The tool.
     pub def: &'a ToolDef,
-    /// What was sent; a string where it was no JSON.
+    /// The received arguments; a string if they were not JSON.
     pub sent: &'a Value,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: &'a str,
 }
 
-/// Asks for arguments that fit: a model, once.
+/// A repairer of arguments: a model, asked once.
 #[async_trait]
 pub trait ArgumentRepairer: Send + Sync {
-    /// Who is asked.
+    /// Returns the name of the repairer.
     fn name(&self) -> &str;
 
-    /// The text of the answer; `None` when there is none. Cancellation is dropping the future.
+    /// Returns the text of the response, if any. Dropping the future cancels the request.
     async fn reformat(&self, misfit: InvalidArguments<'_>) -> Option<String>;
 }
 
-/// What came of asking, noted for the second way of a call that someone agreed to.
+/// The outcome of a repair, stored for the second pass of an approved call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum RepairOutcome {
-    /// Nobody was asked.
+    /// No repair was requested.
     #[default]
     No,
-    /// Nothing came of it: the first failure is final.
+    /// The repair failed: the first failure is final.
     InVain,
-    /// The arguments that fit.
+    /// The valid arguments.
     To(Value),
 }
 
-/// The arguments in an answer: the text is one JSON object, or one in a fence. What a model reasoned in
-/// them is taken out.
+/// Parses the arguments in a response: one JSON object, alone or in a fence. Reasoning fields of the model are
+/// removed.
 #[must_use]
 pub fn arguments(answer: &str) -> Option<Value> {
     let answer = answer.trim();
     let inner = match answer.strip_prefix("```") {
         None => answer,
-        // What stands behind the fence's opening names the language.
+        // The text after the opening of the fence names the language.
         Some(rest) => rest.strip_suffix("```")?.split_once('\n')?.1,
     };
     let value: Value = serde_json::from_str(inner).ok()?;
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Proves ERR-21 for what is taken as an answer.
+    /// Proves ERR-21 for the accepted responses.
     #[test]
     fn one_object_is_taken_and_nothing_else() {
         let check = |answer: &str, expect: Option<Value>| {

@@ -1,28 +1,28 @@
-//! One tool invocation asked for by a model or a user.
+//! A tool call that a model or a user requests.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::error::ToolError;
 
-/// In which part of the work a call is made. Set at the call site, never inferred from the
-/// tool's name.
+/// The phase of the work in which a call is made. The call site sets it; it is never inferred from the name of
+/// the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// While a plan is made.
+    /// During planning.
     Planner,
-    /// While the work is done: the agent's loop and a person's own calls.
+    /// During execution: the loop of the agent, and calls of the user.
     #[default]
     Executor,
-    /// While the work is checked.
+    /// During verification.
     Verifier,
-    /// Without anyone watching: the scheduler, background work.
+    /// Without a user present: the scheduler, background work.
     Autonomous,
 }
 
 impl Phase {
-    /// The name in audit entries.
+    /// Returns the name in audit entries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Phase {
         }
     }
 
-    /// What lets a call run that would be asked about where nobody can be.
+    /// Returns a hint how to let calls run that need a question when no user is present.
     pub(crate) fn without_questions(self) -> &'static str {
         match self {
             Self::Autonomous => {
@@ -45,29 +45,29 @@ impl Phase {
     }
 }
 
-/// One call.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
     /// The id of the call; unique in its conversation.
     pub id: String,
-    /// The tool's id; as the caller wrote it until the `known` layer resolved aliases.
+    /// The id of the tool; as the caller wrote it until the `known` layer resolves aliases.
     pub tool: String,
-    /// The arguments. From the `known` layer inward always an object that fits the tool's schema;
-    /// before it whatever came (a string when the arguments were no JSON).
+    /// The arguments. After the `known` layer, always an object that fits the schema of the tool. Before it, any
+    /// value (a string if the arguments were not JSON).
     pub params: Value,
-    /// Who calls: a channel's session or a sub-agent; `None` for the command line's own user.
+    /// The caller: the session of a channel or a sub-agent; `None` for the user of the command line.
     pub caller_id: Option<String>,
     /// The phase of the work.
     pub phase: Phase,
     /// The conversation (session) that the call belongs to.
     pub conversation: String,
-    /// What is undone together with what it changes: the calls of one answer of a model have one.
-    /// `None` is a batch of its own.
+    /// The batch of changes that are undone together: the calls of one response of a model share one. `None` is a
+    /// separate batch.
     pub batch: Option<String>,
 }
 
 impl ToolCall {
-    /// A call in phase [`Phase::Executor`] without a caller id.
+    /// Creates a call in phase [`Phase::Executor`] without a caller id.
     #[must_use]
     pub fn new(
         id: impl Into<String>,
@@ -86,16 +86,16 @@ impl ToolCall {
         }
     }
 
-    /// The arguments as the tool's parameter struct.
+    /// Deserializes the arguments to the parameter struct of the tool.
     ///
     /// # Errors
-    /// [`ToolError::InvalidParameters`] when they do not fit; the `known` layer has refused such
-    /// calls already, so this is the second lock on the door.
+    /// [`ToolError::InvalidParameters`] if they do not fit. The `known` layer has already refused such calls, so
+    /// this is a second check.
     pub fn parse<P: DeserializeOwned>(&self) -> Result<P, ToolError> {
         P::deserialize(&self.params).map_err(|error| ToolError::invalid(error.to_string()))
     }
 
-    /// A string argument, when there is one of that name.
+    /// Returns the string argument with this name, if present.
     #[must_use]
     pub fn str_param(&self, name: &str) -> Option<&str> {
         self.params.get(name).and_then(Value::as_str)

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-/// What kind of failure a call ended in.
+/// The category of the failure of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolErrorCategory {
@@ -16,34 +16,34 @@ pub enum ToolErrorCategory {
     TypeMismatch,
     /// A gate refused.
     PolicyBlocked,
-    /// A person has to agree first.
+    /// The user has to approve the call first.
     ConfirmationRequired,
-    /// It will fail again.
+    /// A repeated call will fail again.
     PermanentFailure,
-    /// The user or the client stopped it.
+    /// The user or the client stopped the call.
     Cancelled,
     /// Too many requests.
     RateLimited,
-    /// The other side failed.
+    /// The remote side failed.
     ServerError,
     /// No connection.
     NetworkError,
-    /// It took too long.
+    /// The time limit was exceeded.
     Timeout,
 }
 
-/// What follows from a category.
+/// The properties of a category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CategoryTraits {
-    /// The name in feedback, audit and machine forms.
+    /// The name in feedback, audit entries and JSON results.
     pub label: &'static str,
-    /// Whether the stack retries by itself.
+    /// Whether the stack retries automatically.
     pub retryable: bool,
-    /// Whether new arguments from the model may mend it (one attempt).
+    /// Whether new arguments from the model may help (one attempt).
     pub reformat: bool,
-    /// Whether the model's own quality caused it.
+    /// Whether the output of the model caused the failure.
     pub quality: bool,
-    /// What the model is told to do.
+    /// The advice to the model.
     pub suggestion: &'static str,
 }
 
@@ -63,7 +63,7 @@ impl ToolErrorCategory {
         Self::Timeout,
     ];
 
-    /// The table's row.
+    /// Returns the row of the table.
     #[must_use]
     pub const fn traits(self) -> CategoryTraits {
         const fn row(
@@ -150,14 +150,14 @@ impl ToolErrorCategory {
         }
     }
 
-    /// The name in feedback, audit and machine forms.
+    /// Returns the name in feedback, audit entries and JSON results.
     #[must_use]
     pub const fn label(self) -> &'static str {
         self.traits().label
     }
 }
 
-/// The category of an HTTP status that is no success.
+/// Returns the category of an HTTP status other than success.
 #[must_use]
 pub fn classify_http_status(status: u16) -> ToolErrorCategory {
     match status {
@@ -169,7 +169,7 @@ pub fn classify_http_status(status: u16) -> ToolErrorCategory {
     }
 }
 
-/// The category of an I/O error.
+/// Returns the category of an I/O error.
 #[must_use]
 pub fn classify_io_error(error: &io::Error) -> ToolErrorCategory {
     use io::ErrorKind as Kind;

@@ -1,4 +1,4 @@
-//! Chains executors: the first that owns a call answers.
+//! A chain of executors: the first one that owns a call runs it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use crate::def::ToolDef;
 use crate::executor::{ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
 use crate::trust::TrustLevel;
 
-/// Two executors claim one id.
+/// An error of two executors that claim the same id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the tool id {id:?} is claimed by executor {first:?} and by executor {second:?}; rename one of them"
 )]
 pub struct DuplicateTool {
-    /// The id (or alias) claimed twice.
+    /// The id (or alias) that is claimed twice.
     pub id: String,
-    /// The executor that comes first.
+    /// The earlier executor.
     pub first: &'static str,
-    /// The executor that comes later.
+    /// The later executor.
     pub second: &'static str,
 }
 
-/// A chain of named executors. The order is that given; the binary gives: skill, shell, file,
-/// web scrape, diagnostics, MCP, native.
+/// A chain of named executors in the given order; the binary uses: skill, shell, file, web scrape, diagnostics,
+/// MCP, native.
 #[derive(Clone)]
 pub struct CompositeExecutor {
     chain: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
 }
 
 impl CompositeExecutor {
-    /// A chain of `(name, executor)`.
+    /// Creates a chain of `(name, executor)`.
     ///
     /// # Errors
-    /// [`DuplicateTool`] when two definitions claim one id or alias.
+    /// [`DuplicateTool`] if two definitions claim the same id or alias.
     pub fn new(
         chain: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
     ) -> Result<Self, DuplicateTool> {

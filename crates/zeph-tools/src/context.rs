@@ -1,4 +1,4 @@
-//! What accompanies one call on its way through the stack.
+//! The context of a call on its way through the stack.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,23 +16,23 @@ use crate::gate::quota::BatchQuota;
 use crate::secrets::Kinds;
 use crate::trust::TrustLevel;
 
-/// Who let a call run.
+/// The origin of the approval of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovedBy {
     /// No question was needed.
     #[default]
     Auto,
-    /// The user said yes, or made the call.
+    /// The user approved the call, or made it.
     User,
     /// A policy rule.
     Policy,
-    /// A remembered decision.
+    /// An earlier approval.
     Remembered,
 }
 
 impl ApprovedBy {
-    /// The name in audit entries.
+    /// Returns the name in audit entries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -44,97 +44,96 @@ impl ApprovedBy {
     }
 }
 
-/// What is known about the user's will when the call enters the stack on the normal path.
+/// The known decision of the user when the call enters the stack on the normal path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum UserDecision {
-    /// Someone can be asked: a gate that wants to ask returns `ConfirmationRequired`, and no
-    /// audit entry is written until the answer is there.
+    /// The user can be asked: a gate that needs a question returns `ConfirmationRequired`, and no audit entry is
+    /// written until the decision.
     #[default]
     CanAsk,
-    /// Nobody can be asked: `ConfirmationRequired` is final and audited.
+    /// No user is present: `ConfirmationRequired` is final and audited.
     Nobody,
-    /// The user was asked and said no, with a reason perhaps.
+    /// The user declined, optionally with a reason.
     No(Option<String>),
-    /// The caller refuses the call itself, for this reason: it enters the stack only to be audited.
+    /// The caller itself refuses the call, for this reason: it enters the stack only to be audited.
     Refused(String),
 }
 
-/// Whose idea a call is.
+/// The origin of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
-    /// A model's.
+    /// A model.
     #[default]
     Model,
-    /// The user's, who typed it: `!command`, `zeph tools call`, a script for `zeph tools run`.
+    /// The user, who typed it: `!command`, `zeph tools call`, a script for `zeph tools run`.
     User,
 }
 
-/// What a second opinion on a call came to.
+/// The decision of the adversarial gate about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgeResult {
     /// The tool and the arguments that were judged.
     pub of: CacheKey,
-    /// What came of it.
+    /// The decision.
     pub decision: Decision,
 }
 
-/// What layers and tools note about a call, for the audit entry.
+/// The notes of layers and tools about a call, for the audit entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AuditNotes {
-    /// Who let it run.
+    /// The origin of the approval.
     pub approved_by: ApprovedBy,
-    /// How far its origin was trusted.
+    /// The trust level of the origin of the call.
     pub trust: TrustLevel,
-    /// The rule that decided, with its place.
+    /// The rule that decided, with its place in the configuration.
     pub policy_match: Option<String>,
-    /// How often it was executed.
+    /// The number of executions.
     pub attempts: u32,
-    /// What may be made up in its arguments.
+    /// The possibly invented arguments.
     pub suspects: Vec<String>,
-    /// What was repaired in them.
+    /// The repairs of the arguments.
     pub repairs: Vec<String>,
-    /// What came of asking for arguments that fit.
+    /// The outcome of a repair by a model.
     pub reformatted: RepairOutcome,
-    /// Where what it reads comes from, as [`crate::AuditEntry::claim_source`] says.
+    /// The source of the data that it reads, as in [`crate::AuditEntry::claim_source`].
     pub claim_source: Option<String>,
-    /// The tool's own id and its validated arguments, once known.
+    /// The id of the tool and the validated arguments, once known.
     pub resolved: Option<(String, serde_json::Value)>,
     /// Whether the quota has counted it.
     pub counted: bool,
-    /// What the adversarial gate decided; `None` where it did not look.
+    /// The decision of the adversarial gate; `None` if it did not judge the call.
     pub judged: Option<JudgeResult>,
     /// The reason why its executor requires confirmation, if an executor gives one.
     pub confirmation_reason: Option<String>,
-    /// Whether what it had done was taken back.
+    /// Whether the changes of the call were rolled back.
     pub rolled_back: bool,
-    /// The secrets that were found in what it printed.
+    /// The secrets that were found in its output.
     pub secrets: Kinds,
 }
 
-/// Judges where a redirect leads, before anything is asked for there.
+/// A check of the target of a redirect, before any request to it.
 pub(crate) type RedirectGuard =
     Arc<dyn Fn(&CallContext, &str) -> Result<(), ToolError> + Send + Sync>;
 
-/// What accompanies one call: the way to stop it, the way to tell of it, the notes on it.
+/// The context of a call: cancellation, events, and notes.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Cancelled when the call shall stop. Tools obey it.
+    /// Cancelled to stop the call. Tools must obey it.
     pub cancel: CancellationToken,
-    /// What the user said, or whether there is a user.
+    /// The decision of the user, or whether a user is present.
     pub answer: UserDecision,
-    /// Whether whoever reads the result takes images.
+    /// Whether the reader of the result accepts images.
     pub takes_images: bool,
-    /// Whether the result may be kept: tools then say what it rests on.
+    /// Whether the result may be cached: tools then return its validity.
     pub may_be_kept: bool,
-    /// Whose idea it is.
+    /// The origin of the call.
     pub origin: Origin,
-    /// Who can put arguments right that do not fit; `None` where nobody can.
+    /// The repairer of invalid arguments, if one is available.
     pub reformat: Option<Arc<dyn ArgumentRepairer>>,
     seats: Arc<BatchQuota>,
-    /// The digest of what a person agreed to, as the question said it.
+    /// The digest of the approved call, as in the question.
     pub approved: Option<[u8; 32]>,
-    /// What stands for the content of the file whose change a person was shown, where they were
-    /// ([`crate::preview::basis`]).
+    /// The digest of the file content in the preview that the user saw, if any ([`crate::preview::basis`]).
     pub shown: Option<[u8; 32]>,
     redirects: Vec<RedirectGuard>,
     skill_env: Option<Arc<SkillEnv>>,
@@ -144,7 +143,7 @@ pub struct CallContext {
 }
 
 impl AuditNotes {
-    /// Notes the rule of a gate that decided, behind those of the gates before it.
+    /// Adds the rule of a gate that decided, after those of earlier gates.
     pub fn record_rule_match(&mut self, rule: &str) {
         match &mut self.policy_match {
             Some(noted) => {
@@ -157,7 +156,7 @@ impl AuditNotes {
 }
 
 impl CallContext {
-    /// A context of a model's call whose events go to `events`.
+    /// Creates the context of a call by a model, with events to `events`.
     #[must_use]
     pub fn new(
         cancel: CancellationToken,
@@ -182,20 +181,20 @@ impl CallContext {
         }
     }
 
-    /// The same, for a reader who takes images or does not.
+    /// Sets whether the reader of the result accepts images.
     #[must_use]
     pub fn with_image_support(mut self, takes_images: bool) -> Self {
         self.takes_images = takes_images;
         self
     }
 
-    /// The same, where arguments that do not fit may be put right.
+    /// Sets the repairer of invalid arguments.
     #[must_use]
     pub fn with_argument_repair(self, reformat: Option<Arc<dyn ArgumentRepairer>>) -> Self {
         Self { reformat, ..self }
     }
 
-    /// The same, for a result that may be kept.
+    /// Returns a copy for a call with a result that may be cached.
     #[must_use]
     pub fn is_cacheable(&self) -> Self {
         Self {
@@ -204,7 +203,7 @@ impl CallContext {
         }
     }
 
-    /// A context without events, where nobody can be asked.
+    /// Creates a context without events and without a user.
     #[must_use]
     pub fn headless() -> Self {
         Self::new(
@@ -214,7 +213,7 @@ impl CallContext {
         )
     }
 
-    /// The same call with another answer: the notes go on.
+    /// Returns a copy with another decision; it shares the notes.
     #[must_use]
     pub fn with_answer(&self, answer: UserDecision) -> Self {
         Self {
@@ -223,7 +222,7 @@ impl CallContext {
         }
     }
 
-    /// The same call after a person agreed to what has this digest.
+    /// Returns a copy that carries the digest of the approved call.
     #[must_use]
     pub fn with_approval(&self, digest: [u8; 32]) -> Self {
         Self {
@@ -232,7 +231,7 @@ impl CallContext {
         }
     }
 
-    /// The same call whose change of a file a person was shown, made from this content.
+    /// Sets the digest of the file content in the preview that the user saw.
     #[must_use]
     pub fn with_preview_digest(self, basis: Option<[u8; 32]>) -> Self {
         Self {
@@ -241,7 +240,7 @@ impl CallContext {
         }
     }
 
-    /// The same call with what its skills add to the environment of commands.
+    /// Returns a copy with the environment variables of the skills of the call.
     #[must_use]
     pub fn with_skill_env(&self, env: SkillEnv) -> Self {
         Self {
@@ -250,38 +249,38 @@ impl CallContext {
         }
     }
 
-    /// What the skills of this call add to the environment of commands.
+    /// Returns the environment variables of the skills of the call.
     #[must_use]
     pub fn skill_env(&self) -> Option<&SkillEnv> {
         self.skill_env.as_deref()
     }
 
-    /// The same for a call of this origin.
+    /// Sets the origin.
     #[must_use]
     pub fn with_origin(self, origin: Origin) -> Self {
         Self { origin, ..self }
     }
 
-    /// The same for one of several calls that the quota admits together.
+    /// Sets the quota state of the calls that the quota admits together.
     #[must_use]
     pub fn with_batch_quota(self, seats: Arc<BatchQuota>) -> Self {
         Self { seats, ..self }
     }
 
-    /// What it shares with the other calls of its answer.
+    /// Returns the quota state that the calls of the response share.
     #[must_use]
     pub fn seats(&self) -> &BatchQuota {
         &self.seats
     }
 
-    /// The same call of which `judge` judges every redirect, beside those that do so already.
+    /// Returns a copy with an additional check of each redirect.
     pub(crate) fn with_redirect_guard(&self, judge: RedirectGuard) -> Self {
         let mut cx = self.clone();
         cx.redirects.push(judge);
         cx
     }
 
-    /// Judges where a redirect leads by all that let the call run.
+    /// Checks the target of a redirect with all registered checks.
     ///
     /// # Errors
     /// The first refusal.
@@ -290,23 +289,23 @@ impl CallContext {
         self.redirects.iter().try_for_each(|judge| judge(self, url))
     }
 
-    /// Tells of the call.
+    /// Emits an event of the call.
     pub fn emit(&self, event: ToolEvent) {
         self.events.emit(event);
     }
 
-    /// The sink that [`CallContext::emit`] uses, for tasks that outlive the borrow.
+    /// Returns the sink of [`CallContext::emit`], for tasks that outlive the borrow.
     #[must_use]
     pub fn events(&self) -> Arc<dyn EventSink> {
         Arc::clone(&self.events)
     }
 
-    /// The command that a gate read last.
+    /// Returns the cache of the last parsed command.
     pub(crate) fn last_read(&self) -> &ParsedCommandCache {
         &self.last_read
     }
 
-    /// The notes on the call.
+    /// Returns the notes on the call.
     pub fn trace(&self) -> MutexGuard<'_, AuditNotes> {
         self.trace.lock().unwrap_or_else(PoisonError::into_inner)
     }

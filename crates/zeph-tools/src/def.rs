@@ -1,4 +1,4 @@
-//! What a tool is: its id, its words, its schema, its nature.
+//! The definition of a tool: its id, its description, its schema, its nature.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,46 +11,46 @@ use crate::foreign_schema::ForeignSchema;
 use crate::gate::ToolTarget;
 use crate::schema;
 
-/// How the text path (models that do not call tools natively) invokes a tool.
+/// The way in which the text protocol (for models without native tool calls) invokes a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvocationHint {
-    /// A fenced block with this tag; the block's text is the first required parameter.
+    /// A fenced block with this tag; the text of the block is the first required parameter.
     FencedBlock(Cow<'static, str>),
     /// A JSON object with `tool_id` and `params`.
     ToolCall,
 }
 
-/// How much a call can harm.
+/// The risk of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// Touches nothing outside the session: no question is needed.
+    /// Affects nothing outside the session: no question is needed.
     Safe,
-    /// Changes something that can be brought back.
+    /// Makes changes that can be reverted.
     Medium,
-    /// May destroy, or reaches beyond the sandbox.
+    /// May destroy data, or reaches beyond the sandbox.
     #[default]
     High,
 }
 
-/// The nature of a tool; the four booleans mean what MCP's tool annotations of the same names mean.
+/// The nature of a tool; the four booleans have the meaning of the MCP tool annotations with the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Annotations {
     /// Changes nothing.
     pub read_only: bool,
-    /// May destroy what was there.
+    /// May destroy existing data.
     pub destructive: bool,
-    /// Calling it twice does what calling it once does.
+    /// A second call has no additional effect.
     pub idempotent: bool,
     /// Reaches beyond this machine.
     pub open_world: bool,
-    /// How much a call can harm.
+    /// The risk of a call.
     pub risk: Risk,
 }
 
 impl Annotations {
-    /// A tool that only looks.
+    /// The nature of a read-only tool.
     pub const READ: Self = Self {
         read_only: true,
         destructive: false,
@@ -58,7 +58,7 @@ impl Annotations {
         open_world: false,
         risk: Risk::Safe,
     };
-    /// A tool that changes files and can overwrite.
+    /// The nature of a tool that changes files and can overwrite them.
     pub const MUTATE: Self = Self {
         read_only: false,
         destructive: true,
@@ -66,7 +66,7 @@ impl Annotations {
         open_world: false,
         risk: Risk::Medium,
     };
-    /// A tool that can do anything.
+    /// The nature of a tool that can do anything.
     pub const ANYTHING: Self = Self {
         read_only: false,
         destructive: true,
@@ -74,7 +74,7 @@ impl Annotations {
         open_world: true,
         risk: Risk::High,
     };
-    /// A tool that changes the session's own state and nothing else.
+    /// The nature of a tool that changes only the state of the session.
     pub const SESSION_STATE: Self = Self {
         read_only: false,
         destructive: false,
@@ -84,52 +84,52 @@ impl Annotations {
     };
 }
 
-/// When a model that calls tools natively is offered a tool. It can be called at any time.
+/// The time at which a tool is offered to a model with native tool calls. It can be called at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Availability {
     /// With the first request.
     #[default]
     AtOnce,
-    /// Once the result of a call has named this tool: before, there is nothing to use it for.
+    /// After the result of a call has named this tool: before that, it has no use.
     OnceNamed(&'static str),
-    /// Not now: what serves it does not answer. A call fails, and says so.
+    /// Not now, because its server does not respond. A call fails with that reason.
     NotNow,
 }
 
-/// A tool's definition.
+/// The definition of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolDef {
-    /// The id the model calls.
+    /// The id for calls by the model.
     pub id: Cow<'static, str>,
-    /// When to use it and when not.
+    /// The description: when to use it and when not.
     pub description: Cow<'static, str>,
-    /// JSON Schema of the parameters, made from the struct that a call is deserialized into.
+    /// The JSON Schema of the parameters, generated from the struct that a call is deserialized into.
     pub parameters: Arc<Value>,
-    /// How the text path invokes it.
+    /// The invocation in the text protocol.
     pub invocation: InvocationHint,
-    /// Its nature.
+    /// The nature.
     pub annotations: Annotations,
-    /// Other ids under which a call is taken; never offered.
+    /// Other ids that a call may use; never offered.
     pub aliases: &'static [&'static str],
-    /// Values of parameters that a call under an alias leaves out: `(alias, parameter, value)`.
+    /// The values of parameters that are missing in a call under an alias: `(alias, parameter, value)`.
     pub alias_defaults: &'static [(&'static str, &'static str, &'static str)],
-    /// Other names of parameters that are taken: `(alias, parameter)`; never offered.
+    /// Other accepted names of parameters: `(alias, parameter)`; never offered.
     pub param_aliases: &'static [(&'static str, &'static str)],
-    /// Parameters that carry contents of files: they stay out of audit entries.
+    /// The parameters that carry contents of files: they are omitted from audit entries.
     pub content_params: &'static [&'static str],
-    /// The compiled schema if a server wrote it; arguments of our own tools are checked without.
+    /// The compiled schema if a server wrote it; arguments of built-in tools are checked without it.
     #[serde(skip)]
     pub foreign: Option<ForeignSchema>,
-    /// Which parameters say what a call is about; rules of permissions are compared with these.
+    /// The parameters that hold the target of a call; permission rules are compared with these.
     #[serde(skip)]
     pub about: ToolTarget,
-    /// When it is offered.
+    /// The time at which it is offered.
     pub offered: Availability,
 }
 
 impl ToolDef {
-    /// A definition whose schema is that of `P`, called as structured JSON, without aliases.
+    /// Creates a definition with the schema of `P`, called as structured JSON, without aliases.
     #[must_use]
     pub fn new<P: JsonSchema>(
         id: &'static str,
@@ -152,35 +152,35 @@ impl ToolDef {
         }
     }
 
-    /// Says which parameters a call is about.
+    /// Sets the parameters that hold the target of a call.
     #[must_use]
     pub fn about(mut self, about: ToolTarget) -> Self {
         self.about = about;
         self
     }
 
-    /// Says when the tool is offered.
+    /// Sets the time at which the tool is offered.
     #[must_use]
     pub fn offered(mut self, offered: Availability) -> Self {
         self.offered = offered;
         self
     }
 
-    /// Names the parameters that carry contents of files.
+    /// Sets the parameters that carry contents of files.
     #[must_use]
     pub fn with_content_params(mut self, params: &'static [&'static str]) -> Self {
         self.content_params = params;
         self
     }
 
-    /// Sets the aliases of the tool's id.
+    /// Sets the aliases of the id of the tool.
     #[must_use]
     pub fn with_aliases(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// Sets the values of parameters that a call under an alias leaves out, `(alias, parameter, value)`.
+    /// Sets the values of parameters that are missing in a call under an alias, `(alias, parameter, value)`.
     #[must_use]
     pub fn with_alias_defaults(
         mut self,
@@ -197,7 +197,7 @@ impl ToolDef {
         self
     }
 
-    /// Makes the text path call it by a fenced block with `tag`.
+    /// Makes the text protocol invoke it by a fenced block with `tag`.
     #[must_use]
     pub fn with_fence(mut self, tag: &'static str) -> Self {
         self.invocation = InvocationHint::FencedBlock(Cow::Borrowed(tag));

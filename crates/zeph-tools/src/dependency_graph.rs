@@ -1,7 +1,8 @@
-//! Which tools need others to have succeeded first, and which are nearer once they have.
+//! The dependencies between tools: tools that need the success of others, and tools that others make more
+//! relevant.
 //!
-//! Pure: what was completed in a session comes in. [`crate::gate::dependencies`] holds it and asks
-//! here, so that what a model is offered and what may run are decided by the same rules.
+//! It has no I/O: the succeeded tools of a session are an input. [`crate::gate::dependencies`] stores them and
+//! uses this graph, so that the offer to the model and the permission to run follow the same rules.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,16 +11,16 @@ use serde::Serialize;
 pub use crate::gate::config::{DependencyConfig, DependencyMode, ToolDependency};
 use crate::schema_filter::{InclusionReason, ToolFilterResult, nearest};
 
-/// A tool that was left out, and what has to succeed first.
+/// An excluded tool, with the tools that have to succeed first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DependencyExclusion {
     /// The tool.
     pub tool: String,
-    /// Its requirements that are not met, in the order of the rule.
+    /// Its unmet requirements, in the order of the rule.
     pub unmet: Vec<String>,
 }
 
-/// The rules, free of cycles.
+/// The rules, without cycles.
 #[derive(Debug, Clone, Default)]
 pub struct ToolDependencyGraph {
     rules: BTreeMap<String, ToolDependency>,
@@ -28,8 +29,8 @@ pub struct ToolDependencyGraph {
 }
 
 impl ToolDependencyGraph {
-    /// Takes the rules of `config`. Tools that require each other in a cycle could never be called:
-    /// their `requires` are cleared, and each cycle's members are returned, sorted.
+    /// Creates a graph from the rules of `config`. Tools that require each other in a cycle could never be
+    /// called: their `requires` are cleared, and the members of each cycle are returned, sorted.
     #[must_use]
     pub fn new(config: &DependencyConfig) -> (Self, Vec<Vec<String>>) {
         let mut rules = config.rules.clone();
@@ -47,7 +48,7 @@ impl ToolDependencyGraph {
         (graph, cycles)
     }
 
-    /// The ids that rules name and that are not `known`, sorted.
+    /// Returns the ids in rules that are not `known`, sorted.
     #[must_use]
     pub fn unknown(&self, known: impl Fn(&str) -> bool) -> Vec<String> {
         let named = self.rules.iter().flat_map(|(tool, rule)| {
@@ -72,7 +73,7 @@ impl ToolDependencyGraph {
         })
     }
 
-    /// What `tool` requires and is not completed.
+    /// Returns the requirements of `tool` that are not completed.
     #[must_use]
     pub fn unmet(&self, tool: &str, completed: &HashSet<String>) -> Vec<String> {
         let rule = self.rules.get(tool);
@@ -81,8 +82,8 @@ impl ToolDependencyGraph {
         unmet.cloned().collect()
     }
 
-    /// Those of `tools` that may not be called yet. `exempt` ones always may. When that would leave
-    /// none of the others, all may: `None`.
+    /// Returns the tools of `tools` that may not be called yet; `exempt` tools always may. Returns `None` if all
+    /// other tools would be locked: then all may be called.
     #[must_use]
     pub fn gated<'a>(
         &self,
@@ -106,9 +107,9 @@ impl ToolDependencyGraph {
         (gated.is_empty() || free > 0).then_some(gated)
     }
 
-    /// Applies the rules to what the schema filter decided: preferred tools come nearer and the
-    /// `top_k` nearest are chosen again; then `gated` tools are left out. A tool that is included because of a
-    /// rule gets the reason [`InclusionReason::PreferenceBoost`] or [`InclusionReason::DependencyMet`].
+    /// Applies the rules to the result of the schema filter: preferred tools get a higher score and the `top_k`
+    /// nearest are selected again; then `gated` tools are excluded. A tool that is included because of a rule
+    /// gets the reason [`InclusionReason::PreferenceBoost`] or [`InclusionReason::DependencyMet`].
     pub fn apply(
         &self,
         result: &mut ToolFilterResult,
@@ -183,7 +184,7 @@ impl ToolDependencyGraph {
         result.excluded = excluded;
     }
 
-    /// How much nearer `tool` is.
+    /// Returns the addition to the score of `tool`.
     #[allow(clippy::cast_possible_truncation)]
     fn boost(&self, tool: &str, completed: &HashSet<String>) -> f32 {
         let Some(rule) = self.rules.get(tool) else {
@@ -195,8 +196,8 @@ impl ToolDependencyGraph {
     }
 }
 
-/// The sets of tools that require each other, by a depth-first search (Tarjan, "Depth-first search
-/// and linear graph algorithms", 1972), without recursion: rules may be many.
+/// Returns the sets of tools that require each other, by a depth-first search (Tarjan, "Depth-first search and
+/// linear graph algorithms", 1972), without recursion, because there may be many rules.
 fn cycles(rules: &BTreeMap<String, ToolDependency>) -> Vec<Vec<String>> {
     let ids: HashMap<&str, usize> = rules
         .keys()
@@ -260,7 +261,7 @@ impl Search {
         self.next += 1;
     }
 
-    /// Finds the strongly connected components that are reached from `start`.
+    /// Finds the strongly connected components that can be reached from `start`.
     fn from(&mut self, start: usize, edges: &[Vec<usize>], found: &mut Vec<Vec<usize>>) {
         self.enter(start);
         let mut work = vec![(start, 0)];
@@ -349,7 +350,7 @@ mod tests {
             ],
             &[&["a", "b", "c"], &["x", "y"]],
         );
-        // What is only preferred is no cycle.
+        // A preference does not make a cycle.
         check(&[("a", &[], &["b"]), ("b", &["a"], &["a"])], &[]);
         let (graph, _) = ToolDependencyGraph::new(&config(&[
             ("a", &["b"], &[]),
@@ -413,7 +414,7 @@ mod tests {
         check(&["build"], &[], Some(&[("deploy", &["test"])]));
         check(&["build", "test"], &[], Some(&[]));
         check(&["test"], &["test"], Some(&[("deploy", &["build"])]));
-        // Nothing else would be left.
+        // No other tool would be left.
         check(&[], &["build"], None);
         check(&[], &["build", "test", "deploy"], Some(&[]));
     }
@@ -475,7 +476,7 @@ mod tests {
         assert_eq!(result.dependency_exclusions, [expect]);
     }
 
-    /// Proves SCH-2, DEP-3: a tool that was gated says that its requirements are met.
+    /// Proves SCH-2, DEP-3: a tool that was locked has the reason that its requirements are met.
     #[test]
     fn met_requirements_are_a_reason_of_their_own() {
         use InclusionReason::{
@@ -504,7 +505,7 @@ mod tests {
     }
 
     proptest! {
-        /// Proves DEP-2: without the cycles' rules, every tool can be reached by calling one after the other.
+        /// Proves DEP-2: without the rules of the cycles, every tool can be reached by a sequence of calls.
         #[test]
         fn no_tool_is_locked_for_ever(edges in prop::collection::vec((0usize..12, 0usize..12), 0..40)) {
             let mut rules = DependencyConfig::default();

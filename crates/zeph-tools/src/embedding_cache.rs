@@ -1,21 +1,21 @@
-//! The port to vectors that were made of texts once, and are kept over sessions.
+//! The port to stored embeddings of texts, which are reused across sessions.
 //!
-//! A vector is known by the model that made it and by its text's content. A key of another model is another
-//! vector: those of two models cannot be compared.
+//! An embedding is identified by its model and by the content of its text. The embeddings of two models cannot be
+//! compared, so each model has its own.
 
 use std::fmt;
 
 use async_trait::async_trait;
 
-/// Vectors cannot be read or kept.
+/// An error of the store of embeddings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct KeptVectorsError(pub String);
 
-/// Keeps vectors.
+/// A store of embeddings.
 #[async_trait]
 pub trait EmbeddingCache: Send + Sync + fmt::Debug {
-    /// The vectors that `model` made of `texts`, in their order; `None` for what is not kept.
+    /// Returns the embeddings of `texts` by `model`, in order; `None` for a text that is not stored.
     ///
     /// # Errors
     /// [`KeptVectorsError`].
@@ -25,10 +25,10 @@ pub trait EmbeddingCache: Send + Sync + fmt::Debug {
         texts: &[&str],
     ) -> Result<Vec<Option<Vec<f32>>>, KeptVectorsError>;
 
-    /// Keeps vectors, one of each text and all of one length; they replace what was kept of these texts.
+    /// Stores embeddings, one for each text and all of the same length; they replace earlier ones of these texts.
     ///
     /// # Errors
-    /// [`KeptVectorsError`]; then none is kept.
+    /// [`KeptVectorsError`]; then none is stored.
     async fn keep(
         &self,
         model: &str,

@@ -10,171 +10,171 @@ use crate::gate::{ApprovalOptions, DisplayPart};
 use crate::output::ToolOutput;
 use crate::preview::Preview;
 
-/// Whether repeating the same call can help.
+/// Whether a repeated call can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// It may pass: retry.
+    /// The failure may be temporary: retry.
     Transient,
-    /// It will not: do not retry.
+    /// The failure is permanent: do not retry.
     Permanent,
 }
 
-/// What a person is asked before a call runs.
+/// A confirmation question to the user before a call runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confirmation {
     /// The tool.
     pub tool: String,
-    /// What the call is about: the command, the path, the arguments.
+    /// The target of the call: the command, the path, the arguments.
     pub subject: String,
-    /// How much it can harm.
+    /// The risk.
     pub risk: Risk,
-    /// Why it asks.
+    /// The reason for the question.
     pub reason: String,
-    /// What would let it run where nobody can be asked.
+    /// A hint how to let it run if no user is present.
     pub hint: String,
-    /// What identifies the tool and the arguments that are shown; an answer is about these alone.
+    /// The digest of the tool and the shown arguments; a decision applies only to these.
     pub digest: [u8; 32],
-    /// The parts of its command, with what they are judged as.
+    /// The parts of its command, with their decisions.
     pub pieces: Vec<DisplayPart>,
-    /// What it would change, where that can be shown.
+    /// The preview of its changes, if available.
     pub preview: Option<Preview>,
-    /// What an answer for more than this call would hold for.
+    /// The options for an approval of more than this call.
     pub offer: ApprovalOptions,
 }
 
-/// The failure of a call. `Display` is the text for the model; the cause chain
-/// ([`std::error::Error::source`]) is for the person.
+/// The failure of a call. `Display` is the text for the model; the cause chain ([`std::error::Error::source`]) is
+/// for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// No executor owns the tool.
     #[error("no tool is named {id:?}{}", near_names(.near))]
     ToolNotFound {
-        /// The id as called.
+        /// The id in the call.
         id: String,
-        /// Up to three ids like it.
+        /// Up to three similar ids.
         near: Vec<String>,
     },
     /// Arguments are missing, unknown or out of range.
     #[error("{message}")]
     InvalidParameters {
-        /// The JSON pointer, what was expected, what came.
+        /// The JSON pointer, the expected value, and the received one.
         message: String,
-        /// Whether the arguments were no JSON at all.
+        /// Whether the arguments were not JSON.
         unparsable: bool,
     },
     /// An argument has the wrong JSON type.
     #[error("{message}")]
     TypeMismatch {
-        /// The JSON pointer, what was expected, what came.
+        /// The JSON pointer, the expected value, and the received one.
         message: String,
     },
     /// A gate refused.
     #[error("{reason}")]
     PolicyBlocked {
-        /// Which gate and why.
+        /// The gate and the reason.
         reason: String,
     },
-    /// The session's quota of calls is used up.
+    /// The quota of calls of the session is used up.
     #[error("quota_blocked: {used} of {max} tool calls of this session are used{}", too_many(*.asked))]
     QuotaBlocked {
-        /// Calls made.
+        /// The number of calls made.
         used: u64,
-        /// Calls allowed.
+        /// The maximum number of calls.
         max: u64,
-        /// Calls that the answer asks for.
+        /// The number of calls that the response requests.
         asked: u64,
     },
-    /// A person has to agree first.
+    /// The user has to approve the call first.
     #[error("{} needs the user's confirmation: {} {}", .0.tool, .0.reason, .0.hint)]
     ConfirmationRequired(Box<Confirmation>),
     /// A required snapshot could not be made.
     #[error("the snapshot before the command failed: {reason}; the command did not run")]
     SnapshotFailed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A shell command failed in a way that is no plain result.
+    /// A shell command failed in a way that is not a normal result.
     #[error("{message}")]
     Shell {
         /// The exit code, `128 + signal` for a killed process.
         exit_code: Option<i32>,
-        /// The class.
+        /// The category.
         category: ToolErrorCategory,
-        /// What happened.
+        /// The failure.
         message: String,
-        /// What was printed; it follows the feedback block.
+        /// The output of the command; it follows the feedback block.
         output: Box<ToolOutput>,
     },
-    /// It was stopped.
+    /// The call was stopped.
     #[error("{reason}")]
     Cancelled {
-        /// By what.
+        /// The cause.
         reason: String,
     },
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("{what} took longer than {limit:?}")]
     Timeout {
-        /// What was under way.
+        /// The operation.
         what: String,
         /// The limit.
         limit: Duration,
     },
-    /// The thing asked for does not exist.
+    /// The requested item does not exist.
     #[error("{message}")]
     Missing {
-        /// What, and what is near.
+        /// The item, and similar ones.
         message: String,
     },
     /// An operating system error.
     #[error("{what}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         what: String,
         /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A failure with something to read beside the message: a diff, the place that came closest.
+    /// A failure with output in addition to the message: a diff, or the closest match.
     #[error("{message}")]
     Explained {
-        /// The class.
+        /// The category.
         category: ToolErrorCategory,
-        /// What happened.
+        /// The failure.
         message: String,
-        /// What is shown of it; it follows the feedback block.
+        /// The output; it follows the feedback block.
         output: Box<ToolOutput>,
     },
-    /// The other side failed, and says how long to wait before the next try.
+    /// The remote side failed and requests a delay before the next attempt.
     #[error("{message}; it asks to wait {} s", .retry_after.as_secs_f64().ceil())]
     Deferred {
-        /// The class.
+        /// The category.
         category: ToolErrorCategory,
-        /// What happened.
+        /// The failure.
         message: String,
-        /// What it asks to wait.
+        /// The requested delay.
         retry_after: Duration,
     },
-    /// A failure, and what the stack did about the call.
+    /// A failure, with a note about the handling of the call by the stack.
     #[error("{error} ({note})")]
     Noted {
         /// The failure.
         #[source]
         error: Box<ToolError>,
-        /// How often it was tried, why not again, with what it ran.
+        /// The number of attempts, the reason against another one, or the arguments that were used.
         note: String,
     },
     /// Any other failure.
     #[error("{message}")]
     Failed {
-        /// The class.
+        /// The category.
         category: ToolErrorCategory,
-        /// What happened.
+        /// The failure.
         message: String,
     },
 }
 
 impl ToolError {
-    /// Arguments that do not fit.
+    /// Creates an error for invalid arguments.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::InvalidParameters {
@@ -183,7 +183,7 @@ impl ToolError {
         }
     }
 
-    /// A refusal.
+    /// Creates a refusal.
     #[must_use]
     pub fn blocked(reason: impl Into<String>) -> Self {
         Self::PolicyBlocked {
@@ -191,7 +191,7 @@ impl ToolError {
         }
     }
 
-    /// A failure that will stay.
+    /// Creates a permanent failure.
     #[must_use]
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::Failed {
@@ -200,7 +200,7 @@ impl ToolError {
         }
     }
 
-    /// An operating system error while doing `what` to `path`.
+    /// Creates an operating system error of the operation `what` on `path`.
     #[must_use]
     pub fn io(what: &str, path: &Path, source: io::Error) -> Self {
         Self::Io {
@@ -209,7 +209,7 @@ impl ToolError {
         }
     }
 
-    /// The same failure with a note; a refusal stays as it is, for what was noted was not done.
+    /// Adds a note to a failure; a refusal stays unchanged, because the noted step did not happen.
     #[must_use]
     pub fn noted(self, note: impl Into<String>) -> Self {
         match self {
@@ -221,7 +221,7 @@ impl ToolError {
         }
     }
 
-    /// The call was stopped by the user.
+    /// Creates the error of a call that the user stopped.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::Cancelled {
@@ -229,7 +229,7 @@ impl ToolError {
         }
     }
 
-    /// The class of the failure.
+    /// Returns the category of the failure.
     #[must_use]
     pub fn category(&self) -> ToolErrorCategory {
         match self {
@@ -254,7 +254,7 @@ impl ToolError {
         }
     }
 
-    /// Whether repeating the same call can help.
+    /// Returns whether a repeated call can help.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         if self.category().traits().retryable {
@@ -264,7 +264,7 @@ impl ToolError {
         }
     }
 
-    /// What the other side asks to wait before the next try.
+    /// Returns the delay that the remote side requests before the next attempt.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -274,7 +274,7 @@ impl ToolError {
         }
     }
 
-    /// Whether the thing asked for does not exist.
+    /// Whether the requested item does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
@@ -285,7 +285,7 @@ impl ToolError {
         }
     }
 
-    /// What the call had yielded when it failed.
+    /// Returns the output of the call before its failure.
     #[must_use]
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
@@ -295,7 +295,7 @@ impl ToolError {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the output of the call before its failure, for changes.
     pub fn output_mut(&mut self) -> Option<&mut ToolOutput> {
         match self {
             Self::Shell { output, .. } | Self::Explained { output, .. } => Some(output),
@@ -304,7 +304,7 @@ impl ToolError {
         }
     }
 
-    /// Changes each text of which the error is made; what comes with it stays.
+    /// Changes each text of the error; its output stays unchanged.
     pub fn change_texts(&mut self, mut change: impl FnMut(&mut String)) {
         self.each_text(&mut change);
     }
@@ -319,12 +319,12 @@ impl ToolError {
             | Self::Explained { message, .. }
             | Self::Deferred { message, .. }
             | Self::Failed { message, .. } => change(message),
-            // The note is the stack's own.
+            // The note is from the stack itself.
             Self::Noted { error, .. } => error.each_text(change),
             Self::PolicyBlocked { reason }
             | Self::SnapshotFailed { reason }
             | Self::Cancelled { reason } => change(reason),
-            // A person agrees to what is really done.
+            // The user approves the real arguments, so they must not change.
             Self::QuotaBlocked { .. } | Self::ConfirmationRequired(_) => {}
             Self::Timeout { what, .. } => change(what),
             Self::Io { what, source } => {
@@ -339,8 +339,8 @@ impl ToolError {
         }
     }
 
-    /// Whether a gate refused the call, so that it did not run. A `policy_blocked` of the other side, as
-    /// a server's 403 or a command's exit 126, is none.
+    /// Whether a gate refused the call, so that it did not run. A `policy_blocked` of the remote side, such as a
+    /// 403 of a server or exit code 126 of a command, does not count.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -358,7 +358,7 @@ impl ToolError {
     }
 }
 
-/// Why none of several calls ran; nothing for one.
+/// Returns the reason why none of several calls ran; empty for one call.
 fn too_many(asked: u64) -> String {
     match asked {
         0 | 1 => String::new(),
@@ -366,7 +366,7 @@ fn too_many(asked: u64) -> String {
     }
 }
 
-/// "; near names: a, b" or nothing.
+/// Returns "; did you mean a, b?", or an empty text.
 fn near_names(near: &[String]) -> String {
     if near.is_empty() {
         String::new()

@@ -1,8 +1,8 @@
-//! What happens while a call runs.
+//! The events while a call runs.
 
 use std::fmt;
 
-/// Which stream of a process printed.
+/// The output stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
@@ -12,18 +12,18 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Something that a person may want to see before the call ends.
+/// An event for the user before the call ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolEvent {
     /// More output of a running command.
     Output {
         /// The call.
         call_id: String,
-        /// Which stream.
+        /// The stream.
         stream: OutputStream,
         /// The text; valid UTF-8, NUL removed, not yet sanitized.
         text: String,
-        /// Line breaks that were printed before this text and are in no event.
+        /// The number of line breaks that were printed before this text and are not in an event.
         skipped_lines: u64,
     },
     /// Something noteworthy: a repaired argument, a retry.
@@ -33,29 +33,28 @@ pub enum ToolEvent {
         /// One sentence.
         text: String,
     },
-    /// Something that a person has to know, however quiet it is to be: an audit log that cannot be
-    /// written.
+    /// A message that the user must see even in quiet mode, such as an audit log that cannot be written.
     Warning {
         /// The call.
         call_id: String,
         /// One sentence.
         text: String,
     },
-    /// A command failed, and the files are what they were before it.
+    /// A command failed, and its changes of files were rolled back.
     Rollback {
         /// The call.
         call_id: String,
-        /// What was done.
+        /// The result of the rollback.
         changes: RolledBack,
     },
 }
 
-/// What taking a command back came to.
+/// The result of the rollback of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RolledBack {
-    /// Files, links and directories that have their old content, mode or place again.
+    /// The number of files, links and directories with restored content, mode or place.
     pub restored: usize,
-    /// Those that the command had created.
+    /// The number of removed entries that the command had created.
     pub removed: usize,
 }
 
@@ -68,13 +67,13 @@ impl fmt::Display for RolledBack {
     }
 }
 
-/// Receives events. Emitting neither blocks nor fails.
+/// A receiver of events. Emitting neither blocks nor fails.
 pub trait EventSink: Send + Sync {
-    /// Takes one event.
+    /// Receives an event.
     fn emit(&self, event: ToolEvent);
 }
 
-/// Drops every event.
+/// A sink that drops every event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoEvents;
 

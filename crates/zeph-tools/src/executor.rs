@@ -1,4 +1,4 @@
-//! The two faces of an executor: a trait for static use and its object-safe twin.
+//! The two traits of an executor: one for static use and an object-safe one.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,54 +13,53 @@ use crate::error::ToolError;
 use crate::output::ToolOutput;
 use crate::trust::TrustLevel;
 
-/// Environment variables that a skill adds to its own calls.
+/// The environment variables that a skill adds to its own calls.
 pub type SkillEnv = BTreeMap<String, String>;
 
-/// What an executor answers: `Ok(None)` means "not mine".
+/// The result of an executor; `Ok(None)` means that it does not own the tool.
 pub type ExecutorResult = Result<Option<ToolOutput>, ToolError>;
 
-/// Runs the calls of the tools it owns.
+/// An executor of the calls of the tools that it owns.
 ///
-/// No method has a default body: what an executor leaves out would otherwise be lost without a
-/// trace wherever it is wrapped.
+/// No method has a default body: otherwise a wrapper could omit a method without an error.
 pub trait ToolExecutor: Send + Sync {
     /// Runs a call, or asks for confirmation with [`ToolError::ConfirmationRequired`].
     ///
     /// # Errors
-    /// Whatever the call fails with.
+    /// The failure of the call.
     fn execute_tool_call(
         &self,
         call: &ToolCall,
         cx: &CallContext,
     ) -> impl Future<Output = ExecutorResult> + Send;
 
-    /// Runs a call that the user has agreed to. Skips the question and nothing else.
+    /// Runs a call that the user has approved. Skips only the question.
     ///
     /// # Errors
-    /// Whatever the call fails with.
+    /// The failure of the call.
     fn execute_tool_call_confirmed(
         &self,
         call: &ToolCall,
         cx: &CallContext,
     ) -> impl Future<Output = ExecutorResult> + Send;
 
-    /// The tools it owns.
+    /// Returns the tools that it owns.
     fn tool_definitions(&self) -> Vec<ToolDef>;
 
-    /// Sets or clears the environment that a skill adds.
+    /// Sets or clears the environment variables of a skill.
     fn set_skill_env(&self, env: Option<SkillEnv>);
 
-    /// Sets the trust that holds for the calls that follow.
+    /// Sets the trust level for the next calls.
     fn set_effective_trust(&self, trust: TrustLevel);
 
-    /// Whether a failed call of this tool may be made again by itself.
+    /// Whether a failed call of this tool may be repeated automatically.
     fn is_tool_retryable(&self, tool_id: &str) -> bool;
 
-    /// Whether this call would be asked about.
+    /// Whether this call needs a question.
     fn requires_confirmation(&self, call: &ToolCall) -> bool;
 }
 
-/// The object-safe twin of [`ToolExecutor`].
+/// The object-safe form of [`ToolExecutor`].
 #[async_trait]
 pub trait ErasedToolExecutor: Send + Sync {
     /// See [`ToolExecutor::execute_tool_call`].
@@ -118,7 +117,7 @@ impl<E: ToolExecutor> ErasedToolExecutor for E {
     }
 }
 
-/// An erased executor as a [`ToolExecutor`] again. Delegates every method.
+/// A [`ToolExecutor`] around an erased executor. Delegates every method.
 #[derive(Clone)]
 pub struct DynExecutor(pub Arc<dyn ErasedToolExecutor>);
 

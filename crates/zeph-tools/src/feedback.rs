@@ -1,4 +1,4 @@
-//! What is said of a result: to the model, and as a machine form.
+//! The presentation of results: text for the model, and JSON results.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ impl From<&ToolError> for ToolErrorFeedback {
 }
 
 impl ToolErrorFeedback {
-    /// The `[tool_error]` block.
+    /// Returns the `[tool_error]` block.
     #[must_use]
     pub fn format_for_llm(&self) -> String {
         format!(
@@ -53,7 +53,7 @@ impl ToolErrorFeedback {
     }
 }
 
-/// The feedback block of a failure, followed by the output of the call.
+/// Returns the feedback block of a failure, followed by the output of the call.
 #[must_use]
 pub fn format_for_llm(error: &ToolError) -> String {
     let mut text = ToolErrorFeedback::from(error).format_for_llm();
@@ -66,10 +66,10 @@ pub fn format_for_llm(error: &ToolError) -> String {
     text
 }
 
-/// Characters of an error that are told; what goes beyond is an argument that is repeated.
+/// The maximum number of characters of an error; a longer text probably repeats an argument.
 const MAX_ERROR_CHARS: usize = 4000;
 
-/// `text`, cut when it is very long.
+/// Cuts `text` if it is very long.
 fn bounded(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_ERROR_CHARS) {
         None => text.into(),
@@ -77,10 +77,10 @@ fn bounded(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Characters of an error that are told in passing.
+/// The maximum number of characters of a brief error.
 const BRIEF_ERROR: usize = 300;
 
-/// The beginning of an error's text, on one line.
+/// Returns the start of the text of an error, on one line.
 pub(crate) fn brief(error: &ToolError) -> String {
     let text = error.to_string();
     match text.char_indices().nth(BRIEF_ERROR) {
@@ -89,8 +89,8 @@ pub(crate) fn brief(error: &ToolError) -> String {
     }
 }
 
-/// `text` on one line: each run of line breaks and other control characters becomes a space.
-/// Spaces stay as they are, for they may be those of a name or of a line that is quoted.
+/// Converts `text` to one line: each run of line breaks and other control characters becomes a space. Spaces stay
+/// unchanged, because they may be part of a name or of a quoted line.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
@@ -104,7 +104,7 @@ fn one_line(text: &str) -> String {
     line.trim().to_owned()
 }
 
-/// What a model reads as the content of the tool result.
+/// Returns the content of the tool result for a model.
 #[must_use]
 pub fn content_for_llm(result: &ToolResult) -> String {
     match result {
@@ -113,26 +113,26 @@ pub fn content_for_llm(result: &ToolResult) -> String {
     }
 }
 
-/// In which form a model reads the results of its calls.
+/// The format of tool results for a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultFormat {
-    /// The text of the result, or the block that tells of a failure.
+    /// The text of the result, or the block that reports a failure.
     #[default]
     Text,
-    /// The machine form, as one JSON object.
+    /// The result as one JSON object.
     Json,
 }
 
 impl ResultFormat {
-    /// The content of the message that answers a call. `metadata` is used for failures without
+    /// Returns the content of the message with the result of a call. `metadata` is used for failures without
     /// output.
     #[must_use]
     pub fn content(self, result: &ToolResult, metadata: OutputMetadata) -> String {
         match self {
             Self::Text => content_for_llm(result),
             Self::Json => {
-                // What only a program wants would be read twice, or cost tokens for nothing.
+                // Fields for programs are omitted: they would repeat text or waste tokens.
                 let form = MachineForm::new("", "", result, metadata);
                 json!({
                     "success": form.success,
@@ -148,13 +148,13 @@ impl ResultFormat {
     }
 }
 
-/// The coarse type of a failure in the machine form.
+/// The coarse type of a failure in the JSON result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorType {
     /// No failure.
     None,
-    /// The tool or the thing asked for does not exist.
+    /// The tool or the requested item does not exist.
     NotFound,
     /// The arguments do not fit.
     ValidationFailed,
@@ -162,14 +162,14 @@ pub enum ErrorType {
     PermissionDenied,
     /// The machine or the network failed.
     IoError,
-    /// The arguments were no JSON.
+    /// The arguments were not JSON.
     ParseError,
-    /// Cancelled, or a defect.
+    /// A cancellation, or a defect.
     InternalError,
 }
 
 impl ErrorType {
-    /// The type of a failure.
+    /// Returns the type of a failure.
     #[must_use]
     pub fn of(error: &ToolError) -> Self {
         use ToolErrorCategory as Category;
@@ -196,28 +196,29 @@ impl ErrorType {
     }
 }
 
-/// The machine form of any result.
+/// The JSON result of a call.
 #[derive(Debug, Clone, Serialize)]
 pub struct MachineForm {
-    /// The tool as called.
+    /// The tool in the call.
     pub tool: String,
     /// The conversation that the call belongs to.
     pub session: String,
     /// Whether the call succeeded.
     pub success: bool,
-    /// Exactly what a model would read.
+    /// Exactly the text for the model.
     pub data: String,
-    /// The failure, for a person; null on success.
+    /// The failure, for the user; null on success.
     pub error_message: Option<String>,
     /// The coarse type of the failure.
     pub error_type: ErrorType,
     /// The category of the failure; null on success.
     pub error_category: Option<ToolErrorCategory>,
-    /// What a person reads.
+    /// The text for the user.
     pub display: String,
-    /// The stable machine form of the tool itself: the shell envelope for `bash`; null where there is none.
+    /// The stable JSON result of the tool itself: the shell envelope for `bash`; null for other tools without
+    /// one.
     pub raw_response: Value,
-    /// What a filter took away; null where none ran.
+    /// The statistics of the filter; null if none ran.
     pub filter: Option<FilterStats>,
     /// Whether the result came from the cache.
     pub cached: bool,
@@ -226,7 +227,7 @@ pub struct MachineForm {
 }
 
 impl MachineForm {
-    /// The machine form of `result`, where `metadata` is used for failures without output.
+    /// Creates the JSON result for `result`; `metadata` is used for failures without output.
     #[must_use]
     pub fn new(tool: &str, session: &str, result: &ToolResult, metadata: OutputMetadata) -> Self {
         let data = content_for_llm(result);

@@ -1,11 +1,11 @@
 #![doc = include_str!("../README.md")]
-//! # How it fits
+//! # Structure
 //!
-//! The *contract* (types, traits, registry, layers) is free of I/O and stands without default
-//! features (a text too long to be held is written to a temporary file); the tools themselves are features: `file`, `shell`, `web`.
+//! The *contract* (types, traits, registry, layers) is free of I/O and works without default features (a text too
+//! long for memory is written to a temporary file). The tools themselves are features: `file`, `shell`, `web`.
 //!
-//! A call enters [`LayeredExecutor`], passes the layers in the order that
-//! [`layers::stack`] gives, and reaches the executor that owns it.
+//! A call enters [`LayeredExecutor`], passes the layers in the order of [`layers::stack`], and reaches the
+//! executor that owns it.
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! How a tool of an MCP server fails, in the taxonomy of all tools.
+//! The failures of tools of MCP servers, in the taxonomy of all tools.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 use crate::category::ToolErrorCategory;
 use crate::error::ToolError;
 
-/// What kind of failure an MCP server or the way to it yields.
+/// The kind of a failure of an MCP server or of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpErrorCode {
-    /// The way to the server failed, or it took too long.
+    /// The connection failed, or the time limit was exceeded.
     Transient,
     /// Too many requests.
     RateLimited,
     /// The arguments do not fit.
     InvalidInput,
-    /// The server wants another identity.
+    /// The server requires another identity.
     AuthFailure,
     /// The server failed.
     ServerError,
@@ -39,8 +39,8 @@ impl McpErrorCode {
         Self::PolicyBlocked,
     ];
 
-    /// Where it stands in the table of all failures. An identity that does not suffice is treated as
-    /// the statuses 401 and 403 of HTTP are.
+    /// Returns the category in the table of all failures. An insufficient identity is treated like the HTTP
+    /// statuses 401 and 403.
     #[must_use]
     pub const fn category(self) -> ToolErrorCategory {
         match self {
@@ -53,25 +53,25 @@ impl McpErrorCode {
         }
     }
 
-    /// Whether repeating the same call can help.
+    /// Whether a repeated call can help.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         self.category().traits().retryable
     }
 }
 
-/// The failure of a call that goes to an MCP server.
+/// The failure of a call to an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
-    /// No connection, or it broke off.
+    /// The connection failed, or it was interrupted.
     #[error("the MCP server {server} cannot be reached: {message}")]
     Connection {
-        /// The server's name in the configuration.
+        /// The name of the server in the configuration.
         server: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     #[error("the MCP server {server} did not answer within {limit:?}")]
     Timeout {
         /// The server.
@@ -79,23 +79,23 @@ pub enum McpError {
         /// The limit.
         limit: Duration,
     },
-    /// The server refuses who asks.
+    /// The server refuses the identity of the caller.
     #[error("the MCP server {server} wants another login: {message}")]
     Auth {
         /// The server.
         server: String,
-        /// What it said.
+        /// The message of the server.
         message: String,
     },
-    /// The server answers what the protocol does not know.
+    /// The response of the server violates the protocol.
     #[error("the MCP server {server} does not keep to the protocol: {message}")]
     Protocol {
         /// The server.
         server: String,
-        /// What was wrong.
+        /// The violation.
         message: String,
     },
-    /// No such server is configured.
+    /// No server with this name is configured.
     #[error("no MCP server is called {server:?}")]
     ServerNotFound {
         /// The name.
@@ -104,27 +104,27 @@ pub enum McpError {
     /// A gate before the server refused.
     #[error("{reason}")]
     PolicyBlocked {
-        /// Which gate and why.
+        /// The gate and the reason.
         reason: String,
     },
-    /// The server answered the call with a failure.
+    /// The server reported a failure of the call.
     #[error("{tool} of the MCP server {server}: {message}")]
     ToolCall {
         /// The server.
         server: String,
         /// The tool.
         tool: String,
-        /// What kind of failure it is.
+        /// The kind of the failure.
         code: McpErrorCode,
-        /// What it said.
+        /// The message of the server.
         message: String,
-        /// What it asks to wait, if it does.
+        /// The delay that the server requests, if any.
         retry_after: Option<Duration>,
     },
 }
 
 impl McpError {
-    /// What kind of failure it is.
+    /// Returns the kind of the failure.
     #[must_use]
     pub const fn code(&self) -> McpErrorCode {
         match self {

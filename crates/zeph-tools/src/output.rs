@@ -1,4 +1,4 @@
-//! What a successful call yields.
+//! The output of a successful call.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct FileLocation {
     pub line: Option<u32>,
 }
 
-/// An image that a call yields.
+/// An image in a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageContent {
     /// MIME type, `image/png` for one.
@@ -28,7 +28,7 @@ pub struct ImageContent {
     pub data: String,
 }
 
-/// What a filter took away.
+/// The statistics of a filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilterStats {
     /// The rule that was used.
@@ -46,12 +46,12 @@ pub struct FilterStats {
 }
 
 impl FilterStats {
-    /// For a person, when lines went: `[shell] 342 lines -> 28 lines, 91.8% filtered`.
+    /// Returns a note for the user if lines were removed: `[shell] 342 lines -> 28 lines, 91.8% filtered`.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let (before, after) = (self.lines_before, self.lines_after);
         let gone = before.checked_sub(after).filter(|gone| *gone > 0)?;
-        // Rounded down: what is left is never told away.
+        // Rounded down, so that the note never claims 100 % while lines remain.
         let tenths = gone as u128 * 1000 / before as u128;
         Some(format!(
             "[shell] {before} lines -> {after} lines, {}.{}% filtered",
@@ -64,41 +64,41 @@ impl FilterStats {
 /// Time, size and date of a result. Filled in by the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OutputMetadata {
-    /// How long the call took, waiting for a person excluded.
+    /// The duration of the call, without the time to wait for the user.
     pub execution_time_ms: u64,
     /// Bytes of [`ToolOutput::summary`].
     pub data_size_bytes: u64,
-    /// When it ended: milliseconds since the Unix epoch.
+    /// The end of the call in milliseconds since the Unix epoch.
     pub timestamp: i64,
 }
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// The text for the model.
     pub summary: String,
-    /// What a person reads, where it differs: a diff, a live list.
+    /// The text for the user, if it differs: a diff, a live list.
     pub display: Option<String>,
-    /// A stable machine form: the shell envelope for `bash`.
+    /// A stable JSON result: the shell envelope for `bash`.
     pub raw_response: Option<Value>,
-    /// An image for a model that takes images; the summary says what it is.
+    /// An image for a model that accepts images; the summary describes it.
     pub image: Option<ImageContent>,
     /// Files read or changed.
     pub locations: Vec<FileLocation>,
-    /// What a filter took away, when one ran.
+    /// The statistics of the filter, if one ran.
     pub filter: Option<FilterStats>,
-    /// The rest of a text that was too long: `summary` begins with its head and tail.
+    /// The state of a text that was too long: `summary` begins with its start and end.
     pub overflow: Option<Overflow>,
-    /// What it rests on, where the cache asked for that; it gets no further than that.
+    /// The validity, if the cache requested it; the cache removes it.
     pub basis: Option<CacheValidity>,
-    /// Age of the cached result in seconds, when it came from the cache.
+    /// The age of the cached result in seconds, if it is from the cache.
     pub cached_secs: Option<u64>,
     /// Time, size, date.
     pub metadata: OutputMetadata,
 }
 
 impl ToolOutput {
-    /// A result that is the same text for model and person.
+    /// Creates a result with the same text for model and user.
     #[must_use]
     pub fn text(summary: impl Into<String>) -> Self {
         Self {
@@ -107,14 +107,14 @@ impl ToolOutput {
         }
     }
 
-    /// Sets what a person reads.
+    /// Sets the text for the user.
     #[must_use]
     pub fn with_display(mut self, display: impl Into<String>) -> Self {
         self.display = Some(display.into());
         self
     }
 
-    /// Sets the machine form.
+    /// Sets the JSON result.
     #[must_use]
     pub fn with_raw(mut self, raw: Value) -> Self {
         self.raw_response = Some(raw);
@@ -128,7 +128,7 @@ impl ToolOutput {
         self
     }
 
-    /// Says what it rests on.
+    /// Sets the validity for the cache.
     #[must_use]
     pub fn with_cache_validity(mut self, basis: Option<CacheValidity>) -> Self {
         self.basis = basis;
@@ -145,7 +145,7 @@ impl ToolOutput {
         self
     }
 
-    /// What a person reads.
+    /// Returns the text for the user.
     #[must_use]
     pub fn display(&self) -> &str {
         self.display.as_deref().unwrap_or(&self.summary)

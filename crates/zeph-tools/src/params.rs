@@ -1,8 +1,8 @@
-//! Checks arguments against a tool's schema, and mends what is unambiguous.
+//! Validation of arguments against the schema of a tool, with repair of unambiguous faults.
 //!
-//! Two pure passes: [`prepare`] first looks for violations and, only when there are any, mends a
-//! copy and looks again. The checked keywords are those that [`crate::schema`] yields: `type`,
-//! `enum`, `minimum`, `maximum`, `minLength`, `minItems`, `required`, `properties`, `items`.
+//! [`prepare`] has two passes without I/O: it first searches for violations. If there are any, it repairs a copy
+//! and checks again. The checked keywords are those that [`crate::schema`] produces: `type`, `enum`, `minimum`,
+//! `maximum`, `minLength`, `minItems`, `required`, `properties`, `items`.
 
 use serde_json::{Map, Value};
 
@@ -15,17 +15,17 @@ use crate::registry::nearest;
 /// Arguments that fit the schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
-    /// The mended arguments; `None` when they fit as they came.
+    /// The repaired arguments; `None` if they fit unchanged.
     pub params: Option<Value>,
-    /// What was mended, one sentence each.
+    /// The repairs, one sentence each.
     pub repairs: Vec<String>,
 }
 
-/// Prepares the arguments of a call that names the tool `id`, which may be an alias of `def`: parameters
-/// that the alias does not require get their value first.
+/// Prepares the arguments of a call with the tool name `id`, which may be an alias of `def`: parameters that the
+/// alias does not require first get their default values.
 ///
 /// # Errors
-/// As [`prepare`].
+/// The errors of [`prepare`].
 pub fn prepare_as(def: &ToolDef, id: &str, params: &Value) -> Result<Prepared, ToolError> {
     let defaults = def.alias_defaults.iter();
     let mut defaults = defaults.filter(|(alias, ..)| *alias == id).peekable();
@@ -50,13 +50,12 @@ pub fn prepare_as(def: &ToolDef, id: &str, params: &Value) -> Result<Prepared, T
     })
 }
 
-/// Checks `params` against the schema of `def`, mending what is unambiguous: a number, boolean,
-/// array or object sent as a JSON string, `null` for an absent optional, a known alias of a field.
+/// Checks `params` against the schema of `def`, and repairs unambiguous faults: a number, boolean, array or
+/// object sent as a JSON string, `null` for an absent optional, a known alias of a field.
 ///
 /// # Errors
-/// [`ToolError::TypeMismatch`] for a value of the wrong JSON type, else
-/// [`ToolError::InvalidParameters`]; the message names the JSON pointer, what was expected and
-/// what came.
+/// [`ToolError::TypeMismatch`] for a value of the wrong JSON type, else [`ToolError::InvalidParameters`]; the
+/// message has the JSON pointer, the expected value and the received one.
 pub fn prepare(def: &ToolDef, params: &Value) -> Result<Prepared, ToolError> {
     if let Some(schema) = &def.foreign {
         return prepare_foreign(def, schema, params);
@@ -100,7 +99,7 @@ fn prepare_foreign(
             None => return Err(foreign_error(def, &faults)),
         },
     };
-    // JSON Schema allows unknown fields by default. They are refused as those of our own tools are.
+    // JSON Schema allows unknown fields by default. They are refused, as for built-in tools.
     let mut unknown = violations(&def.parameters, &fitting);
     unknown.retain(|violation| violation.unknown);
     if !unknown.is_empty() {
@@ -119,14 +118,14 @@ fn foreign_error(def: &ToolDef, faults: &[Fault]) -> ToolError {
     to_error(def, &faults.collect::<Vec<_>>())
 }
 
-/// One thing that does not fit.
+/// A violation of the schema.
 #[derive(Debug, Clone, PartialEq)]
 struct Violation {
-    /// Whether it is the JSON type that is wrong.
+    /// Whether the JSON type is wrong.
     wrong_type: bool,
-    /// Whether it is a field that the schema does not name.
+    /// Whether it is a field that the schema does not list.
     unknown: bool,
-    /// The sentence: pointer, expected, came.
+    /// The message: pointer, expected value, received value.
     message: String,
 }
 
@@ -149,7 +148,7 @@ fn to_error(def: &ToolDef, found: &[Violation]) -> ToolError {
     }
 }
 
-/// The arguments as an object; a string is taken as JSON text.
+/// Returns the arguments as an object; a string is parsed as JSON text.
 fn into_object(params: &Value, repairs: &mut Vec<String>) -> Result<Map<String, Value>, ToolError> {
     match params {
         Value::Object(object) => Ok(object.clone()),
@@ -189,7 +188,7 @@ fn rename_aliases(
         };
         match params.get(*field) {
             None => repairs.push(format!("`{alias}` was taken as `{field}`")),
-            // Said twice is no contradiction, as long as it is the same.
+            // A repeated value is accepted if both are equal.
             Some(same) if *same == value => {
                 repairs.push(format!("`{alias}` said the same as `{field}`"));
             }
@@ -206,7 +205,7 @@ fn rename_aliases(
     Ok(())
 }
 
-/// The declared types of a schema.
+/// Returns the declared types of a schema.
 fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(kind)) => vec![kind.as_str()],
@@ -228,7 +227,7 @@ fn has_type(value: &Value, kind: &str) -> bool {
     }
 }
 
-/// Mends `value` in place where there is exactly one reading.
+/// Repairs `value` in place if it has exactly one reading.
 fn mend(schema: &Value, value: &mut Value, pointer: &str, repairs: &mut Vec<String>) {
     let kinds = types(schema);
     if !kinds.is_empty()
@@ -280,7 +279,7 @@ fn mend(schema: &Value, value: &mut Value, pointer: &str, repairs: &mut Vec<Stri
     }
 }
 
-/// `value` as one of `kinds`: JSON text in a string, or a number with a zero fraction as an integer.
+/// Converts `value` to one of `kinds`: JSON text in a string, or a number with a zero fraction as an integer.
 fn reread(value: &Value, kinds: &[&str]) -> Option<Value> {
     let whole = |value: &Value| {
         let number = value.as_f64()?;
@@ -313,7 +312,7 @@ fn required(schema: &Value) -> Vec<&str> {
         .unwrap_or_default()
 }
 
-/// Everything in `value` that does not fit `schema`.
+/// Returns all violations of `schema` in `value`.
 fn violations(schema: &Value, value: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     collect(schema, value, "", &mut found);
@@ -409,7 +408,7 @@ fn collect_object(
     }
 }
 
-/// Whether a schema, which is none of ours, may name more properties elsewhere.
+/// Whether a schema of a server may list more properties in another keyword.
 fn takes_others(schema: &Value) -> bool {
     const ELSEWHERE: [&str; 11] = [
         "$ref",
@@ -444,7 +443,7 @@ fn unknown_field(properties: &Map<String, Value>, pointer: &str, name: &str) -> 
     format!("{} is not a known field; {help}", at(pointer))
 }
 
-/// What is wrong with the size of `value`.
+/// Returns the violation of a limit by `value`, if any.
 fn bound_violation(schema: &Value, value: &Value) -> Option<String> {
     let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
     if let Some(number) = value.as_f64() {
@@ -472,7 +471,7 @@ fn bound_violation(schema: &Value, value: &Value) -> Option<String> {
     }
 }
 
-/// Type and, when short, text of a value.
+/// Describes a value by its type and its text, which is cut if it is long.
 pub(crate) fn describe(value: &Value) -> String {
     let kind = match value {
         Value::Null => return "null".to_owned(),
@@ -562,7 +561,7 @@ mod tests {
         check(json!("{\"path\": \"a\"}"), json!({"path": "a"}));
     }
 
-    /// Proves D-1: an alias may require less than the tool that it names.
+    /// Proves D-1: an alias may require less than the tool that it refers to.
     #[test]
     fn an_alias_completes_what_it_does_not_require() {
         let def = def()

@@ -1,9 +1,9 @@
-//! How freely the agent acts.
+//! The permission mode of a session.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The mode of a session. What a gate denies stays denied in every mode.
+/// The mode of a session. A denied call stays denied in every mode.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Mode {
     /// Read-only tools alone.
     Plan,
-    /// Whatever changes something is asked about.
+    /// A question is asked before any change.
     #[default]
     Ask,
     /// Changes of files inside the sandbox need no question.
@@ -21,7 +21,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The name in the configuration.
+    /// Returns the name in the configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

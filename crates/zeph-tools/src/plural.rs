@@ -1,8 +1,8 @@
-//! Numbers of things, in words.
+//! Counts with singular or plural nouns.
 
 use std::fmt::Display;
 
-/// A number of things: `1 file`, `2 files`.
+/// Formats a count: `1 file`, `2 files`.
 pub fn pluralize<N: Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
     match number == N::from(1) {
         true => format!("1 {one}"),
@@ -10,7 +10,7 @@ pub fn pluralize<N: Display + PartialEq + From<u8>>(number: N, one: &str) -> Str
     }
 }
 
-/// The same where the word for several is not that for one with an `s`.
+/// Formats a count with a plural that is not the singular with an `s`.
 pub fn counted_as<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
     match number == N::from(1) {
         true => format!("1 {one}"),

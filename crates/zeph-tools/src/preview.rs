@@ -1,4 +1,4 @@
-//! What a call would change, shown before it does.
+//! Previews of the changes of a call, before it runs.
 
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
@@ -7,23 +7,24 @@ use crate::call::ToolCall;
 #[cfg(feature = "file")]
 use crate::error::ToolError;
 
-/// What a call would change.
+/// A preview of the changes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     /// A unified diff.
     pub diff: String,
-    /// What the diff was made from, as [`basis`] says: the call is made only if that still stands.
+    /// The digest of the file content before the diff, from [`basis`]: the call runs only if the content is
+    /// unchanged.
     pub basis: [u8; 32],
 }
 
-/// Finds out what calls would change.
+/// A provider of previews.
 #[async_trait]
 pub trait PreviewProvider: std::fmt::Debug + Send + Sync {
-    /// What `call` would change; `None` where that cannot be shown.
+    /// Returns the changes of `call`; `None` if they cannot be shown.
     async fn preview(&self, call: &ToolCall) -> Option<Preview>;
 }
 
-/// What stands for the content of a file; `None` is no file.
+/// Returns the digest of the content of a file; `None` for a missing file.
 #[must_use]
 pub fn basis(content: Option<&[u8]>) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -34,8 +35,8 @@ pub fn basis(content: Option<&[u8]>) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Refuses a change of the file that `shown` names where a person was shown another one: `agreed` is
-/// what they saw, `now` what stands there (`None`: something that was not read).
+/// Refuses a change of the file `shown` if its content differs from the preview that the user saw: `agreed` is
+/// the digest in the preview, `now` the current content (`None`: content that was not read).
 ///
 /// # Errors
 /// A refusal; the call can be made again.

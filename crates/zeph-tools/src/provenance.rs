@@ -1,21 +1,21 @@
-//! Where what a call reads comes from: paths in a text, and how an audit entry names them.
+//! The sources of the data that a call reads: paths in a text, and their form in audit entries.
 
 use std::collections::HashSet;
 
-/// Marks around a word that do not belong to it.
+/// The characters around a word that do not belong to it.
 const OPENING: &[char] = &['"', '\'', '`', '(', '[', '{', '<', '=', ','];
 const CLOSING: &[char] = &[
     '"', '\'', '`', ')', ']', '}', '>', '.', ',', ';', ':', '!', '?', '|', '&',
 ];
 
-/// Paths that [`claim_source`] names.
+/// The maximum number of paths in [`claim_source`].
 const MAX_CLAIMED: usize = 16;
-/// Bytes of [`claim_source`], the number of further paths left out.
+/// The maximum size of [`claim_source`] in bytes, without the number of further paths.
 const MAX_CLAIM_BYTES: usize = 1024;
 
-/// The absolute and relative paths in `text`, each once, in order of appearance: words that begin
-/// with `/`, `./`, `../` or `~/`, and words with a `/` in them that are no URL. Quotes around and
-/// punctuation behind a word do not belong to it; blanks inside of quotes do.
+/// Returns the absolute and relative paths in `text`, each once, in order of appearance: words that begin with
+/// `/`, `./`, `../` or `~/`, and words that contain a `/` and are not a URL. Quotes around a word and punctuation
+/// after it do not belong to it; blanks inside of quotes do.
 #[must_use]
 pub fn extract_paths(text: &str) -> Vec<String> {
     if !text.contains('/') {
@@ -24,7 +24,7 @@ pub fn extract_paths(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     let mut seen: HashSet<String> = HashSet::new();
     for word in words(text) {
-        // `--file=PATH`, `NAME=PATH`, `2>PATH`
+        // The forms `--file=PATH`, `NAME=PATH`, `2>PATH`.
         for part in parts(&word) {
             if is_path(part) && seen.insert(part.to_owned()) {
                 paths.push(part.to_owned());
@@ -34,9 +34,8 @@ pub fn extract_paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// What the audit entry of a call says of where what it reads comes from: `KIND:PATH,PATH,…`, a comma
-/// in a path written `\,`. Bounded: of paths beyond that the number is told (`,+7`). `None` without
-/// paths.
+/// Returns the source of the data that a call reads, for its audit entry: `KIND:PATH,PATH,…`, with a comma in a
+/// path written as `\,`. It is bounded: the number of further paths is appended (`,+7`). `None` without paths.
 #[must_use]
 pub fn claim_source(kind: &str, paths: &[String]) -> Option<String> {
     let mut source = format!("{kind}:");
@@ -60,19 +59,19 @@ pub fn claim_source(kind: &str, paths: &[String]) -> Option<String> {
     (!paths.is_empty()).then_some(source)
 }
 
-/// The claim of a command: `shell:PATH,…`, the paths that its text names.
+/// Returns the source of a command: `shell:PATH,…`, the paths in its text.
 #[must_use]
 pub fn of_command(command: &str) -> Option<String> {
     claim_source("shell", &extract_paths(command))
 }
 
-/// The claim of a page: `web:HOST`.
+/// Returns the source of a page: `web:HOST`.
 #[must_use]
 pub fn of_host(host: &str) -> String {
     format!("web:{host}")
 }
 
-/// The words of a text; quotes hold blanks together.
+/// Splits a text into words; blanks inside quotes do not separate words.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -82,7 +81,7 @@ fn words(text: &str) -> Vec<String> {
         match (character, quote) {
             ('"' | '\'' | '`', Some(open)) if open == character => quote = None,
             ('"' | '\'' | '`', None)
-                // An apostrophe inside of a word, and a quote that nothing closes, are no quotes.
+                // An apostrophe inside a word and an unclosed quote do not count as quotes.
                 if !word.ends_with(char::is_alphanumeric)
                     && text[at + 1..]
                         .split('\n')
@@ -99,7 +98,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The word without the marks around it, or what stands behind its `=`.
+/// Returns the word without the characters around it, or the text after its `=`.
 fn parts(word: &str) -> impl Iterator<Item = &str> {
     let whole = word.trim_start_matches(OPENING);
     let dots = matches!(whole, "." | "..") || whole.ends_with("/.") || whole.ends_with("/..");
@@ -123,7 +122,7 @@ fn is_path(word: &str) -> bool {
         && !word.contains('\0')
 }
 
-/// Whether it is a URL: `https://…`, `git@host:path`, `mailto:…`.
+/// Whether the word is a URL: `https://…`, `git@host:path`, `mailto:…`.
 fn has_scheme(word: &str) -> bool {
     let scheme = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphabetic())

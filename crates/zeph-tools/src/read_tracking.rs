@@ -1,7 +1,7 @@
-//! What a conversation has seen of files: the port, and an implementation in memory.
+//! The file contents that a conversation has seen: the port to the store, and a store in memory.
 //!
-//! A file tool that changes a file asks whether the content that stands there is the one that the
-//! conversation read or left last. This is where it asks.
+//! A tool that changes a file checks here whether the current content is the one that the conversation read or
+//! wrote last.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,40 +9,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-/// SHA-256 of a content; of the marks of a file (size, time, inode) that is too long to be read as
-/// a whole.
+/// The SHA-256 of a content, or of the metadata (size, time, inode) of a file that is too long to be read.
 pub type ContentDigest = [u8; 32];
 
-/// What was seen cannot be looked up or noted.
+/// An error of the store of seen contents.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("what this conversation has seen of files cannot be kept: {0}")]
 pub struct ReadLedgerError(pub String);
 
-/// Keeps, for each conversation, what it saw last of each file. Paths are canonical and absolute.
+/// A store of the last seen content of each file, for each conversation. Paths are canonical and absolute.
 #[async_trait]
 pub trait ReadLedger: Send + Sync {
-    /// The digest of what `conversation` saw last of `path`; `None` when it saw nothing of it.
+    /// Returns the digest of the last content of `path` that `conversation` saw, if any.
     ///
     /// # Errors
-    /// [`ReadLedgerError`] when it cannot be looked up.
+    /// [`ReadLedgerError`] if the store cannot be read.
     async fn digest(
         &self,
         conversation: &str,
         path: &Path,
     ) -> Result<Option<ContentDigest>, ReadLedgerError>;
 
-    /// The content of that digest; `None` when it was not kept.
+    /// Returns the content of that digest, if it is stored.
     ///
     /// # Errors
-    /// [`ReadLedgerError`] when it cannot be looked up.
+    /// [`ReadLedgerError`] if the store cannot be read.
     async fn content(
         &self,
         conversation: &str,
         path: &Path,
     ) -> Result<Option<Vec<u8>>, ReadLedgerError>;
 
-    /// Notes that `conversation` has seen `path` with a content of this digest. `content` is what
-    /// a later difference is shown against, where it is worth keeping.
+    /// Records that `conversation` has seen `path` with a content of this digest. `content` is the base of a
+    /// later diff, if it is worth storing.
     ///
     /// # Errors
     /// [`ReadLedgerError`] if the entry was not recorded; the earlier entry may be lost then.
@@ -54,11 +53,11 @@ pub trait ReadLedger: Send + Sync {
         content: Option<&[u8]>,
     ) -> Result<(), ReadLedgerError>;
 
-    /// Notes that `from` stands at `to` now, too; and where it `moved`, no longer at `from`. Of a
-    /// directory it holds for all that lies below it.
+    /// Copies the record of `from` to `to`; with `moved`, removes the record of `from`. For a directory, it
+    /// applies to all paths below it.
     ///
     /// # Errors
-    /// [`ReadLedgerError`] when it is not on record.
+    /// [`ReadLedgerError`] if the change is not recorded.
     async fn carry(
         &self,
         conversation: &str,
@@ -67,22 +66,22 @@ pub trait ReadLedger: Send + Sync {
         moved: bool,
     ) -> Result<(), ReadLedgerError>;
 
-    /// Forgets `path` and all that lies below it.
+    /// Removes the records of `path` and of all paths below it.
     ///
     /// # Errors
-    /// [`ReadLedgerError`] when it is not on record.
+    /// [`ReadLedgerError`] if the change is not recorded.
     async fn forget(&self, conversation: &str, path: &Path) -> Result<(), ReadLedgerError>;
 }
 
-/// Bytes of contents that [`InMemoryReadLedger`] keeps; the digests of others stay.
+/// The maximum size of the contents in [`InMemoryReadLedger`] in bytes; beyond it, only digests are stored.
 const MAX_STORED_BYTES: usize = 32 << 20;
 
-/// What is kept of a file.
+/// The record of a file.
 #[derive(Debug, Clone)]
 struct Seen {
     digest: ContentDigest,
     content: Option<Vec<u8>>,
-    /// Rises with each note.
+    /// Increases with each record.
     turn: u64,
 }
 
@@ -93,7 +92,7 @@ struct Kept {
     turn: u64,
 }
 
-/// [`ReadLedger`] for as long as the process lives.
+/// A [`ReadLedger`] in memory, for the lifetime of the process.
 #[derive(Debug, Default)]
 pub struct InMemoryReadLedger {
     kept: Mutex<Kept>,
@@ -129,7 +128,7 @@ impl Kept {
         }
     }
 
-    /// What is known of `path` and below, which is taken out.
+    /// Removes and returns the records of `path` and of the paths below it.
     fn take(&mut self, conversation: &str, path: &Path) -> Vec<(PathBuf, Seen)> {
         let bytes = &mut self.bytes;
         self.files

@@ -7,18 +7,18 @@ use serde_json::Value;
 use crate::def::ToolDef;
 use crate::params;
 
-/// The tools of a turn. Sorted by id: equal sets are sent as equal bytes.
+/// The tools of a turn, sorted by id, so that equal sets are sent as equal bytes.
 #[derive(Debug, Clone, Default)]
 pub struct ToolRegistry {
     tools: Vec<ToolDef>,
-    /// Ids and aliases to positions in `tools`.
+    /// The positions in `tools` by id and alias.
     index: HashMap<String, usize>,
-    /// Ids that no answer names.
+    /// The ids that no message names.
     hidden: HashSet<String>,
 }
 
 impl ToolRegistry {
-    /// A registry of all `definitions`.
+    /// Creates a registry of all `definitions`.
     #[must_use]
     pub fn new(mut definitions: Vec<ToolDef>) -> Self {
         definitions.sort_by(|a, b| a.id.cmp(&b.id));
@@ -39,7 +39,7 @@ impl ToolRegistry {
         }
     }
 
-    /// The same, in which those that are `hidden` are known and never named.
+    /// Marks the tools that are `hidden`: they can be called, but no message names them.
     #[must_use]
     pub fn without_hidden(mut self, hidden: impl Fn(&ToolDef) -> bool) -> Self {
         let ids = self.tools.iter().filter(|def| hidden(def));
@@ -47,26 +47,26 @@ impl ToolRegistry {
         self
     }
 
-    /// All tools, sorted by id.
+    /// Returns all tools, sorted by id.
     #[must_use]
     pub fn tools(&self) -> &[ToolDef] {
         &self.tools
     }
 
-    /// The tool of this id or alias.
+    /// Returns the tool with this id or alias.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&ToolDef> {
         self.index.get(id).and_then(|at| self.tools.get(*at))
     }
 
-    /// Whether this is a call at all: of a tool there is, with arguments that fit or can be mended.
+    /// Whether the tool exists and the arguments fit, or can be repaired.
     #[must_use]
     pub fn accepts(&self, id: &str, params: &Value) -> bool {
         self.get(id)
             .is_some_and(|def| params::prepare_as(def, id, params).is_ok())
     }
 
-    /// Up to three ids like `id`, the nearest first.
+    /// Returns up to three ids similar to `id`, the nearest first.
     #[must_use]
     pub fn suggestions(&self, id: &str) -> Vec<String> {
         let ids = self.tools.iter().map(|def| def.id.as_ref());
@@ -74,12 +74,11 @@ impl ToolRegistry {
     }
 }
 
-/// Bytes from which on a name is like none: comparing takes time and memory by its length.
+/// The maximum length of a name for a comparison in bytes: its cost depends on the length.
 const MAX_NAME_BYTES: usize = 256;
 
-/// The up to `most` candidates that are like `name`, the nearest first; ties in the order given.
-/// Likeness is the normalized Damerau-Levenshtein distance without case, at least one half, or
-/// containment.
+/// Returns up to `most` candidates similar to `name`, the nearest first; ties in the given order. The similarity
+/// is the normalized Damerau-Levenshtein similarity without case, at least one half, or containment.
 #[must_use]
 pub fn nearest<'a>(
     name: &str,

@@ -1,4 +1,4 @@
-//! JSON Schemas of parameter structs, in the small form that is sent to models.
+//! The JSON Schemas of parameter structs, in a short form for models.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// The schema of `P`: draft 7, everything inlined, and free of what costs tokens and says
-/// nothing: `$schema`, `title`, `format`, `default`, and `null` among the types (an optional
-/// parameter is one that is not `required`). Unknown fields are refused by the `known` layer for
-/// every tool, so `additionalProperties` is left out too.
+/// Returns the schema of `P`: draft 7, inlined, without keywords that cost tokens and have no effect: `$schema`,
+/// `title`, `format`, `default`, and `null` among the types (an optional parameter is one that is not
+/// `required`). The `known` layer refuses unknown fields for every tool, so `additionalProperties` is omitted,
+/// too.
 #[must_use]
 pub fn of<P: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
@@ -29,8 +29,8 @@ pub fn of<P: JsonSchema>() -> Value {
     schema
 }
 
-/// The schema as a provider is sent it: without the lower bounds 0 and 1 of parameters, which go without
-/// saying; they are checked all the same.
+/// Returns the schema for a provider: without the lower bounds 0 and 1 of parameters, which are obvious. They are
+/// still checked.
 #[must_use]
 pub fn sent(schema: &Arc<Value>) -> Arc<Value> {
     let says_nothing =
@@ -50,7 +50,7 @@ pub fn sent(schema: &Arc<Value>) -> Arc<Value> {
     Arc::new(shorter)
 }
 
-/// Removes the superfluous keywords of `schema` and of all schemas below it.
+/// Removes the superfluous keywords from `schema` and its subschemas.
 fn slim(schema: &mut Value, root: bool) {
     let Value::Object(object) = schema else {
         return;
@@ -65,7 +65,7 @@ fn slim(schema: &mut Value, root: bool) {
         object.shift_remove(keyword);
     }
     if root {
-        // The struct's doc comment is for programmers; the tool's description is for models.
+        // The doc comment of the struct is for programmers; the description of the tool is for models.
         object.shift_remove("description");
     }
     drop_null(object);
@@ -80,7 +80,8 @@ fn slim(schema: &mut Value, root: bool) {
     }
 }
 
-/// `["T", "null"]` becomes `"T"`; `anyOf [T, null]` becomes `T`; `null` leaves an enum.
+/// Removes `null`: `["T", "null"]` becomes `"T"`, `anyOf [T, null]` becomes `T`, and `null` is removed from an
+/// enum.
 fn drop_null(object: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|kind| kind != "null");
@@ -107,8 +108,8 @@ fn drop_null(object: &mut Map<String, Value>) {
     }
 }
 
-/// A choice among constants, which is how an enum with documented variants comes, becomes `enum`:
-/// the names say it, and `enum` is what is checked.
+/// Converts a choice among constants, the form of an enum with documented variants, to `enum`: the names are
+/// sufficient, and `enum` is a checked keyword.
 fn name_variants(object: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = object.get("oneOf") else {
         return;

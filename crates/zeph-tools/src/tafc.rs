@@ -1,6 +1,6 @@
-//! Think-augmented function calling: a tool with a complex schema gets one more field, in which the
-//! model reasons about the arguments before it writes them. What it wrote there is taken out of a
-//! call before the call exists: it reaches no executor, no audit entry, no history.
+//! Think-augmented function calling: a tool with a complex schema gets an additional field, in which the model
+//! reasons about the arguments before it writes them. The field is removed before the call is created: it reaches
+//! no executor, no audit entry, no history.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 
 use crate::def::ToolDef;
 
-/// The field that a schema gains. Every field whose name begins like it is taken out again.
+/// The name of the added field. Every field with this prefix is removed again.
 pub const THINK_FIELD: &str = "_tafc_think";
 
-/// What a model reads of the field.
+/// The description of the field for the model.
 const DESCRIPTION: &str =
     "Think step by step about the parameters: what each must be, and why. Write this first.";
 
-/// The threshold where none, or no number, is configured.
+/// The threshold if none, or an invalid one, is configured.
 const DEFAULT_THRESHOLD: f64 = 0.6;
 
 /// Configuration: `[tools.tafc]`.
@@ -44,7 +44,7 @@ fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error
     f64::deserialize(deserializer).map(sound_threshold)
 }
 
-/// `threshold` within [0, 1]; what is no finite number becomes 0.6.
+/// Limits `threshold` to [0, 1]; a value that is not a finite number becomes 0.6.
 #[must_use]
 pub fn sound_threshold(threshold: f64) -> f64 {
     if threshold.is_finite() {
@@ -54,20 +54,20 @@ pub fn sound_threshold(threshold: f64) -> f64 {
     }
 }
 
-/// Points of a schema that is as complex as one can be.
+/// The number of points of a schema with the maximum complexity.
 const MAX_POINTS: usize = 20;
-/// Points of a required parameter: two that have to agree with each other reach the default threshold.
+/// The points of a required parameter: two that have to be consistent reach the default threshold.
 const REQUIRED_POINTS: usize = 6;
-/// Points of an optional parameter: the model decides whether to pass it.
+/// The points of an optional parameter: the model decides whether to pass it.
 const OPTIONAL_POINTS: usize = 2;
-/// Points of a level of objects or lists below the first one.
+/// The points of a level of objects or lists below the first one.
 const LEVEL_POINTS: usize = 4;
-/// Levels that count at most.
+/// The maximum number of levels that count.
 const MAX_LEVELS: usize = 3;
-/// Values of enums that count at most, one point each.
+/// The maximum number of enum values that count, one point each.
 const MAX_VARIANTS: usize = 8;
 
-/// How hard the arguments of a tool are to get right, in [0, 1], from the JSON Schema of its parameters.
+/// Returns how difficult the arguments of a tool are, in [0, 1], from the JSON Schema of its parameters.
 ///
 /// Required parameters (at all depths), optional parameters, levels of nesting and values of enums score
 /// points; twenty points are 1. At 0.6, `edit`, `grep`, `scheduler` and `bash` are complex. `read`,
@@ -93,7 +93,7 @@ struct Counts {
     variants: usize,
 }
 
-/// Schemas are not looked at below this depth: it counts in full long before.
+/// The maximum depth of the analysis; the depth counts in full much earlier.
 const MAX_SCHEMA_DEPTH: usize = 32;
 
 impl Counts {
@@ -136,7 +136,7 @@ impl Counts {
     }
 }
 
-/// The schema with the field to think in, placed first; `None` where the schema is none of an object.
+/// Returns the schema with the reasoning field as its first one; `None` if it is not an object.
 #[must_use]
 pub fn augment(parameters: &Value) -> Option<Value> {
     let mut schema = parameters.as_object()?.clone();
@@ -163,21 +163,21 @@ pub fn apply(config: &TafcConfig, def: &mut ToolDef) {
     }
 }
 
-/// What is left of arguments without their reasoning.
+/// The arguments without reasoning.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stripped {
-    /// Arguments: as they came, or without the fields that held reasoning.
+    /// The arguments, without the fields with reasoning.
     Arguments(Value),
-    /// Nothing: the arguments held reasoning alone.
+    /// No arguments: there was only reasoning.
     OnlyReasoning,
 }
 
-/// Stands for arguments that are no JSON and name the field: nobody can tell where it ends.
+/// The replacement for arguments that are not JSON and contain the field: the end of the field is unknown.
 const UNREADABLE: &str = "(arguments that were no JSON object)";
 
-/// Takes every field out whose name begins with [`THINK_FIELD`], at any depth.
+/// Removes every field with the prefix [`THINK_FIELD`], at any depth.
 ///
-/// Arguments that are a text (they were no JSON) and name the field are replaced as a whole.
+/// Arguments that are a text (not JSON) and contain the field are replaced as a whole.
 #[must_use]
 pub fn strip_tafc_fields(mut arguments: Value) -> Stripped {
     match &mut arguments {
@@ -354,7 +354,7 @@ mod tests {
         fn no_such_field_is_left(value in any_json()) {
             if let Stripped::Arguments(left) = strip_tafc_fields(value.clone()) {
                 prop_assert!(!left.to_string().contains("\"_tafc_think\":"));
-                // What was taken away is all that is missing.
+                // Only the reasoning fields are missing.
                 prop_assert_eq!(strip_tafc_fields(left.clone()), Stripped::Arguments(left));
             } else {
                 let fields = value.as_object().map(|object| object.keys());

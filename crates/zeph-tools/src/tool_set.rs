@@ -13,21 +13,21 @@ use crate::layers::trust::EffectiveTrust;
 use crate::output::ToolOutput;
 use crate::trust::TrustLevel;
 
-/// One tool: its definition and its work. One file each.
+/// A tool: its definition and its work, one file each.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What it is.
+    /// Returns the definition.
     fn definition(&self) -> &ToolDef;
 
-    /// Does the work. Runs only behind the stack: the arguments fit the schema, and every gate
-    /// let the call pass. Obeys `cx.cancel`.
+    /// Runs the tool. It only runs inside the stack: the arguments fit the schema, and every gate allowed the
+    /// call. It obeys `cx.cancel`.
     ///
     /// # Errors
-    /// Whatever the call fails with.
+    /// The failure of the call.
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError>;
 }
 
-/// Tools that run on their own, and the trust in the calls that follow.
+/// A set of independent tools, with the trust level of the next calls.
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: Vec<Arc<dyn Tool>>,
@@ -35,7 +35,7 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// A set of `tools`.
+    /// Creates a set of `tools`.
     #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl ToolSet {
         self.tools.push(Arc::new(tool));
     }
 
-    /// The tool with this id.
+    /// Returns the tool with this id.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.definition().id == id)
@@ -60,7 +60,7 @@ impl ToolSet {
 ///
 /// Every `ToolGroup` is a [`ToolExecutor`].
 pub trait ToolGroup: Send + Sync {
-    /// The tools.
+    /// Returns the tools.
     fn tools(&self) -> &ToolSet;
 }
 

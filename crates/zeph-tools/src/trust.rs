@@ -1,4 +1,4 @@
-//! How far the origin of a call is trusted.
+//! The trust level of the origin of a call.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub enum TrustLevel {
 }
 
 impl TrustLevel {
-    /// The name in audit entries.
+    /// Returns the name in audit entries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl TrustLevel {
         }
     }
 
-    /// Whether a call of a tool of this nature may run without confirmation, as far as trust is concerned.
+    /// Whether the trust level allows a call of a tool of this nature without confirmation.
     #[must_use]
     pub fn allows(self, nature: &Annotations) -> bool {
         match self {
