@@ -39,7 +39,7 @@ impl ToolRegistry {
         }
     }
 
-    /// Marks the tools that are `hidden`: they can be called, but no message names them.
+    /// Marks the tools that are `hidden`: they stay in the registry, but no message names them.
     #[must_use]
     pub fn without_hidden(mut self, hidden: impl Fn(&ToolDef) -> bool) -> Self {
         let ids = self.tools.iter().filter(|def| hidden(def));

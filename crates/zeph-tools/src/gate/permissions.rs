@@ -151,7 +151,7 @@ impl<'r> Judge<'_, 'r> {
 
     fn command(&self, command: &CommandSubject) -> Vec<PieceDecision<'r>> {
         let mut pieces = Vec::with_capacity(command.parts.len() + command.writes.len() + 1);
-        // The lowest index of a rule that follows the decision of each part.
+        // The index after the last rule that decided a part; `None` if a part has no certain decision.
         let mut open = Some(0);
         for (at, part) in command.parts.iter().enumerate() {
             let found = first(self.own, |rule| rule.fits_part(part));

@@ -47,7 +47,7 @@ impl CacheLayer {
         let result = if changes_files(&call.tool) {
             let changing = self.caches.changing();
             let result = next.run(call, &cx.is_cacheable()).await;
-            // The call itself includes the changes of its own programs.
+            // The result already reflects the changes of its own programs.
             changing.end_mutation(&mut visit);
             result
         } else {

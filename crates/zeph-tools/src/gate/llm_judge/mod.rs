@@ -25,7 +25,7 @@ const EXEMPT: &[&str] = &[
     "schedule_deferred",
 ];
 
-/// The judgment of calls by a model before they run (`[tools.adversarial_policy]`).
+/// A model judges calls before they run (`[tools.adversarial_policy]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdversarialPolicyConfig {
