@@ -1,9 +1,8 @@
-//! Lets the linker keep one copy of functions with the same instructions, in release builds.
+//! Linker option of release builds that merges functions with identical instructions, for a smaller binary.
 //!
-//! That takes some 5 % off the binary. It is an option of lld (`--icf=all`), which is what the
-//! toolchain links with on this target; where another linker is set, a probe fails and the binary is
-//! only larger. What it asks in return, that no code tells functions apart by their address, Rust
-//! does not promise anyway.
+//! The option (`--icf=all`) reduces the binary by about 5 %. It belongs to lld, the default linker of the toolchain
+//! on this target. If another linker is set, a probe fails and the binary is only larger. The option requires that no
+//! code distinguishes functions by their addresses. Rust does not promise distinct addresses anyway.
 
 #![allow(
     clippy::disallowed_methods,

@@ -20,9 +20,10 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Keys stand in this process's environment and memory: no other process of the same user may
-/// read them through `/proc` (root still can), and no core dump holds them. Where it cannot be had,
-/// it goes on without: commands get a filtered environment in any case.
+/// Protects the keys in the environment and the memory of this process.
+///
+/// No other process of the same user can read them through `/proc`, except root. No core dump contains them. If the
+/// system refuses, the program continues: commands get a filtered environment in any case.
 fn keep_memory_private() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);

@@ -15,16 +15,16 @@ use super::App;
 pub(crate) struct ConversationCaller {
     /// The phase of the work.
     pub(crate) phase: Phase,
-    /// The caller; `None` for the person at the command line.
+    /// The caller; `None` for the user at the command line.
     pub(crate) caller_id: Option<String>,
 }
 
 impl App {
-    /// Opens the conversation of `session`, which exists, with `provider` and whoever is at the other end of
-    /// `channel`; `schema` is what the answer has to follow.
+    /// Opens the conversation of the existing session `session` with `provider` and the user of `channel`. The answer
+    /// has to follow `schema`.
     ///
     /// # Errors
-    /// [`HistoryError`] when the conversation cannot be read back.
+    /// [`HistoryError`] if the conversation cannot be read back.
     pub(crate) async fn open_agent(
         &self,
         provider: &Arc<dyn LlmProvider>,
@@ -37,7 +37,7 @@ impl App {
             .await
     }
 
-    /// The same for calls of another caller.
+    /// Opens the conversation like [`App::open_agent`], for calls of another caller.
     ///
     /// # Errors
     /// As [`App::open_agent`].

@@ -1,4 +1,4 @@
-//! Where audit entries go: the sinks that the configuration turns on.
+//! Audit sinks, as the configuration enables them.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use zeph_tools::{AuditEntry, AuditError, AuditSink, AuditTrail};
 use crate::config::Loaded;
 use crate::output::events::{Event, Line};
 
-/// What the sink `stdout` prints to.
+/// The stream that the sink `stdout` prints to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuditLines {
-    /// Standard output, which is a person's or their script's.
+    /// Standard output, for the user or a script.
     Stdout,
     /// Standard error, since standard output belongs to one JSON object, to results in lines, or to
     /// a terminal session.
@@ -46,7 +46,7 @@ pub(super) fn trail(
         let path = loaded.paths.audit_log.clone();
         let flush = loaded.config.memory.synchronous == Synchronous::Full;
         let sink = JsonlAudit::new(path.clone(), &Heads::beside(store.path()), flush);
-        // What is wrong with it is told of every call.
+        // Every call reports a file that cannot be used.
         if sink.prepare().is_ok() {
             sandbox = sandbox.reserving(&path)?;
         }

@@ -12,11 +12,11 @@ use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
-/// The provider that makes vectors: the one that `[llm] embed_provider` names, else that of the
-/// `conversation`, if it makes some. `None` where words are compared.
+/// The provider that computes embeddings: the one in `[llm] embed_provider`, otherwise that of the `conversation`.
+/// `None` if keyword matching is used, because the provider has no embedding model.
 ///
 /// # Errors
-/// What is wrong with the one that is named.
+/// The named provider cannot be used, or a cost limit is set and its price is not known.
 pub(crate) fn embedding_provider(
     loaded: &Loaded,
     env: &Environment,
@@ -49,9 +49,10 @@ pub(crate) fn embedding_provider(
     Ok(Some(provider))
 }
 
-/// The same with what keeps vectors and counts what they cost. Calls that no `conversation` makes
-/// have the one that `[llm] embed_provider` names; where it cannot be had, a notice says so, and
-/// they compare words.
+/// The embedding provider with the storage of embeddings and the count of their costs.
+///
+/// Calls without a `conversation` use the provider in `[llm] embed_provider`. If it cannot be used, a notice reports
+/// that, and these calls use keyword matching.
 ///
 /// # Errors
 /// As [`embedding_provider`], in a conversation.

@@ -1,4 +1,4 @@
-//! What works behind the gates, and what is known of it without any of it working.
+//! The executors of tools, and the definitions of their tools, which are available without a running executor.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ use crate::config::{ConfigError, ConfigErrors, Environment, Loaded};
 /// Executors with their names.
 pub(super) type Executors = Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>;
 
-/// All executors with their names, in the order in which they are asked, and the skills. Those stand
-/// first, and only where there are some: no skill can take the name of a tool.
+/// All executors with their names, in the order of precedence, and the skills. The skill executor is the first, and
+/// is missing if no skill exists: no skill can take the name of a tool.
 pub(super) fn executors(
     loaded: &Loaded,
     env: &Environment,
@@ -83,7 +83,7 @@ pub(super) fn executors(
     Ok((executors, skills))
 }
 
-/// Puts what serves `skills` in front of the others.
+/// Inserts the executor of `skills` before the others.
 pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<SkillRegistry>) {
     if !skills.is_empty() {
         let executor = SkillExecutor::new(Arc::clone(skills));
@@ -91,7 +91,7 @@ pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<SkillRegistry>
     }
 }
 
-/// Puts what serves the tools of MCP servers behind diagnostics.
+/// Inserts the executor of MCP tools after the one of diagnostics.
 pub(super) fn with_servers(executors: &mut Executors, mcp: &Mcp) {
     let before = executors.iter().position(|(name, _)| *name == "native");
     let executor = McpExecutor::new(Arc::clone(&mcp.servers));
@@ -101,16 +101,16 @@ pub(super) fn with_servers(executors: &mut Executors, mcp: &Mcp) {
     );
 }
 
-/// Where the indices of symbols are, a file for each project.
+/// The folder of the symbol indices, with one file for each project.
 pub(super) fn code_index(loaded: &Loaded) -> PathBuf {
     loaded.paths.data_dir.join("code-index")
 }
 
-/// The definitions of all tools, and the shell for its blocklist. Nothing runs, no database is opened
+/// The definitions of all tools, the shell for its blocklist, and the skills. Nothing runs, no database is opened,
 /// and nothing is written.
 ///
 /// # Errors
-/// What is missing, where, and how to mend it.
+/// The error states the missing part, its place and the fix.
 pub(crate) fn known_tools(
     loaded: &Loaded,
     env: &Environment,
@@ -144,10 +144,10 @@ pub(crate) fn known_tools(
     Ok((definitions.collect(), shell, found))
 }
 
-/// What file tools may touch, to be asked without them. What is not there is not made.
+/// The path sandbox of file tools, for queries without the tools. Missing folders are not created.
 ///
 /// # Errors
-/// A directory that cannot be reached, a rule that is none.
+/// A directory cannot be reached, or a rule is invalid.
 pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Result<Sandbox> {
     let paths = &loaded.paths;
     let sandbox = Sandbox::new(&loaded.config.tools.file.allowed_paths, &env.cwd)?;
@@ -159,10 +159,10 @@ pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Resul
         .with_rules(read_rules(loaded, env)?))
 }
 
-/// What was agreed to for good and holds here.
+/// The permanent grants that are valid in this project.
 ///
 /// # Errors
-/// A file that cannot be understood.
+/// The file of grants cannot be parsed.
 pub(crate) fn lasting_grants(
     loaded: &Loaded,
     env: &Environment,

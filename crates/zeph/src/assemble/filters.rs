@@ -14,8 +14,8 @@ use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
-/// The filters that the configuration asks for. What of the rules in files is not used is told on
-/// standard error, unless it is to be `quiet`.
+/// The filters of the configuration. Rules in files that are not used are reported on standard error, unless `quiet`
+/// is set.
 pub(crate) fn filters(loaded: &Loaded, env: &Environment, quiet: bool) -> FilterPipeline {
     if !loaded.config.tools.filters.enabled {
         return FilterPipeline::off();
@@ -34,7 +34,7 @@ pub(crate) struct UserRules {
     pub(crate) user: Vec<Rule>,
     /// Of the project's file, if it is trusted.
     pub(crate) project: Vec<Rule>,
-    /// What of them cannot be used.
+    /// Parts of the files that cannot be used.
     pub(crate) warnings: Vec<FilterWarning>,
     /// That the project's are not trusted.
     pub(crate) untrusted: Option<String>,
@@ -97,7 +97,7 @@ impl UserRules {
         RuleSet::new(self.user.iter().chain(of_project).cloned().collect())
     }
 
-    /// What is not used and why, a text each, for a terminal.
+    /// The reasons why parts of the rules are not used, one text each, for a terminal.
     pub(crate) fn not_used(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(ToString::to_string);
         let texts = warnings.chain(self.untrusted.clone());
@@ -105,7 +105,7 @@ impl UserRules {
     }
 }
 
-/// What the filters did so far, in a line.
+/// The statistics of the filters in one line.
 pub(crate) fn filter_status(filters: &FilterPipeline) -> String {
     let rules = filters.metrics().by_rule();
     let (before, after) = rules.values().fold((0, 0), |(before, after), rule| {
@@ -119,7 +119,7 @@ pub(crate) fn filter_status(filters: &FilterPipeline) -> String {
     )
 }
 
-/// Adds what `filters` did to the sums. What fails is not worth more than a line in the log.
+/// Adds the statistics of `filters` to the stored sums. A failure is only logged.
 pub(crate) async fn keep_gain(store: &Store, filters: &FilterPipeline) {
     for (rule, counted) in filters.metrics().by_rule() {
         let gain = FilterGain {
@@ -144,8 +144,8 @@ fn rules_file(loaded: &Loaded) -> PathBuf {
     named.unwrap_or_else(|| loaded.paths.user_file.with_file_name("filters.toml"))
 }
 
-/// The rules of the user's file, and what of them is not used. A project's file is not the user's,
-/// even where the configuration leads to it.
+/// The rules of the user's file, and the warnings about unused parts. A project's file is not the user's, even if the
+/// configuration points to it.
 fn user_rules(loaded: &Loaded, project: Option<&Path>) -> (Vec<Rule>, Vec<FilterWarning>) {
     let path = rules_file(loaded);
     if project.is_some_and(|project| ProjectRules::is_file(project, &path)) {
@@ -172,7 +172,7 @@ fn unreadable(file: String, error: &io::Error) -> FilterWarning {
 /// The text of a file of rules that the user named.
 ///
 /// # Errors
-/// What the system says; that it is no regular file, too large or not UTF-8.
+/// An error of the system, or the file is not a regular file, is too large, or is not UTF-8.
 pub(crate) fn read_rules_file(path: &Path) -> io::Result<String> {
     read_text(path, OFlags::empty())
 }

@@ -1,4 +1,4 @@
-//! What a project says to agents: `ZEPH.md`, `AGENTS.md` and `CLAUDE.md`, from its root down to the working
+//! Instructions of a project for agents: `ZEPH.md`, `AGENTS.md` and `CLAUDE.md`, from its root down to the working
 //! directory.
 
 use std::fmt::Write as _;
@@ -23,11 +23,11 @@ const MAX_TOTAL_BYTES: usize = 128 * 1024;
 /// The instructions of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Instructions {
-    /// What the model reads; empty where there are none.
+    /// The text for the model; empty if there are no instructions.
     pub(crate) text: String,
     /// The files, the outermost first, with the bytes that are read of each.
     pub(crate) files: Vec<(PathBuf, usize)>,
-    /// What was left out, and why.
+    /// The skipped files or parts, with the reasons.
     pub(crate) notices: Vec<String>,
 }
 
@@ -96,8 +96,10 @@ impl Instructions {
     }
 }
 
-/// The text of a file; `None` where there is none. A link has to stay below `root`. Where no repository
-/// says where the project ends, only files of the user (or of root) count: others could have put theirs into a directory above.
+/// The text of a file; `None` if it does not exist.
+///
+/// A link has to resolve to a file below `root`. If no repository bounds the project, only files of the user or of
+/// root count: another user could have put theirs into a directory above.
 #[allow(
     clippy::disallowed_methods,
     reason = "it is asked where a link leads, and what is opened is that"

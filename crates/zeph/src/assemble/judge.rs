@@ -11,9 +11,8 @@ use zeph_tools::overflow::summary::OutputSummarizer;
 use super::provider::{chosen_config, named_provider, with_substitutes};
 use crate::config::{Environment, Loaded};
 
-/// The adversarial gate, where it is switched on. The judge is the very provider of the
-/// `conversation`, if it is the one that is meant. Where none can be had, the gate stands all the
-/// same, and knows why.
+/// The adversarial gate, if it is enabled. The judge uses the provider of the `conversation`, if the configuration
+/// means that one. If no judge is available, the gate still exists and has the reason.
 pub(super) fn gate(
     loaded: &Loaded,
     env: &Environment,
@@ -34,7 +33,7 @@ pub(super) fn gate(
     };
     let judge =
         |provider| Arc::new(ModelJudge::new(provider, Arc::clone(usage))) as Arc<dyn PolicyJudge>;
-    // No text of a project can soften what the user says: each is judged alone.
+    // Each list is judged alone, so that no text of a project can weaken the user's policies.
     let (own, added) = adversarial_policy
         .policies
         .split_at(loaded.own_policies.min(adversarial_policy.policies.len()));
@@ -47,10 +46,10 @@ pub(super) fn gate(
     })
 }
 
-/// The provider that judges beside a conversation, or why there is none.
+/// The provider of the judge without a conversation.
 ///
 /// # Errors
-/// What is missing.
+/// The text of the error states the missing part.
 pub(crate) fn judge(
     loaded: &Loaded,
     env: &Environment,

@@ -1,4 +1,4 @@
-//! What limits calls, as the configuration says.
+//! Limits of calls, from the configuration.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::config::Loaded;
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
-/// The limits of `loaded`, for all sessions of this process. The quota is counted in the database, so
-/// that it goes on over processes.
+/// The limits of `loaded`, for all sessions of this process. The database stores the quota counter, so that it
+/// continues across processes.
 pub(super) fn limits(loaded: &Loaded, store: &Store, quiet: bool) -> CallLimits {
     let tools = &loaded.config.tools;
     let quota = |max| Quota {
@@ -34,7 +34,7 @@ pub(super) fn limits(loaded: &Loaded, store: &Store, quiet: bool) -> CallLimits 
     }
 }
 
-/// The requirements of tools. Those of a cycle are cleared, and told of.
+/// The requirements of tools. The requirements in a cycle are removed and reported.
 fn dependencies(loaded: &Loaded, store: &Store, quiet: bool) -> Option<Arc<Dependencies>> {
     let dependencies = &loaded.config.tools.dependencies;
     if !dependencies.enabled {
@@ -59,7 +59,7 @@ fn dependencies(loaded: &Loaded, store: &Store, quiet: bool) -> Option<Arc<Depen
     )))
 }
 
-/// Tells of tools that requirements name and that there are not.
+/// Reports tools that are named in requirements and do not exist.
 pub(super) fn warn_of_unknown(limits: &CallLimits, registry: &ToolRegistry, quiet: bool) {
     let Some(dependencies) = &limits.dependencies else {
         return;

@@ -1,5 +1,5 @@
-//! MCP servers: how their programs are started, where it is kept what a person agreed to, and what a
-//! conversation may ask of them.
+//! MCP servers: how their programs start, where approvals are stored, and how a conversation lists and approves their
+//! tools.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -29,7 +29,7 @@ use crate::config::{Environment, Loaded};
 const MAX_PINS: u64 = 64 * 1024 * 1024;
 /// The longest line of a program's standard error that is logged.
 const MAX_LINE_LEN: u64 = 4096;
-/// How long the last words of a program that ended may take to come.
+/// How long to wait for the last lines of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// The variable by which processes are known as a call's.
 const CALL_TAG: &str = "ZEPH_CALL_ID";
@@ -39,15 +39,15 @@ pub(crate) struct Mcp {
     /// All of them.
     pub(crate) servers: Arc<McpServers>,
     programs: Arc<ServedPrograms>,
-    /// What was shown last of what is to be agreed to: nothing else can be.
+    /// The proposal that was shown last; no other can be approved.
     shown: Mutex<Option<Proposal>>,
 }
 
 impl Mcp {
-    /// Starts connecting to the servers of the configuration; `None` where there is none.
+    /// Starts connecting to the servers of the configuration; `None` if there are none.
     ///
     /// # Errors
-    /// When the running program is not found.
+    /// If the running program is not found.
     pub(crate) fn start(loaded: &Loaded, env: &Environment) -> anyhow::Result<Option<Self>> {
         let config = &loaded.config.mcp;
         if config.servers.is_empty() {
@@ -117,7 +117,7 @@ impl ToolServers for Mcp {
     }
 }
 
-/// What a person reads before they agree. Nothing hides in it.
+/// The text that the user reads before the approval. It hides nothing.
 pub(crate) fn proposed(proposal: &Proposal) -> String {
     let mut text = String::new();
     for (id, said) in &proposal.tools {
@@ -133,7 +133,7 @@ pub(crate) fn proposed(proposal: &Proposal) -> String {
     text
 }
 
-/// That a person agreed to tools, in words.
+/// The message about approved tools.
 pub(crate) fn agreed(server: &str, count: usize) -> String {
     let tools = match count {
         1 => "1 tool".to_owned(),
@@ -226,7 +226,7 @@ fn cause(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-/// Logs what a program prints to its standard error, a line at a time, and keeps the last one.
+/// Logs a program's standard error line by line, and stores the last line.
 async fn log(server: String, errors: impl AsyncRead + Unpin, last: Arc<Mutex<String>>) {
     let mut errors = BufReader::new(errors);
     let mut bytes = Vec::new();
@@ -247,7 +247,7 @@ async fn log(server: String, errors: impl AsyncRead + Unpin, last: Arc<Mutex<Str
     }
 }
 
-/// What persons agreed to, in the data folder: a file for each server.
+/// The approvals of the user, in the data folder: one file for each server.
 #[derive(Debug)]
 pub(crate) struct McpPins {
     folder: PathBuf,
@@ -275,10 +275,10 @@ impl McpPins {
         Ok(&self.folder)
     }
 
-    /// Takes back what was agreed to of a server; whether there was something.
+    /// Removes the approval of a server, and returns whether there was one.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(crate) fn take_back(&self, server: &str) -> io::Result<bool> {
         match fs::remove_file(self.file(server)) {
             Ok(()) => Ok(true),

@@ -1,7 +1,6 @@
-//! The one way to build what runs: configuration → store → stack → agent.
+//! The only assembly of the program: configuration → store → stack → agent.
 //!
-//! Every entry point (interactive, one-shot, `zeph tools`, the demo) comes through here, so the
-//! same gates stand before every call.
+//! Every entry point (interactive, one-shot, `zeph tools`, the demo) uses it, so the same gates precede every call.
 
 mod agent;
 mod audit;
@@ -75,7 +74,7 @@ pub(crate) use skills::SkillPins;
 pub(crate) use status::unserved_servers;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
-/// What every command that touches tools needs.
+/// The parts that every command with tools needs.
 pub(crate) struct App {
     /// The configuration.
     pub(crate) loaded: Loaded,
@@ -83,31 +82,31 @@ pub(crate) struct App {
     pub(crate) env: Environment,
     /// The database.
     pub(crate) store: Store,
-    /// The tools behind their gates.
+    /// The tools with their gates.
     pub(crate) stack: Arc<LayeredExecutor>,
     /// Keeps the blocklist in step with the configuration.
     pub(crate) reload: Arc<Reloader>,
     /// Results that are answered again; `None` where that is switched off.
     pub(crate) caches: Option<Arc<ResultCaches>>,
-    /// What limits calls.
+    /// The limits of calls.
     pub(crate) limits: CallLimits,
-    /// What is asked of models beside the conversation: its judge, and who puts arguments right.
+    /// The token usage of models outside the conversation: the judge and the repair of arguments.
     pub(crate) side_usage: Arc<AuxiliaryUsage>,
-    /// Who puts arguments right that do not fit; `None` beside a conversation.
+    /// Repairs arguments that do not match their schema; `None` without a conversation.
     pub(crate) reformatter: Option<Arc<dyn ArgumentRepairer>>,
-    /// Who sums up older messages of a conversation.
+    /// Summarizes older messages of a conversation.
     pub(crate) compressor: Compressor,
-    /// Who makes vectors of texts; `None` where words are compared, and beside a conversation.
+    /// Computes embeddings of texts; `None` if keyword matching is used, and without a conversation.
     pub(crate) embedder: Option<Embedder>,
-    /// What decides whether a call may run.
+    /// The decisions whether a call may run.
     pub(crate) permissions: Permissions,
-    /// What the project says to agents; read for a conversation only.
+    /// The project's instructions for agents; read for a conversation only.
     pub(crate) instructions: Instructions,
     /// The skills.
     pub(crate) skills: SkillCatalog,
     /// The MCP servers; `None` where there are none, and where no tool is called.
     pub(crate) mcp: Option<Arc<Mcp>>,
-    /// Takes back what the file tools changed.
+    /// Undoes the changes of the file tools.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
     shell: Arc<ShellExecutor>,
@@ -116,11 +115,10 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Opens the database and builds the stack. `lines` is where audit entries are printed, if
-    /// they are.
+    /// Opens the database and builds the stack. `lines` is the stream of the audit sink `stdout`.
     ///
     /// # Errors
-    /// What is missing, where, and how to mend it.
+    /// The error states the missing part, its place and the fix.
     pub(crate) async fn new(
         loaded: Loaded,
         env: Environment,
@@ -130,7 +128,7 @@ impl App {
         Self::build(loaded, env, global, lines, None, false).await
     }
 
-    /// The same, with the tools of MCP servers.
+    /// Builds the stack like [`App::new`], with the tools of MCP servers.
     ///
     /// # Errors
     /// As [`App::new`].
@@ -143,8 +141,8 @@ impl App {
         Self::build(loaded, env, global, lines, None, true).await
     }
 
-    /// The same, for a conversation with `provider`, which may also judge its calls and put their arguments
-    /// right.
+    /// Builds the stack for a conversation with `provider`, which may also judge its calls and repair their
+    /// arguments.
     ///
     /// # Errors
     /// As [`App::new`].
@@ -167,7 +165,7 @@ impl App {
         calls: bool,
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
-        // They start beside all that follows.
+        // The servers start concurrently with the following steps.
         let mcp = match calls && loaded.config.tools.enabled {
             true => Mcp::start(&loaded, &env)?.map(Arc::new),
             false => None,
@@ -304,8 +302,8 @@ impl App {
         })
     }
 
-    /// `[agent]` for a model with this window. A project's file may only lower the budget, also
-    /// where nobody else set one.
+    /// `[agent]` for a model with this window. A project's file may only lower the budget, even if no other file sets
+    /// one.
     pub(crate) fn agent_config(&self, window: usize) -> AgentConfig {
         let mut config = self.loaded.config.agent.clone();
         let origin = self.loaded.provenance.of("agent.context_budget_tokens");
@@ -317,15 +315,15 @@ impl App {
         config
     }
 
-    /// Whether what `deny_read` denies is hidden from commands on this machine.
+    /// Whether files denied by `deny_read` are hidden from commands on this machine.
     pub(crate) async fn hides_denied(&self) -> bool {
         self.shell.enforces_deny_read().await
     }
 
-    /// Ends what commands left running, and says so, then closes the database.
+    /// Ends and reports background jobs, then closes the database.
     ///
     /// # Errors
-    /// When the database cannot be closed.
+    /// If the database cannot be closed.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         let jobs = self.shell.running_jobs();
         if !jobs.is_empty() && !self.quiet {
@@ -368,8 +366,7 @@ fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> 
     }
 }
 
-/// Removes outputs that were stored too long ago, beside whatever comes next. What is left when
-/// the program ends before it is done goes at the next start.
+/// Removes expired outputs in the background. If the program ends earlier, the next start removes the rest.
 fn expire_overflow(store: Store, config: &OverflowConfig) {
     let since = config.retention_cutoff(now_ms());
     tokio::spawn(async move {
@@ -381,7 +378,7 @@ fn expire_overflow(store: Store, config: &OverflowConfig) {
     });
 }
 
-/// What file tools may touch, what they keep of it, and where they put their changes on record.
+/// The path sandbox of file tools, with the record of read files and the undo journal.
 fn path_sandbox(
     loaded: &Loaded,
     env: &Environment,
@@ -392,7 +389,7 @@ fn path_sandbox(
     let seen = SqliteSeenFiles::new(store.clone());
     let journal = SqliteUndo::new(store.clone(), tools.undo.max_bytes);
     let mut sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?.reserving(store.path())?;
-    // What cannot be made by this process cannot be written by its tools either.
+    // If this process cannot create the folder, its tools cannot write to it either.
     if let Ok(pins) = Pins::in_folder(&loaded.paths.data_dir).made_folder() {
         sandbox = sandbox.reserving(pins)?;
     }
@@ -408,7 +405,7 @@ fn path_sandbox(
         .with_journal(Arc::new(journal)))
 }
 
-/// The results of the sessions of this process. Jobs of the shell change files beside the calls.
+/// The result caches of the sessions of this process. They know the shell's jobs, which change files between calls.
 fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<ResultCaches>> {
     let tools = &loaded.config.tools;
     let jobs = Arc::clone(shell) as _;
@@ -457,7 +454,7 @@ fn build_stack(
     Ok(stack)
 }
 
-/// Whether every rule was compiled for what its tool is about: one that was not would decide nothing.
+/// Checks that every rule was compiled for the kind of target of its tool. Another rule would decide nothing.
 fn fitting(stack: &LayeredExecutor, rules: &RuleSet) -> anyhow::Result<()> {
     let registry = stack.registry();
     for (tool, rule) in rules.iter() {
@@ -472,8 +469,8 @@ fn fitting(stack: &LayeredExecutor, rules: &RuleSet) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The running program, which plays its own supervisor. On Linux by the kernel's own link, which
-/// leads to the right file even when it was replaced on disk.
+/// The path of the running program, which is its own supervisor. On Linux, the kernel's link finds the right file
+/// even if it was replaced on disk.
 fn own_program() -> anyhow::Result<PathBuf> {
     let link = PathBuf::from("/proc/self/exe");
     if link.exists() {

@@ -1,7 +1,7 @@
-//! An Ollama on this machine: whether one answers, and by which model.
+//! Detection of an Ollama server on this machine, and the choice of its model.
 //!
-//! It is only looked for when nothing says which model to ask. What answers on a port may be
-//! anything, so it is asked for little, given little time, and only on loopback.
+//! The check runs only if nothing names a model. Any program could listen on the port, so the requests are few, have
+//! short timeouts, and use loopback only.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -14,13 +14,13 @@ use zeph_llm::{ProviderConfig, ProviderKind};
 
 use crate::config::Environment;
 
-/// Where it listens unless `OLLAMA_HOST` says otherwise.
+/// The port of Ollama, unless `OLLAMA_HOST` names another.
 const PORT: u16 = 11434;
 /// How long all that is asked of it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_millis(200);
-/// How many models are looked at.
+/// The maximum number of models that are inspected.
 const MAX_MODELS: usize = 12;
 /// The most bytes of an answer.
 const MAX_BYTES: u64 = 4 << 20;
@@ -36,7 +36,7 @@ struct Tag {
     name: String,
 }
 
-/// What a model can do (`/api/show`); older servers do not say.
+/// The capabilities of a model (`/api/show`); older servers do not send them.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 struct Shown {
     #[serde(default)]
@@ -44,7 +44,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Whether it can do this, if that is known.
+    /// Whether the model has this capability, if that is known.
     fn can(&self, what: &str) -> Option<bool> {
         let known = self.capabilities.as_ref()?;
         Some(known.iter().any(|capability| capability == what))
@@ -112,7 +112,7 @@ pub(crate) fn lacks(base_url: &str, model: &str) -> bool {
     server.models().is_some_and(|names| !has(names))
 }
 
-/// The first model that calls tools, else the first that chats. Nothing is looked at beyond it.
+/// The first model that calls tools, otherwise the first that chats. The models after it are not inspected.
 fn choose(models: impl Iterator<Item = (String, Shown)>) -> Option<(String, Shown)> {
     let mut first = None;
     for (name, shown) in models {
@@ -171,7 +171,7 @@ impl Server {
         self.ask("POST /api/show", &request).unwrap_or_default()
     }
 
-    /// One request; `None` for all that is no answer in time.
+    /// Sends one request; `None` unless a valid response arrives in time.
     fn ask<T: DeserializeOwned>(&self, what: &str, body: &str) -> Option<T> {
         let mut socket =
             TcpStream::connect_timeout(&self.address, CONNECT.min(self.left()?)).ok()?;

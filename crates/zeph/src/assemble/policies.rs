@@ -1,13 +1,13 @@
-//! `policies.json`: what a person agreed to for good.
+//! `policies.json`: the permanent grants of the user.
 //!
 //! ```json
 //! { "version": 1, "rules": [ { "tool": "bash", "pattern": "cargo test *",
 //!   "scope": { "project": "/home/me/project" }, "added": "2026-01-02T03:04:05Z" } ] }
 //! ```
 //!
-//! `scope` is that or `"global"`. The file lies in the configuration directory and is its owner's alone
-//! to write. It is replaced as a whole, under a lock that every process takes before it reads what it
-//! is going to change. A file that is not understood is neither used nor overwritten.
+//! `scope` is an object as above or `"global"`. The file is in the configuration directory, and only its owner may
+//! write to it. It is replaced as a whole, under a lock that each process takes before it reads the file for a
+//! change. A file that cannot be parsed is neither used nor overwritten.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -28,7 +28,7 @@ use crate::config::{Environment, Paths, project_directory};
 const MAX_BYTES: u64 = 1024 * 1024;
 const VERSION: u32 = 1;
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -53,7 +53,7 @@ enum Scope {
     Global,
 }
 
-/// What a file was when it was read: as long as this is the same, so is what it holds.
+/// The state of a file when it was read. While the state is the same, so is the content.
 type FileStamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 /// The file.
@@ -76,11 +76,11 @@ impl Policies {
         })
     }
 
-    /// Reads the file, and compiles every pattern for what its tool is about; `kind` says what that
-    /// is, of a tool that there is.
+    /// Reads the file and compiles every pattern for its tool; `kind` returns the kind of pattern of an existing
+    /// tool.
     ///
     /// # Errors
-    /// What is wrong with it, with the file and the place in it.
+    /// The error states the problem with the file and the position in it.
     pub(crate) fn check(
         &self,
         kind: impl Fn(&str) -> Option<PatternKind>,
@@ -96,7 +96,7 @@ impl Policies {
         Ok(())
     }
 
-    /// What the file holds now.
+    /// The current content of the file.
     fn entries(&self) -> io::Result<Vec<Entry>> {
         let now = match fs::symlink_metadata(&self.file) {
             Ok(found) => stamp(&found),
@@ -140,7 +140,7 @@ impl Policies {
         Ok((stamp(&found), self.parse(&bytes)?))
     }
 
-    /// Whoever can write the file can let anything run.
+    /// Checks the owner and the mode: any user who can write the file can let any call run.
     fn check_owner(&self, found: &Metadata) -> io::Result<()> {
         if !found.is_file() {
             return Err(self.damaged("it is not a regular file"));
@@ -202,7 +202,7 @@ impl Policies {
         io::Error::new(error.kind(), format!("{}: {error}", self.file.display()))
     }
 
-    /// Changes what the file holds, while no other process does.
+    /// Changes the content of the file, under the lock.
     fn change(&self, change: impl FnOnce(&mut Vec<Entry>) -> bool) -> io::Result<bool> {
         let folder = self.file.parent().unwrap_or(Path::new("/"));
         DirBuilder::new()
@@ -217,7 +217,7 @@ impl Policies {
         let lock = options
             .open(self.lock_file())
             .map_err(|error| self.said(&error))?;
-        // It goes with the handle.
+        // The lock ends with the handle.
         flock(&lock, FlockOperation::LockExclusive).map_err(|error| self.said(&error.into()))?;
         let (_, mut entries) = self.load()?;
         if !change(&mut entries) {
@@ -384,8 +384,8 @@ mod tests {
         }
     }
 
-    /// Proves PERM-7 for the file: what is kept is there for other processes, in its project or
-    /// everywhere, in a file of mode 0600, until it is removed.
+    /// Proves PERM-7 for the file: other processes see a stored grant, in its project or everywhere, in a file of
+    /// mode 0600, until it is removed.
     #[test]
     fn grants_are_kept() {
         let temp = tempfile::tempdir().unwrap();
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(policies(&folder).all().unwrap().len(), 32);
     }
 
-    /// Proves PERM-7: what is not understood is told with its place, neither used nor overwritten.
+    /// Proves PERM-7: an invalid entry is reported with its position; the file is neither used nor overwritten.
     #[test]
     fn a_damaged_file_is_an_error() {
         let temp = tempfile::tempdir().unwrap();

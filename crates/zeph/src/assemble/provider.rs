@@ -38,7 +38,7 @@ const VENDORS: [Vendor; 2] = [
 /// The variables that hold the keys of vendors.
 pub(super) const VENDOR_KEYS: [&str; 2] = [VENDORS[0].key, VENDORS[1].key];
 
-/// The ways to go on without a provider.
+/// The error text with the ways to configure a provider.
 const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three ways to go on:\n\
   1. export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)\n\
   2. start Ollama here with a model (ollama pull qwen3:8b), or zeph config init and add a\n     \
@@ -69,11 +69,11 @@ impl Vendor {
     }
 }
 
-/// The provider that the configuration chooses; without any, the one whose key is in the
-/// environment, an Ollama on this machine, or a model that was fetched.
+/// The provider of the configuration. Without one: the vendor with a key in the environment, an Ollama server on this
+/// machine, or a downloaded model.
 ///
 /// # Errors
-/// The ways to go on when there is none.
+/// Without any provider, the error lists the ways to configure one.
 pub(crate) fn chosen_config<'a>(
     loaded: &'a Loaded,
     env: &Environment,
@@ -113,11 +113,11 @@ fn fetched(_: &Loaded, _: Option<&str>) -> Option<ProviderConfig> {
     None
 }
 
-/// Builds the provider that is asked, with those that stand in for it; tells of those that cannot.
+/// Builds the chosen provider with its fallbacks, and reports fallbacks that lack a key.
 ///
 /// # Errors
-/// The ways to go on when there is none; what is wrong with the one chosen, or with one that
-/// stands in for it.
+/// Without any provider, the error lists the ways to configure one. If the chosen provider or a fallback is invalid,
+/// the error states the problem.
 pub(crate) fn choose_provider(
     loaded: &Loaded,
     env: &Environment,
@@ -136,8 +136,8 @@ pub(crate) fn choose_provider(
     Ok(provider)
 }
 
-/// What a person means by `name` while `current` is asked: the provider of this name, else this model of
-/// the current one. What was said of the current model does not hold for another.
+/// The provider with the name `name`, otherwise the `current` provider with the model `name`. Settings of the current
+/// model do not apply to another.
 pub(crate) fn meant(loaded: &Loaded, current: &ProviderConfig, name: &str) -> ProviderConfig {
     let mut configured = loaded.config.llm.providers.iter();
     match configured.find(|config| config.name == name) {
@@ -153,11 +153,11 @@ pub(crate) fn meant(loaded: &Loaded, current: &ProviderConfig, name: &str) -> Pr
     }
 }
 
-/// Builds the provider that was chosen, with those that stand in for it. One whose key is not set is
-/// passed over: which keys there are is a matter of the machine, not of the configuration.
+/// Builds the chosen provider with its fallbacks. A fallback without a key is skipped: the keys depend on the
+/// machine, not on the configuration.
 ///
 /// # Errors
-/// What is wrong with it, or with one that stands in for it.
+/// The chosen provider or a fallback is invalid.
 pub(crate) fn with_substitutes(
     config: &ProviderConfig,
     loaded: &Loaded,
@@ -174,7 +174,7 @@ pub(crate) fn with_substitutes(
     })
 }
 
-/// The providers that stand in for the one that is asked, in their order.
+/// The fallback providers, in their order.
 pub(crate) fn substitutes(loaded: &Loaded) -> impl Iterator<Item = &ProviderConfig> {
     let llm = &loaded.config.llm;
     let first = llm.chosen().map(|config| &config.name);
@@ -193,7 +193,7 @@ pub(crate) fn missing_key(config: &ProviderConfig, env: &Environment) -> Option<
 /// Builds the provider of this name.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The provider does not exist or is invalid.
 pub(super) fn named_provider(
     loaded: &Loaded,
     env: &Environment,
@@ -205,11 +205,11 @@ pub(super) fn named_provider(
     build(config, loaded, env)
 }
 
-/// Who puts arguments right that do not fit: the provider that `[tools.retry]` names, or `primary`. Its
-/// tokens are added to `usage`.
+/// The model that repairs arguments that do not match their schema: the provider in `[tools.retry]`, or `primary`.
+/// Its tokens are added to `usage`.
 ///
 /// # Errors
-/// What is wrong with the one that is named.
+/// The named provider is invalid.
 pub(crate) fn reformatter(
     loaded: &Loaded,
     env: &Environment,
@@ -223,16 +223,16 @@ pub(crate) fn reformatter(
     } else {
         named_provider(loaded, env, name)?
     };
-    // Without time nobody is asked.
+    // With a budget of zero, no model is asked.
     let time = Duration::from_secs(retry.budget_secs);
     let reformatter = || Arc::new(Reformatter::new(provider, time, Arc::clone(usage))) as _;
     Ok((!time.is_zero()).then(reformatter))
 }
 
-/// Who sums up older messages of a conversation with `primary`: that, or the provider that `[agent]` names.
+/// The model that summarizes older messages of a conversation with `primary`: that provider, or the one in `[agent]`.
 ///
 /// # Errors
-/// What is wrong with the one that is named.
+/// The named provider is invalid.
 pub(crate) fn compressor(
     loaded: &Loaded,
     env: &Environment,

@@ -12,19 +12,18 @@ pub(super) fn read_rules(loaded: &Loaded, env: &Environment) -> Result<ReadRules
     let tools = &loaded.config.tools;
     let mut denied = tools.file.deny_read.clone();
     if tools.shell.transactional && !denied.is_empty() {
-        // They hold copies of what is denied.
+        // The snapshots hold copies of denied files.
         denied.push(literal(&snapshots(loaded)));
     }
     ReadRules::new(&denied, &tools.file.allow_read, env.home().as_deref())
 }
 
-/// Where snapshots of files are kept while commands run.
+/// The folder for snapshots of files while commands run.
 pub(super) fn snapshots(loaded: &Loaded) -> PathBuf {
     loaded.paths.data_dir.join("snapshots")
 }
 
-/// The rules for commands: below the directories of file tools and of commands is searched for what
-/// they deny.
+/// The read rules for commands. Denied files are searched below the directories of file tools and of commands.
 pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> ReadGuard {
     let tools = &loaded.config.tools;
     let configured = [&tools.file.allowed_paths, &tools.shell.allowed_paths];

@@ -1,12 +1,10 @@
-//! The configuration read again while a session runs.
+//! Reload of the configuration while a session runs.
 //!
-//! The files are looked at before every turn and every call; two or three questions to the file
-//! system, nothing when nothing changed. What a new configuration may change is the blocklist of
-//! the shell; everything else that differs is named, and holds after a restart.
+//! The files are checked before every turn and every call, with two or three file system calls. A new configuration
+//! changes only the blocklist of the shell. All other differences are listed, and apply after a restart.
 //!
-//! What the model could have written only tightens: a file inside the directories that tools write
-//! to (a project's own, above all) cannot loosen the blocklist by being changed, and neither can a
-//! file by vanishing. The person can, with `/reload`.
+//! A change of a file in a directory that tools write to, such as the project's file, can only tighten the blocklist:
+//! the model could have written it. A removed file cannot loosen it either. The user can loosen it with `/reload`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,22 +24,22 @@ use crate::config::{
 /// How long a file has to be left alone before it is read: an editor may first empty it.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// Applies changes of the configuration files to the running session.
 pub(crate) struct Reloader {
     env: Environment,
     flags: FlagOverrides,
     policy: ShellPolicyHandle,
-    /// What was answered under the old configuration is not answered under the new one.
+    /// Results under the old configuration are not reused under the new one.
     caches: Option<Arc<ResultCaches>>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// The files when they were last looked at.
+    /// The files at the time of the last check.
     seen: Stamps,
-    /// The files when what holds was read.
+    /// The files from which the active configuration was read.
     taken: Stamps,
-    /// What holds.
+    /// The active configuration.
     config: Config,
     /// Whether the last change was refused.
     refused: bool,
@@ -52,7 +50,7 @@ struct State {
 enum By {
     /// A file changed.
     Change,
-    /// The person said so.
+    /// The user asked for it.
     Person,
 }
 
@@ -84,13 +82,13 @@ impl Reloader {
         paths.ok().map(|paths| Stamps::of(&paths))
     }
 
-    /// Reads the files and takes over what they say. `None` when nothing changed by it.
+    /// Reads the files and applies them. `None` if nothing changed.
     fn take(&self, state: &mut State, by: By) -> Option<ConfigUpdate> {
         let loaded = match reload(&self.env, &self.flags) {
             Ok(loaded) => loaded,
             Err(errors) => return Some(state.refuse(&errors.to_string())),
         };
-        // What was read is at least as new as its stamps: a later change is seen as one.
+        // The content is at least as new as its stamps, so a later change is detected.
         state.seen = loaded.stamps.clone();
         let (old, new) = (&state.config.tools.shell, &loaded.config.tools.shell);
         let mut words = tightened(old, new);
@@ -152,7 +150,7 @@ impl Reloader {
         Some(format!("{} loosens the blocklist; {ASK}", file.display()))
     }
 
-    /// Whether a file lies where the tools write.
+    /// Whether a file is in a directory that tools write to.
     fn is_within_reach(&self, file: &PathBuf, config: &Config) -> bool {
         #[allow(
             clippy::disallowed_methods,
@@ -171,8 +169,8 @@ impl Reloader {
     }
 }
 
-/// Waits until the files have been left alone for [`SETTLE`]. That is also longer than the clock of
-/// a file system may stand still, so that the next change has another time.
+/// Waits until the files have been unchanged for [`SETTLE`]. That is also longer than the clock resolution of a file
+/// system, so that the next change has another time.
 async fn settle(stamps: &Stamps) {
     if let Some(age) = stamps.age().filter(|age| *age < SETTLE) {
         tokio::time::sleep(SETTLE.saturating_sub(age)).await;

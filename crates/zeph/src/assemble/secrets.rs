@@ -1,4 +1,4 @@
-//! What is kept out of all that tools yield and the program says.
+//! Secrets that are redacted from the output of tools and of the program.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::provider::VENDOR_KEYS;
 use crate::config::{Environment, Loaded};
 use crate::output::{redact, stderr_line};
 
-/// [`withhold`]; patterns that cannot be used are told of, also where little is to be said: what they
-/// should protect is open.
+/// Calls [`withhold`], and reports patterns that cannot be used, even if output should be quiet: their secrets are
+/// not protected.
 pub(crate) fn redaction_values(loaded: &Loaded, env: &Environment) -> Arc<SecurityPatterns> {
     let (secrets, skipped) = withhold(loaded, env);
     for pattern in skipped {
@@ -66,8 +66,8 @@ pub(crate) fn withhold(
     (secrets, skipped)
 }
 
-/// What stands in the table of an MCP server and is likely a secret: variables that look like one, and the
-/// last words of headers, without those that all requests have.
+/// The likely secrets of an MCP server's table: variables that look like one, and the last words of headers, except
+/// headers that all requests have.
 fn of_server(server: &McpServerConfig) -> Vec<String> {
     const PLAIN: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
     let env = server.env.iter();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use zeph_memory::{SessionLock, Store, StoreError, new_session_id};
 
-/// What was asked for.
+/// The requested session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionChoice {
     /// A new one.

@@ -1,7 +1,7 @@
-//! Which skills there are, and which of a project's a person trusts.
+//! The available skills, and the trust of the user in those of a project.
 //!
-//! What was agreed to is pinned in the data folder, one file for each skill of a project: the SHA-256 of
-//! all that the skill's folder held. When anything in it changes, the skill is untrusted again.
+//! The data folder has one file for each approved skill of a project: the SHA-256 of the complete folder of the
+//! skill. If anything in it changes, the skill is untrusted again.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -68,7 +68,7 @@ fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// What was agreed to.
+/// An approved skill.
 #[derive(Debug, Serialize, Deserialize)]
 struct SkillPin {
     /// The project's directory, for reading.
@@ -79,7 +79,7 @@ struct SkillPin {
     sha256: String,
 }
 
-/// The skills of projects that persons trust.
+/// The pins of project skills that the user trusts.
 #[derive(Debug)]
 pub(crate) struct SkillPins {
     folder: PathBuf,
@@ -93,10 +93,10 @@ impl SkillPins {
         }
     }
 
-    /// The folder, made if it was missing, so that it can be kept from file tools.
+    /// The folder, created if missing, so that it can be protected from file tools.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(crate) fn made_folder(&self) -> io::Result<&Path> {
         DirBuilder::new()
             .recursive(true)
@@ -105,7 +105,7 @@ impl SkillPins {
         Ok(&self.folder)
     }
 
-    /// What cannot be read trusts nothing.
+    /// An unreadable pin does not trust the skill.
     fn standing(&self, root: &Path, name: &str, sha256: &str) -> SkillTrust {
         match read_pin(&self.file(root, name)) {
             Ok(pin) if pin.sha256 == sha256 && pin.skill == name => SkillTrust::Trusted,
@@ -114,10 +114,10 @@ impl SkillPins {
         }
     }
 
-    /// Pins what was read of a project's skill, in place of what was pinned before.
+    /// Pins the content of a project's skill and replaces the previous pin.
     ///
     /// # Errors
-    /// What the system says; what was pinned before is so still.
+    /// An error of the system; the previous pin stays in force.
     pub(crate) fn put(&self, skill: &Skill) -> io::Result<()> {
         let root = root_of(skill)?;
         let pin = SkillPin {
@@ -136,10 +136,10 @@ impl SkillPins {
         fs::File::open(folder)?.sync_all()
     }
 
-    /// Takes back the pin of a skill of the project of the working directory; whether there was one.
+    /// Removes the pin of a skill of the current project, and returns whether there was one.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(crate) fn take_back(&self, env: &Environment, name: &str) -> io::Result<bool> {
         let folder = of_project(env, PROJECT_SKILLS);
         let root = real_path(folder.as_deref().map_or(&env.cwd, project_root))?;

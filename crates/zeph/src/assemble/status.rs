@@ -1,4 +1,4 @@
-//! What `/status` says beyond what the agent knows itself.
+//! Lines of `/status` that the agent itself does not know.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::terminal::sanitize::clean;
 
 impl App {
-    /// See the module.
+    /// The additional lines of `/status`.
     pub(crate) fn more_status(&self) -> Vec<StatusLine> {
         let filters = Arc::clone(self.shell.filters());
         let reputations = Arc::clone(&self.limits.reputations);

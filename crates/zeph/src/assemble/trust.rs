@@ -1,10 +1,9 @@
-//! Which projects' filter rules are trusted.
+//! Trust in the filter rules of projects.
 //!
-//! A project's rules decide what the model does not read, so a repository that was cloned does not
-//! bring any: its `.zeph/filters.toml` is used when a person has seen this very text and agreed. What
-//! was agreed to is pinned in the data folder, one file a project: its SHA-256, and the text, so that
-//! a later change can be shown as a difference. What is hashed is what is parsed: the file is read
-//! once.
+//! A project's rules decide which output the model does not read, so a cloned repository must not bring any.
+//! `.zeph/filters.toml` is used only after the user has seen and approved this text. The data folder has one pin for
+//! each project: the SHA-256 and the text, so that a later change can be shown as a diff. The hashed text is the
+//! parsed text: the file is read once.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -29,7 +28,7 @@ pub(crate) struct ProjectRules {
     pub(crate) file: PathBuf,
     /// The project's directory, links followed.
     pub(crate) root: PathBuf,
-    /// What the file holds.
+    /// The text of the file.
     pub(crate) text: String,
     /// The SHA-256 of the text, in hex.
     pub(crate) sha256: String,
@@ -45,8 +44,8 @@ impl ProjectRules {
     /// Reads `file`.
     ///
     /// # Errors
-    /// What the system says; that it is no regular file, lies outside of the project, is too large
-    /// or not UTF-8.
+    /// An error of the system, or the file is not a regular file, is outside the project, is too large, or is not
+    /// UTF-8.
     pub(crate) fn read(file: PathBuf) -> io::Result<Self> {
         let root = real_path(project_root(&file))?;
         let real = real_path(&file)?;
@@ -74,7 +73,7 @@ impl ProjectRules {
     }
 }
 
-/// The text of a file of rules. It is not waited for: what is no regular file is refused.
+/// The text of a file of rules. The function does not wait for a pipe: it refuses a file that is not a regular file.
 ///
 /// # Errors
 /// As [`ProjectRules::read`].
@@ -106,7 +105,7 @@ fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// What was agreed to.
+/// An approved file of rules.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Pin {
     /// The project's directory, for reading.
@@ -144,10 +143,10 @@ impl Pins {
         }
     }
 
-    /// The folder, made if it was missing, so that it can be kept from file tools.
+    /// The folder, created if missing, so that it can be protected from file tools.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(crate) fn made_folder(&self) -> io::Result<&Path> {
         DirBuilder::new()
             .recursive(true)
@@ -178,10 +177,10 @@ impl Pins {
         }
     }
 
-    /// Pins what was read of a project, in place of what was pinned before.
+    /// Pins the rules of a project and replaces the previous pin.
     ///
     /// # Errors
-    /// What the system says; what was pinned before is so still.
+    /// An error of the system; the previous pin stays in force.
     pub(crate) fn put(&self, rules: &ProjectRules) -> io::Result<()> {
         let pin = Pin {
             project: rules.root.display().to_string(),
@@ -199,12 +198,12 @@ impl Pins {
         fs::File::open(folder)?.sync_all()
     }
 
-    /// Takes back the pin of the project of the working directory: of the one with a file of rules,
-    /// and where there is none (any more) of the nearest that is pinned. Its directory; `None` when it
-    /// is not trusted.
+    /// Removes the pin of the current project and returns its directory; `None` if it has no pin.
+    ///
+    /// If no directory has a file of rules, the nearest pinned directory counts, from the working directory upwards.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(crate) fn take_back(&self, env: &Environment) -> io::Result<Option<PathBuf>> {
         let file = ProjectRules::find(env);
         let directory = real_path(file.as_deref().map_or(&env.cwd, project_root))?;
@@ -219,10 +218,10 @@ impl Pins {
         Ok(None)
     }
 
-    /// All pins, by project; those that are damaged are left out.
+    /// All pins, sorted by project, without damaged ones.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub(crate) fn all(&self) -> io::Result<Vec<Pin>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -242,7 +241,7 @@ impl Pins {
     }
 }
 
-/// A pin whose text is the one that its hash is of.
+/// Reads a pin; it is damaged unless the hash matches the text.
 fn read_pin(file: &Path) -> io::Result<Pin> {
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is damaged");
     let mut options = OpenOptions::new();

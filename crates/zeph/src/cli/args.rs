@@ -60,7 +60,7 @@ impl Cli {
     }
 }
 
-/// What holds for every command.
+/// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
     /// Work in this directory
@@ -96,7 +96,7 @@ pub(crate) struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// What the flags set in the configuration.
+    /// The settings of the configuration that the flags set.
     pub(crate) fn overrides(&self) -> FlagOverrides {
         FlagOverrides {
             config: self.config.clone(),
@@ -108,7 +108,7 @@ impl GlobalArgs {
     }
 }
 
-/// What holds for a conversation.
+/// Options of a conversation.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TurnArgs {
     /// Continue the most recent session in this directory
@@ -143,7 +143,7 @@ pub(crate) struct UndoArgs {
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// The answer; everything else goes to standard error.
+    /// The response; everything else goes to standard error.
     #[default]
     Text,
     /// One JSON object at the end.
@@ -270,10 +270,10 @@ pub(crate) enum ToolsCommand {
         /// The arguments as a JSON object; `-` reads standard input
         #[arg(default_value = "{}")]
         params: String,
-        /// The session the call belongs to; made when there is none of this id
+        /// The session the call belongs to; created if it does not exist
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// Print the machine form
+        /// Print the JSON result
         #[arg(long)]
         json: bool,
     },
@@ -282,7 +282,7 @@ pub(crate) enum ToolsCommand {
         /// The file; `-` or nothing reads standard input
         #[arg(default_value = "-")]
         file: PathBuf,
-        /// The session the calls belong to; made when there is none of this id
+        /// The session the calls belong to; created if it does not exist
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -460,7 +460,7 @@ pub(crate) enum PolicyCommand {
         /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// Of this session (its id or the beginning of it), wherever it was
+        /// Of this session (its id or a prefix of it), in any directory
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Print JSON

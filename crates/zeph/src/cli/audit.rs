@@ -142,7 +142,7 @@ async fn verify(
     })
 }
 
-/// The verdict in words.
+/// The verdict as text.
 fn told(place: &Path, verdict: &Verdict) -> String {
     let mut text = String::new();
     let place = place.display();
@@ -169,7 +169,7 @@ fn told(place: &Path, verdict: &Verdict) -> String {
     clean(&text)
 }
 
-/// Prints the last entries and, with `follow`, what comes after.
+/// Prints the last entries and, with `follow`, the new entries as they arrive.
 async fn tail(store: &Store, lines: u32, follow: bool, json: bool) -> anyhow::Result<()> {
     let mut filter = AuditFilter::default();
     let mut limit = lines;
@@ -203,7 +203,7 @@ fn show(entries: &[StoredAudit], json: bool) -> anyhow::Result<()> {
     }
 }
 
-/// One entry for a person.
+/// Formats one entry for the user.
 fn line(entry: &StoredAudit) -> String {
     let seq = entry
         .link
@@ -232,9 +232,9 @@ fn line(entry: &StoredAudit) -> String {
     text
 }
 
-/// At most `max` characters, none of which steers the terminal.
+/// At most `max` characters, without control sequences for the terminal.
 pub(super) fn short(text: &str, max: usize) -> String {
-    // What is made visible becomes longer: enough of it is looked at.
+    // Escaped characters are longer: `max + 1` characters are always enough.
     let begin: String = text.chars().take(max + 1).collect();
     let begin = visible(&begin).replace(['\n', '\t'], " ");
     if begin.chars().count() <= max {
@@ -258,8 +258,8 @@ pub(super) fn time(ms: i64) -> String {
     )
 }
 
-/// What `--since` means: `90s`, `30m`, `1h`, `2d`, `1w` before `now`, or a date, with a time or
-/// without one, in the local time zone.
+/// The time that `--since` means: `90s`, `30m`, `1h`, `2d`, `1w` before `now`, or a date, with or without a time, in
+/// the local time zone.
 pub(super) fn moment(text: &str, now: i64) -> anyhow::Result<i64> {
     let text = text.trim();
     let units = [

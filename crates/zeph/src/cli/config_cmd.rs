@@ -35,7 +35,7 @@ pub(crate) enum ConfigCommand {
     Path,
     /// The JSON Schema of the configuration
     Schema,
-    /// Check a file, or what is in force
+    /// Check a file, or the active configuration
     Check {
         /// The file; one called .zeph/config.toml is checked as a project's
         file: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub(crate) enum ConfigCommand {
 /// Runs `zeph config …`.
 ///
 /// # Errors
-/// [`config::ConfigErrors`] when the configuration is wrong; what reading and writing fail with.
+/// [`config::ConfigErrors`] if the configuration is wrong; errors of reading and writing.
 pub(crate) fn run(global: &GlobalArgs, command: ConfigCommand) -> anyhow::Result<Exit> {
     let env = Environment::of_process().context("the working directory cannot be found")?;
     let mut err: Box<dyn Write> = if global.quiet {
@@ -81,7 +81,7 @@ pub(crate) fn run(global: &GlobalArgs, command: ConfigCommand) -> anyhow::Result
     Ok(Exit::Done)
 }
 
-/// What it prints goes to `out`, warnings go to `err`.
+/// Runs the command. Its output goes to `out`, its warnings go to `err`.
 fn execute(
     command: &ConfigCommand,
     env: &Environment,
@@ -167,7 +167,7 @@ pub(super) fn free_backup(file: &Path) -> PathBuf {
         .unwrap_or(first)
 }
 
-/// Writes the template with mode 0600 under its name at once, or not at all.
+/// Writes the template atomically under its name, with mode 0600.
 fn write_file(file: &Path, backup: &Path, exists: bool) -> io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("/"));
     DirBuilder::new()

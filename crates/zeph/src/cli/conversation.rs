@@ -1,4 +1,4 @@
-//! The conversation at the terminal, which can go on with another model or another session.
+//! The conversation at the terminal, which can continue with another model or another session.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::assemble::{
 use crate::config::{Environment, Loaded};
 use crate::terminal::{Converse, InteractiveOptions, TerminalChannel};
 
-/// See the module.
+/// The conversation at the terminal.
 pub(super) struct Conversation {
     assembly: App,
     channel: Arc<TerminalChannel>,
-    /// What is configured of the provider that is asked.
+    /// The configuration of the current provider.
     config: ProviderConfig,
     provider: Arc<dyn LlmProvider>,
     agent: Agent,
@@ -33,7 +33,7 @@ impl Conversation {
     /// Builds the stack and opens the session.
     ///
     /// # Errors
-    /// What is missing, where, and how to mend it.
+    /// The error states the missing part, its place and the fix.
     pub(super) async fn begin(
         loaded: Loaded,
         env: Environment,
@@ -66,10 +66,10 @@ impl Conversation {
         Ok((conversation, options))
     }
 
-    /// Ends what runs, and closes the database.
+    /// Ends running commands and closes the database.
     ///
     /// # Errors
-    /// When the database cannot be used.
+    /// If the database cannot be used.
     pub(super) async fn end(self) -> anyhow::Result<()> {
         let empty = self.agent.messages().is_empty();
         drop((self.agent, self.lock));
@@ -137,7 +137,7 @@ impl Conversation {
     }
 }
 
-/// The session is left: where nothing was said or done nothing is kept. Nobody has it locked.
+/// Removes a session without messages and calls when it is left. The caller holds no lock on it.
 pub(super) async fn forget_empty(assembly: &App, session: &str, empty: bool) -> anyhow::Result<()> {
     if !empty {
         return Ok(());

@@ -1,12 +1,11 @@
-//! `zeph demo`: the agent mends a sample project, offline, with a script in the model's place.
+//! `zeph demo`: the agent repairs a sample project offline, with a script instead of a model.
 //!
-//! 1. A small Rust project with a failing test is laid out in a temporary folder.
-//! 2. The scripted provider plays the model. Tools, gates, store and loop are those of every
-//!    other command. Each step of the script checks what the tools answered, so the script cannot
-//!    go on where a tool did not do its work.
-//! 3. The demo runs the tests itself, and that decides its exit code.
+//! 1. The demo creates a small Rust project with a failing test in a temporary folder.
+//! 2. The scripted provider plays the model. Tools, gates, store and loop are those of every other command. Each step
+//! of the script checks the results of the tools, so the script fails if a tool did not do its work.
+//! 3. The demo runs the tests itself, and the result decides its exit code.
 //!
-//! The user's configuration and data are neither read nor written.
+//! The demo neither reads nor writes the user's configuration and data.
 
 mod sample;
 mod view;
@@ -34,19 +33,19 @@ use crate::output::{redact, stderr_line, stdout_line};
 use sample::{Sample, find_cargo};
 use view::{View, seconds};
 
-/// What the script answers.
+/// The responses of the scripted model.
 const SCENARIO: &str = include_str!("demo/scenario.toml");
-/// What the user says.
+/// The prompt of the user.
 const PROMPT: &str = "A test in this project fails. Find the cause and fix the code, not the test.";
 /// The command that proves it: both streams in one pipe, so that no line of one breaks into the other's.
 const TEST: &str = "cargo test 2>&1";
-/// What it prints when all tests of the sample pass.
+/// The line that `cargo test` prints when all tests of the sample pass.
 const PASSED: &str = "test result: ok. 4 passed; 0 failed";
 
 const NO_CARGO: &str = "zeph demo works on a Rust project, and there is no cargo on PATH: install \
     Rust (https://rustup.rs), or add the directory of cargo to PATH";
 
-/// How to go on from here.
+/// The next steps for the user.
 const REAL_MODEL: &str = "\
 The script's place is for a model. Three ways to connect one:
   1. export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)
@@ -81,7 +80,7 @@ pub(crate) async fn run(global: &GlobalArgs, keep: Option<PathBuf>) -> anyhow::R
     let played = play(global, &sample, keep.is_some(), &cancel).await;
     let removed = sample.remove();
     match played {
-        // What was proven stands, even if a signal came afterwards.
+        // The success counts, even if a signal arrived afterwards.
         Ok(()) => removed.map(|()| Exit::Done),
         Err(_) if cancel.is_cancelled() => {
             stderr_line("interrupted");
@@ -162,7 +161,7 @@ async fn play(
     Ok(())
 }
 
-/// Lets the agent work, and proves what came of it.
+/// Runs the agent, then checks the result.
 async fn work(assembly: &App, view: &Arc<View>, cancel: &CancellationToken) -> anyhow::Result<()> {
     let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new())
         .map_err(|message| anyhow!("the script of the demo is wrong: {message}"))?;

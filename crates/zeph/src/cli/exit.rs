@@ -27,7 +27,7 @@ pub(crate) enum Exit {
     Limit,
     /// A signal interrupted it.
     Interrupted,
-    /// As the command that it ran.
+    /// The exit code of the command that ran.
     As(u8),
 }
 

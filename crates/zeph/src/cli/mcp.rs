@@ -1,4 +1,4 @@
-//! `zeph mcp …`: which MCP servers there are, which tools they have, and what a person agrees to of them.
+//! `zeph mcp …`: lists MCP servers and their tools, and manages their approvals.
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
@@ -21,13 +21,12 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show the tools of a server that are not agreed to, or what changed of them, and let them be called
-    /// once you agree (or --yes does)
+    /// Show the new or changed tools of a server, and let them be called once you approve them (or --yes does)
     Approve {
         /// The server
         server: String,
     },
-    /// Take back what was agreed to of a server
+    /// Remove the approval of a server
     Forget {
         /// The server
         server: String,
@@ -37,7 +36,7 @@ pub(crate) enum McpCommand {
 /// Runs one of the commands.
 ///
 /// # Errors
-/// A server that there is not, or that cannot be reached; what reading and writing fail with.
+/// A server does not exist or cannot be reached; errors of reading and writing.
 pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     match command {
@@ -76,7 +75,7 @@ async fn list(loaded: &Loaded, env: &Environment, json: bool) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// What is said where no server is configured.
+/// The message if no server is configured.
 const NONE: &str = "no MCP server is configured; [[mcp.servers]] in the configuration names them";
 
 async fn approve(

@@ -12,7 +12,7 @@ use super::{Exit, load_config, print, print_as_is};
 use crate::output::redact::redacted;
 use crate::output::stored_json;
 
-/// How many facts are listed where it is not said.
+/// The default number of listed facts.
 const LISTED: u64 = 100;
 
 /// `zeph memory …`

@@ -49,7 +49,7 @@ pub(crate) fn main() -> Exit {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
                 _ => Exit::Usage,
             };
-            // A closed pipe is no reason to complain.
+            // A closed pipe is not an error.
             let _ = match exit {
                 Exit::Done => error.print(),
                 _ => refuse(&error),
@@ -126,7 +126,7 @@ async fn dispatch(cli: Cli) -> Exit {
         };
         return report(config_cmd::run(&global, migrate));
     }
-    // A turn cancels its work on a signal, and says so.
+    // A turn handles signals itself: it cancels its work and reports that.
     if !matches!(command, None | Some(Command::Run { .. })) {
         signals::end_on_signals();
     }
@@ -211,7 +211,7 @@ fn load_config(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
     Ok((loaded, env))
 }
 
-/// The exit code of a command; its error goes to standard error.
+/// The exit code of a command. Its error is printed on standard error.
 fn report(result: anyhow::Result<Exit>) -> Exit {
     match result {
         Ok(exit) => exit,
@@ -225,8 +225,7 @@ fn report(result: anyhow::Result<Exit>) -> Exit {
     }
 }
 
-/// An error and its causes, without the values of secrets; what one has said already is not said
-/// again.
+/// An error and its causes, without the values of secrets. A cause that repeats earlier text is skipped.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -238,11 +237,11 @@ fn with_causes(error: &anyhow::Error) -> String {
     redacted(&text).into_owned()
 }
 
-/// Prints `text` to standard output, with a line break at its end, without known values, and on a
-/// terminal without what would steer it.
+/// Prints `text` and a line break to standard output. Known secrets are redacted; on a terminal, control sequences
+/// are removed.
 ///
 /// # Errors
-/// What writing fails with; a closed pipe too.
+/// Errors of writing, a closed pipe included.
 fn print(text: &str) -> anyhow::Result<()> {
     let text = without_known(text);
     let text = match std::io::stdout().is_terminal() {
@@ -252,10 +251,10 @@ fn print(text: &str) -> anyhow::Result<()> {
     print_as_is(&text)
 }
 
-/// The same for JSON, which is prepared by [`crate::output`].
+/// Prints JSON that [`crate::output`] has prepared.
 ///
 /// # Errors
-/// What writing fails with; a closed pipe too.
+/// Errors of writing, a closed pipe included.
 fn print_as_is(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };

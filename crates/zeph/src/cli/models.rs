@@ -24,7 +24,7 @@ pub(crate) enum ModelsCommand {
         #[arg(long, value_name = "HEX")]
         sha256: Option<String>,
     },
-    /// What was fetched
+    /// List the fetched models
     List {
         /// Print JSON
         #[arg(long)]

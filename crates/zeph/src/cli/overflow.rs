@@ -1,4 +1,4 @@
-//! `zeph overflow …`: outputs that were too long for the model to read at once.
+//! `zeph overflow …`: stored outputs that are too long for one message to the model.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -28,7 +28,7 @@ pub(crate) enum OverflowCommand {
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// What is stored, the latest first
+    /// List stored outputs, latest first
     List {
         /// Of this session alone (its id or the beginning of it)
         #[arg(long, value_name = "ID")]
@@ -70,7 +70,7 @@ async fn full_id(store: &Store, session: Option<String>) -> Result<Option<String
     }
 }
 
-/// Prints an output, byte by byte as it is stored; a terminal gets it without what would steer it.
+/// Prints an output byte by byte; on a terminal, control sequences are removed.
 async fn write_all(store: &Store, entry: &OverflowEntry) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     let mut sanitizer = out.is_terminal().then(Sanitizer::default);
@@ -116,7 +116,7 @@ fn list(entries: &[OverflowEntry]) -> String {
     text
 }
 
-/// What a person is told who sees a result of which head and tail are printed.
+/// The hint for the user below a result that is printed in part, as head and tail.
 pub(crate) fn hint(reference: OverflowRef, session: &str) -> String {
     format!("all of it: zeph overflow get {reference} (session {session})")
 }

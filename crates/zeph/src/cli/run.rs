@@ -28,7 +28,7 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 /// How often an answer that does not follow its schema is asked for again.
 const SCHEMA_RETRIES: usize = 2;
 
-/// Where the prompt of a turn comes from.
+/// The source of the prompt.
 #[derive(Debug)]
 pub(crate) enum Prompt {
     /// The command line.
@@ -64,7 +64,7 @@ impl View {
     }
 }
 
-/// Does one turn and exits. Whatever happens, `json` prints one object and `stream-json` a last line.
+/// Does one turn and exits. In every case, `json` prints one object and `stream-json` a last line.
 pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Prompt) -> Exit {
     let view = View::new(global, turn.output_format);
     let mut session = String::new();
@@ -176,8 +176,8 @@ async fn turn_of(
         None if typed && !text.trim_start().starts_with('!') => {
             handle(&mut agent, &text, &cancel).await
         }
-        // What was piped in is another's text: a line in it that looks like a command is none. And
-        // a script may put another's text into -p: nothing in it runs a command unasked.
+        // Piped text can come from another author: a line in it that looks like a command is not a command. A script
+        // may also pass another author's text to -p: nothing in it runs a command unasked.
         None => agent.run_turn(&text, &cancel).await,
         Some(schema) => structured(&mut agent, &text, schema, &cancel).await,
     };
@@ -188,7 +188,7 @@ async fn turn_of(
     Ok(outcome)
 }
 
-/// What a person typed, as the outcome of a turn.
+/// Handles a line that the user typed; the outcome is that of a turn.
 async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> TurnOutcome {
     let told = |text| outcome_of(TurnEnd::Done, text);
     match agent.handle(text, cancel).await {
@@ -244,7 +244,7 @@ fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
 }
 
 impl AnswerSchema {
-    /// The answer as JSON text, or what is wrong with it.
+    /// The response as JSON text, or the reason why it is invalid.
     fn check(&self, answer: &str) -> Result<String, String> {
         let text = unfenced(answer);
         let value: Value =
@@ -273,7 +273,7 @@ fn unfenced(answer: &str) -> &str {
         .map_or(answer, str::trim)
 }
 
-/// A turn whose answer has to follow a schema; a wrong one is asked for again.
+/// Runs a turn with a response that has to follow a schema; a wrong response is requested again.
 async fn structured(
     agent: &mut Agent,
     text: &str,

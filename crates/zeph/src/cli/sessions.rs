@@ -157,7 +157,7 @@ fn show(
     Ok(text)
 }
 
-/// A summary, after the last message that it stands for.
+/// Formats a summary, which follows the last message that it replaces.
 fn told(summary: &StoredSummary) -> String {
     format!(
         "\n── summary of {} of the messages {}-{} ({}, by {})\n{}\n",

@@ -42,8 +42,8 @@ impl Drop for SignalTask {
     }
 }
 
-/// Ends the program with the code of an interruption on SIGINT, SIGTERM and SIGHUP, wherever no part of
-/// it handles them: in a thread of its own, since a command may block.
+/// Ends the program on SIGINT, SIGTERM and SIGHUP with the exit code of an interruption, unless another part handles
+/// them. It uses a thread, since a command may block.
 pub(crate) fn end_on_signals() {
     let ready = Arc::new(Barrier::new(2));
     let told = Arc::clone(&ready);
@@ -84,8 +84,7 @@ pub(crate) fn end_on_signals() {
     }
 }
 
-/// Ends the program at once. Commands are ended by their supervisor, which sees our end of the socket
-/// close.
+/// Ends the program immediately. The supervisor ends the commands when our end of its socket closes.
 fn leave() -> ! {
     put_back();
     std::process::exit(i32::from(Exit::Interrupted.code()));
@@ -98,8 +97,8 @@ pub(crate) fn outlive_file_size_limit() {
     let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
 }
 
-/// The first SIGINT, SIGTERM or SIGHUP cancels the work; a second one leaves at once. From its return on
-/// none of them ends the program by itself.
+/// Cancels the work at the first SIGINT, SIGTERM or SIGHUP, and exits immediately at the second. After the function
+/// returns, the default actions of these signals are off.
 pub(crate) fn cancel_on_signals(cancel: CancellationToken) -> SignalTask {
     // Before the task is first polled, which may be late: until then a signal would do its default.
     let listened = (

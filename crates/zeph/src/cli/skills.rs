@@ -1,4 +1,4 @@
-//! `zeph skills …`: which skills there are, what they hold, and which of a project's are trusted.
+//! `zeph skills …`: lists skills and their files, and manages the trust in those of a project.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ use crate::terminal::sanitize::visible;
 /// `zeph skills …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
-    /// All skills, a line each, and what is not used as one
+    /// All skills, a line each, and the refused folders
     List {
         /// Print JSON
         #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) enum SkillsCommand {
 /// Runs one of the commands.
 ///
 /// # Errors
-/// A skill that there is not; what reading and writing fail with.
+/// A skill does not exist; errors of reading and writing.
 pub(crate) fn run(global: &GlobalArgs, command: SkillsCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     let pins = SkillPins::in_folder(&loaded.paths.data_dir);
@@ -81,7 +81,7 @@ pub(crate) fn run(global: &GlobalArgs, command: SkillsCommand) -> anyhow::Result
     Ok(Exit::Done)
 }
 
-/// The skill of this name, or why there is none.
+/// The skill of this name, or the reason why it does not exist.
 fn known<'f>(found: &'f FoundSkills, name: &str) -> anyhow::Result<(&'f Skill, &'f [SkillFile])> {
     if let Some((skill, files)) = found.skills.iter().find(|(skill, _)| skill.name == name) {
         return Ok((skill, files));
@@ -125,7 +125,7 @@ fn trust(pins: &SkillPins, skill: &Skill, files: &[SkillFile], yes: bool) -> any
     Ok(Exit::Done)
 }
 
-/// All that a person has to see of a skill. Nothing hides in it.
+/// The complete text of a skill for the user's decision. It hides nothing.
 fn whole(skill: &Skill, files: &[SkillFile]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, said: &str| {

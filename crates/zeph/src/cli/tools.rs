@@ -38,7 +38,7 @@ const MAX_LINE: u64 = 32 * 1024 * 1024;
 pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::Result<Exit> {
     let (mut loaded, env) = load_config(global)?;
     if matches!(command, ToolsCommand::Call { session: None, .. }) {
-        // A person's own act, with nothing before it that could have been read.
+        // The user makes this call; no conversation exists in which the file could have been read.
         loaded.config.tools.file.read_before_write = false;
     }
     let lines = match command {
@@ -78,7 +78,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
             json,
         } => {
             let text = if params == "-" { read_stdin()? } else { params };
-            // What is no JSON goes in as it came: the stack refuses it, and audits that.
+            // Invalid JSON is passed through unchanged: the stack refuses and audits it.
             let parsed = serde_json::from_str(&text);
             let is_json = parsed.is_ok();
             let params = parsed.unwrap_or(Value::String(text));
@@ -96,7 +96,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
                     stderr_line(&overflow::hint(reference, &caller.session));
                 }
             }
-            // The exit code says what came of the call, also when nobody reads the rest.
+            // The exit code reports the outcome of the call, even if the reader closed the pipe.
             printed.or_else(|error| {
                 if is_closed_pipe(&error) {
                     Ok(())
@@ -119,7 +119,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
     Ok(exit)
 }
 
-/// Where the whole output is, when it was too long to be printed.
+/// The reference to the complete output, if it was too long to print.
 fn stored(result: &ToolResult) -> Option<OverflowRef> {
     let output = match result {
         Ok(output) => Some(output),
@@ -146,7 +146,7 @@ fn list(tools: &[ToolDef]) -> String {
     lines.join("\n")
 }
 
-/// The definitions that a model reads in its catalog, in the order in which they are offered.
+/// The definitions of the model's catalog, in their order.
 fn definitions(tools: &[ToolDef]) -> Vec<ToolDefinition> {
     let now = tools
         .iter()
@@ -179,13 +179,13 @@ fn sent(tools: &[ToolDef], all: bool, tafc: &TafcConfig) -> Vec<Value> {
         .collect()
 }
 
-/// Makes calls in one session, as a person would: questions are asked where someone is there.
+/// Makes calls in one session on behalf of the user: questions are asked if a user is present.
 struct Calls {
     dispatcher: Dispatcher,
     session: String,
     cancel: CancellationToken,
     reload: Arc<Reloader>,
-    /// Where tools come and go while a script runs.
+    /// The stack, if its tools can change while a script runs.
     changing: Option<Arc<LayeredExecutor>>,
     quiet: bool,
     _signals: SignalTask,
@@ -231,7 +231,7 @@ impl Calls {
     }
 
     async fn call(&self, tool: &str, params: Value) -> (ToolResult, MachineForm) {
-        // Standard output is the calls'; a script goes on for as long as its input is open.
+        // Standard output belongs to the results; a script continues while its input is open.
         match self.reload.refresh().await {
             Some(ConfigUpdate::Refused(text)) => stderr_line(&format!("error: {text}")),
             Some(ConfigUpdate::Taken(text)) if !self.quiet => stderr_line(&text),
@@ -261,7 +261,7 @@ struct ScriptLine {
     params: Value,
 }
 
-/// Why a line is none: whether it is no JSON at all, and the sentence.
+/// The fault of a script line: whether it is not JSON, and the message.
 #[derive(Debug)]
 struct LineFault {
     unparsable: bool,

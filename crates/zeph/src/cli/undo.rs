@@ -1,4 +1,4 @@
-//! `zeph undo`: takes back what the file tools changed, in a process of its own.
+//! `zeph undo`: undoes changes of the file tools, in a separate process.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ async fn undo(assembly: &App, session: &str, forget: bool) -> anyhow::Result<Exi
     }
 }
 
-/// Lets the model of a conversation that goes on know what was taken back.
+/// Notifies the model of a continued conversation about the undone changes.
 async fn tell(store: &Store, session: &str, note: String) -> anyhow::Result<()> {
     if store.session(session).await?.messages > 0 {
         let mut history = History::open(store.clone(), session, 0).await?;

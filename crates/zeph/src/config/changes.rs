@@ -1,4 +1,4 @@
-//! What differs between the configuration that holds and a new one. Pure.
+//! Differences between the active configuration and a new one, as pure functions.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use zeph_tools::shell::ShellConfig;
 use super::Config;
 use super::schema::join;
 
-/// The settings that hold as soon as they are read again: what the blocklist is made of.
+/// The settings that apply immediately after a reload: those of the blocklist.
 const AT_ONCE: &[&str] = &[
     "tools.shell.blocked_commands",
     "tools.shell.allow_constructs",
     "tools.shell.allow_network",
 ];
 
-/// Takes over what holds at once.
+/// Applies the settings that do not need a restart.
 pub(crate) fn take_over(shell: &mut ShellConfig, new: &ShellConfig) {
     shell.blocked_commands.clone_from(&new.blocked_commands);
     shell.allow_constructs.clone_from(&new.allow_constructs);
     shell.allow_network = new.allow_network;
 }
 
-/// What a new blocklist blocks more than `old`, in words.
+/// The restrictions that the new blocklist adds to `old`, as text.
 pub(crate) fn tightened(old: &ShellConfig, new: &ShellConfig) -> Vec<String> {
     let mut words = Vec::new();
     let blocked = only_in(&new.blocked_commands, &old.blocked_commands);
@@ -38,7 +38,7 @@ pub(crate) fn tightened(old: &ShellConfig, new: &ShellConfig) -> Vec<String> {
     words
 }
 
-/// What a new blocklist lets through that `old` does not, in words.
+/// The restrictions of `old` that the new blocklist removes, as text.
 pub(crate) fn loosened(old: &ShellConfig, new: &ShellConfig) -> Vec<String> {
     let mut words = Vec::new();
     let gone = only_in(&old.blocked_commands, &new.blocked_commands);
@@ -110,7 +110,7 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    /// Proves SH-13 for what is said of a change.
+    /// Proves SH-13 for the description of a change.
     #[test]
     fn what_is_tighter_what_is_looser_and_what_waits() {
         let check = |old: &str, new: &str, tighter: &[&str], looser: &[&str], later: &[&str]| {

@@ -1,4 +1,4 @@
-//! What the schema cannot say about values: names that must be known, values that must agree.
+//! Checks of values that the schema cannot express, such as names that must exist and values that must match.
 
 use zeph_llm::ProviderConfig;
 use zeph_mcp::McpConfig;
@@ -62,7 +62,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     check.errors
 }
 
-/// What is wrong with the rules of reading files; `home` is what `~` in them stands for.
+/// The errors in the read rules; `home` replaces `~` in them.
 pub(crate) fn check_read_rules(
     config: &Config,
     provenance: &Provenance,
@@ -78,8 +78,7 @@ pub(crate) fn check_read_rules(
     Some(ConfigError::new(origin, message).help("fix this rule: an invalid rule protects nothing"))
 }
 
-/// What is wrong with what a project's file does to the judge of calls; the first `own` of its
-/// policies are the user's.
+/// The errors in a project's changes of the judge; the first `own` policies are the user's.
 pub(crate) fn check_judge(
     config: &Config,
     provenance: &Provenance,
@@ -243,7 +242,7 @@ impl Check<'_> {
         }
     }
 
-    /// Tells of a key that names a provider that there is not.
+    /// Reports a key that names a provider that does not exist.
     fn known_provider(&mut self, key: &str, name: &str, llm: &LlmConfig) {
         let names = || llm.providers.iter().map(|provider| provider.name.as_str());
         if names().any(|known| known == name) {
@@ -503,7 +502,7 @@ mod tests {
         assert_eq!(errors(&log), <[String; 0]>::default());
     }
 
-    /// Proves FILE-4 in part: a glob that cannot be used is told with file and line.
+    /// Proves FILE-4 in part: an invalid glob is reported with file and line.
     #[test]
     fn read_rules_are_checked() {
         let fault = |text: &str| {

@@ -1,4 +1,4 @@
-//! Reads TOML values as the schema wants them, and says where each stands or what is wrong with it.
+//! Conversion of TOML values according to the schema, with the position or the error of each value.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::layer::setting_names;
 use super::origin::{Origin, Provenance};
 use super::schema::{self, Shape, join};
 
-/// After so many errors in one layer no more are looked for.
+/// The maximum number of errors that are reported for one layer.
 pub(super) const MAX_ERRORS: usize = 100;
 
 /// From this likeness on, a wrong key is taken for a misspelled one.
@@ -24,7 +24,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads values whose place `origin` tells from their offset; faults go to `errors`.
+    /// Creates a reader. `origin` maps the offset of a value to its position; errors are added to `errors`.
     pub(super) fn new(
         origin: &'a dyn Fn(usize) -> Origin,
         errors: &'a mut Vec<ConfigError>,
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where the values stand that were read.
+    /// The positions of the values that were read.
     pub(super) fn finish(self) -> Provenance {
         self.provenance
     }
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         self.value(shape, path, value.get_ref(), value.span().start)
     }
 
-    /// Reads a value that stands at the offset `at`; `None` when the schema does not allow it.
+    /// Reads the value at the offset `at`; `None` if the schema does not allow it.
     pub(super) fn value(
         &mut self,
         shape: &Shape,
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         );
     }
 
-    /// Notes where a setting stands; tables have no origin, what is in them has.
+    /// Records the position of a setting. Tables have no origin, but their values do.
     fn note(&mut self, shape: &Shape, path: &str, at: usize) {
         if !matches!(shape, Shape::Table(_) | Shape::Map(_)) && self.errors.len() < MAX_ERRORS {
             self.provenance.set(path, (self.origin)(at));
@@ -230,7 +230,7 @@ fn scalar(shape: &Shape, value: &DeValue<'_>) -> Option<Value> {
                 DeValue::Float(value) => value.as_str().parse().ok()?,
                 _ => return None,
             };
-            // Where there are no bounds, what reads it says what is no number, too.
+            // Without bounds, the target type also accepts or rejects NaN.
             let unbounded = min.is_infinite() && max.is_infinite();
             (unbounded || (*min..=*max).contains(&value)).then_some(Value::Float(value))
         }
@@ -244,7 +244,7 @@ fn scalar(shape: &Shape, value: &DeValue<'_>) -> Option<Value> {
     }
 }
 
-/// A value as it stands.
+/// A value without a check against the schema.
 fn unchecked(value: &DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(value) => Value::String(value.to_string()),
@@ -269,7 +269,7 @@ fn unchecked(value: &DeValue<'_>) -> Option<Value> {
     })
 }
 
-/// "the string "x"". Long strings are not repeated: what stands in a wrong place may be a secret.
+/// Describes a value, as in `the string "x"`. Long strings are not repeated: a misplaced value may be a secret.
 fn describe(message: &mut String, value: &DeValue<'_>) {
     let _ = match value {
         DeValue::String(text) if text.chars().count() <= 16 => write!(message, "{text:?}"),

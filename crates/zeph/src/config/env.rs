@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 
-/// What the process was started with. Everything else takes it as an argument.
+/// The environment of the process. All other code takes it as an argument.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     /// The environment variables.
@@ -41,19 +41,19 @@ impl Environment {
         self.directory("HOME")
     }
 
-    /// Where configuration files are (XDG Base Directory Specification 0.8).
+    /// The base directory of configuration files (XDG Base Directory Specification 0.8).
     pub(crate) fn config_home(&self) -> Option<PathBuf> {
         self.directory("XDG_CONFIG_HOME")
             .or_else(|| Some(self.home()?.join(".config")))
     }
 
-    /// Where data are (XDG Base Directory Specification 0.8).
+    /// The base directory of data (XDG Base Directory Specification 0.8).
     pub(crate) fn data_home(&self) -> Option<PathBuf> {
         self.directory("XDG_DATA_HOME")
             .or_else(|| Some(self.home()?.join(".local/share")))
     }
 
-    /// The specification tells to ignore relative paths.
+    /// An absolute path from a variable. The specification requires that relative paths are ignored.
     fn directory(&self, name: &str) -> Option<PathBuf> {
         self.var(name)
             .map(PathBuf::from)

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: what, where, and how to mend it.
+//! Errors in a configuration: the problem, its position, and the fix.
 
 use std::fmt::{self, Write as _};
 
@@ -15,11 +15,11 @@ const LENGTH: usize = 4000;
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigError {
-    /// Where it is; [`Origin::Default`] means that it has no place of its own.
+    /// The position; [`Origin::Default`] means no position.
     pub(crate) origin: Origin,
-    /// What is wrong.
+    /// The problem.
     pub(crate) message: String,
-    /// How to mend it.
+    /// How to fix it.
     pub(crate) help: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl ConfigError {
         Self::new(Origin::Default, message)
     }
 
-    /// Adds how to mend it.
+    /// Adds a hint how to fix it.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

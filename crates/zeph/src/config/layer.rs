@@ -18,7 +18,7 @@ use super::schema::{self, Shape, join};
 pub(crate) struct Layer {
     /// The values; only such as the schema allows.
     pub(crate) table: Table,
-    /// Where they come from.
+    /// The origins of the values.
     pub(crate) provenance: Provenance,
     /// The old keys that were replaced.
     pub(super) old: Vec<OldUse>,
@@ -34,8 +34,7 @@ pub(crate) enum FileLayer {
 }
 
 impl Layer {
-    /// Reads the text of a file. What is wrong with it goes to `errors`; what is right is in the
-    /// layer.
+    /// Reads the text of a file. Errors go to `errors`; valid settings are in the layer.
     pub(crate) fn from_toml(
         text: &str,
         file: &Path,
@@ -77,12 +76,11 @@ impl Layer {
         layer
     }
 
-    /// Sets `key` (a path as in `tools.shell.timeout`) to what `text` means there: a TOML value if
-    /// it is one that fits; the text itself where a string may stand; its parts between commas
-    /// where a list of strings may.
+    /// Sets `key` (a path such as `tools.shell.timeout`) to `text`: as a TOML value if it fits the schema, as a
+    /// string, or as a comma-separated list of strings.
     ///
     /// # Errors
-    /// When there is no such key, or `text` is nothing that it may be.
+    /// The key does not exist, or `text` is not a valid value for it.
     pub(crate) fn set_text(
         &mut self,
         key: &str,

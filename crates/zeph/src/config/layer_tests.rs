@@ -10,7 +10,7 @@ fn read(text: &str) -> (Layer, Vec<String>) {
     (layer, errors.iter().map(ToString::to_string).collect())
 }
 
-/// Proves CFG-2: file, line, column, what was expected, the nearest key.
+/// Proves CFG-2: an error has file, line, column, the expected value, and the nearest key.
 #[test]
 fn faults_are_named_with_their_place() {
     let check = |text: &str, expect: &[&str]| {

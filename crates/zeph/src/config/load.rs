@@ -1,4 +1,4 @@
-//! Loading: layers are read, judged, laid over each other, and become a [`Config`].
+//! Loading of the configuration: layers are read, checked and merged into a [`Config`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const POLICIES: &str = "tools.adversarial_policy.policies";
 pub(crate) struct Loaded {
     /// The effective values; all paths in it are absolute.
     pub(crate) config: Config,
-    /// Where each value is from.
+    /// The origin of each value.
     pub(crate) provenance: Provenance,
     /// How many of the policies that calls are judged by are the user's; the others are the project's.
     pub(crate) own_policies: usize,
@@ -39,13 +39,13 @@ pub(crate) struct Loaded {
     pub(crate) rules: Arc<RuleSet>,
     /// The rules of the policy, compiled; `None` where it is switched off.
     pub(crate) policy: Option<Arc<PolicyEnforcer>>,
-    /// Where the paths of calls begin.
+    /// The base directories of paths in calls.
     pub(crate) places: Arc<PathResolver>,
-    /// What is odd and no error.
+    /// Problems that are not errors.
     pub(crate) warnings: Vec<String>,
-    /// Where things are.
+    /// The paths of files and directories.
     pub(crate) paths: Paths,
-    /// What the files were just before they were read.
+    /// The stamps of the files just before they were read.
     pub(crate) stamps: Stamps,
 }
 
@@ -58,10 +58,10 @@ pub(crate) fn load(env: &Environment, flags: &FlagOverrides) -> Result<Loaded, C
     load_from(paths, env, flags, Reading::First)
 }
 
-/// Loads the configuration once more, in the middle of a session.
+/// Loads the configuration again during a session.
 ///
 /// # Errors
-/// As [`load`]; and for a user's file that is a pipe or the like: what it held was read already.
+/// As [`load`]; also if the user's file is a pipe or the like, because its content has been consumed.
 pub(crate) fn reload(env: &Environment, flags: &FlagOverrides) -> Result<Loaded, ConfigErrors> {
     let paths = Paths::locate(env, flags.config.as_deref())?;
     load_from(paths, env, flags, Reading::Again)
@@ -234,7 +234,7 @@ fn unreadable(file: &Path, error: &io::Error) -> ConfigError {
     })
 }
 
-/// Judges the project's layer against what holds without it.
+/// Checks the project's layer against the configuration without it.
 fn tighten(
     defaults: &Table,
     user: &Layer,
@@ -305,7 +305,7 @@ fn absolute_paths(
     if let Some(path) = filters {
         mend(path, "tools.filters.filters_path");
     }
-    // An empty path means that there is none.
+    // An empty path means no path.
     config
         .memory
         .path

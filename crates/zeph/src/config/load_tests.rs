@@ -15,7 +15,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
-        // Where the temporary directory is itself a link.
+        // The temporary directory itself may be a link.
         let root = real_path(temp.path()).unwrap();
         fs::create_dir_all(root.join("home/.config/zeph")).unwrap();
         fs::create_dir_all(root.join("home/repo/.git")).unwrap();
@@ -85,7 +85,7 @@ fn nothing_configured_gives_the_defaults() {
     assert!(loaded.config.llm.chosen().is_none());
 }
 
-/// Proves CFG-1, CFG-2, AGT-2: each layer beats those below it, and the origin is told.
+/// Proves CFG-1, CFG-2, AGT-2: each layer overrides those below it, and the origin is reported.
 #[test]
 fn precedence() {
     let mut world = World::new();
@@ -224,7 +224,7 @@ fn a_project_cannot_widen_through_a_link() {
     assert_eq!(loaded.config.tools.file.allowed_paths, [src.clone(), src]);
 }
 
-/// Proves CFG-1: a project's file that cannot be read is no reason to run without it.
+/// Proves CFG-1: an unreadable project file is an error, not a missing file.
 #[test]
 fn an_unreadable_project_file_stops() {
     let world = World::new();
@@ -295,7 +295,7 @@ fn one_file_can_be_checked_alone() {
     );
 }
 
-/// Loading is no part of the time that starting takes.
+/// Loading takes a negligible part of the start time.
 #[test]
 fn loading_is_quick() {
     let world = World::new()
@@ -308,7 +308,7 @@ fn loading_is_quick() {
         world.load().unwrap();
         start.elapsed()
     });
-    // The fastest says what the code costs; the others what the machine does besides.
+    // The fastest run measures the code; the others include the load of the machine.
     let best = times.min().unwrap();
     assert!(best < std::time::Duration::from_millis(10), "{best:?}");
 }
@@ -316,7 +316,7 @@ fn loading_is_quick() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever stands in the files: no panic, and no looser mode through the project.
+    /// Arbitrary files cause neither a panic nor a looser mode through the project.
     #[test]
     fn no_bytes_make_it_panic(user in any::<Vec<u8>>(), project in any::<Vec<u8>>()) {
         let _ = World::new().user(user).project(project).load();

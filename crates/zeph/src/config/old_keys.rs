@@ -17,18 +17,18 @@ pub(super) const PROVIDERS: &str = "llm.providers";
 /// The old table of Ollama, and the name of the provider that replaces it.
 pub(super) const OLLAMA_TABLE: &str = "llm.ollama";
 const OLLAMA: &str = "ollama";
-/// The list of patterns, whose items may be plain expressions.
+/// The list of patterns; its items may be plain expressions.
 pub(super) const PATTERNS: &str = "tools.filters.security.extra_patterns";
 
 /// The settings that replace an old key with this value; the table is the rest of the layer.
 type Convert = fn(&Value, &Table) -> Vec<(&'static str, Value)>;
 
-/// What replaces an old key.
+/// The replacement of an old key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum To {
     /// This key, with the same value.
     Key(&'static str),
-    /// Settings that depend on the value; the name is that of the key that they set.
+    /// Settings that depend on the value, with the name of the key that they set.
     Settings(Type, &'static str, Convert),
     /// Nothing, for this reason.
     Nothing(Type, &'static str),
@@ -143,7 +143,7 @@ const OLD_VALUES: &[(&str, &str)] = &[("type", "anthropic")];
 pub(super) struct OldUse {
     /// The key.
     pub(super) key: String,
-    /// What replaces it, as the notice says it.
+    /// The replacement, as shown in the notice.
     pub(super) now: String,
     /// Its place.
     pub(super) origin: Origin,

@@ -1,4 +1,4 @@
-//! Where a value comes from.
+//! The origin of a value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use zeph_tools::gate::rule;
 
-/// Where a value comes from, from the weakest to the strongest.
+/// The source of a value, from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nobody set it.
+    /// The default value.
     Default,
     /// A line of the user's file.
     User(Place),
@@ -39,7 +39,7 @@ pub(crate) struct Place {
 pub(crate) struct Provenance(BTreeMap<String, Origin>);
 
 impl Provenance {
-    /// Where the value of `key` comes from.
+    /// The origin of the value of `key`.
     pub(crate) fn of(&self, key: &str) -> &Origin {
         self.0.get(key).unwrap_or(&Origin::Default)
     }
@@ -49,7 +49,7 @@ impl Provenance {
         self.0.remove(key);
     }
 
-    /// Notes the origin of `key`; origins of what was in a list before are forgotten.
+    /// Records the origin of `key`, and removes the origins of earlier items of a list.
     pub(crate) fn set(&mut self, key: &str, origin: Origin) {
         let items: Vec<String> = self
             .0
@@ -72,7 +72,7 @@ impl Provenance {
 }
 
 impl Origin {
-    /// The same for rules.
+    /// The position for rules.
     pub(crate) fn place(&self) -> rule::Place {
         match self {
             Self::User(place) | Self::Project(place) => {

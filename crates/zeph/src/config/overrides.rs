@@ -20,7 +20,7 @@ pub(crate) const OTHER_VARIABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the command line sets.
+/// The settings of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FlagOverrides {
     /// `--config FILE`: takes the place of the user's file, and must exist.
@@ -40,7 +40,7 @@ impl FlagOverrides {
     /// Splits the argument of `--set`.
     ///
     /// # Errors
-    /// When there is no `=` in it.
+    /// If it contains no `=`.
     pub(crate) fn parse_set(argument: &str) -> Result<(String, String), String> {
         let (key, value) = argument
             .split_once('=')
@@ -77,8 +77,8 @@ pub(crate) fn variable(key: &str) -> String {
     format!("ZEPH_{}", key.replace('.', "_").to_uppercase())
 }
 
-/// The layer of the environment. A variable that looks like a setting and is none is a warning: it
-/// may belong to another version.
+/// The layer of the environment. An unknown variable that looks like a setting is a warning: it may belong to another
+/// version.
 pub(crate) fn from_environment(
     env: &Environment,
     errors: &mut Vec<ConfigError>,

@@ -1,4 +1,4 @@
-//! Where files are, and what a path in the configuration means.
+//! Locations of files, and the resolution of paths in the configuration.
 
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,18 +16,18 @@ pub(crate) const PROJECT_FILE: &str = ".zeph/config.toml";
 /// The name of the file with a project's filter rules, from the project's directory.
 pub(crate) const PROJECT_FILTERS: &str = ".zeph/filters.toml";
 
-/// Where things are.
+/// The locations of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Paths {
     /// The user's file, or the one that `--config` names; it need not exist.
     pub(crate) user_file: PathBuf,
     /// The project's file, if there is one.
     pub(crate) project_file: Option<PathBuf>,
-    /// Where data are kept.
+    /// The directory of data.
     pub(crate) data_dir: PathBuf,
     /// The database: `[memory] path`, or `zeph.db` in the data directory.
     pub(crate) database: PathBuf,
-    /// What a person agreed to for good: `policies.json` in the configuration directory.
+    /// The permanent grants: `policies.json` in the configuration directory.
     pub(crate) policies: PathBuf,
     /// The audit log: `[tools.audit] path`, or `audit.jsonl` in the data directory.
     pub(crate) audit_log: PathBuf,
@@ -126,18 +126,17 @@ fn is_there(path: &Path) -> bool {
     }
 }
 
-/// The directory whose file `file` (`DIR/.zeph/NAME`) is.
+/// The directory `DIR` of the file `file` (`DIR/.zeph/NAME`).
 pub(crate) fn project_root(file: &Path) -> &Path {
     file.parent()
         .and_then(Path::parent)
         .unwrap_or(Path::new("/"))
 }
 
-/// Reads a configuration file. A project's must be a regular file: opening a pipe would wait for
-/// its writer.
+/// Reads a configuration file. A project's must be a regular file: opening a pipe would wait for its writer.
 ///
 /// # Errors
-/// What the system says; `InvalidData` for one that is too large or not UTF-8.
+/// An error of the system; `InvalidData` if the file is too large or not UTF-8.
 pub(crate) fn read(file: &Path, must_be_regular: bool) -> io::Result<String> {
     let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
     let mut options = std::fs::OpenOptions::new();
@@ -165,11 +164,10 @@ pub(crate) fn read(file: &Path, must_be_regular: bool) -> io::Result<String> {
     })
 }
 
-/// What a path in the configuration means: `~` is the home directory, and a relative path starts
-/// at `base`.
+/// Resolves a path of the configuration: `~` is the home directory, and a relative path starts at `base`.
 ///
 /// # Errors
-/// When it starts with `~` and there is no home.
+/// If the path starts with `~` and the home directory is unknown.
 pub(crate) fn absolute(path: &Path, base: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
     let whole = match path.strip_prefix("~") {
         Ok(rest) => home

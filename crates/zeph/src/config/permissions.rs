@@ -1,4 +1,4 @@
-//! `[tools.permissions]`: the lists of rules by tool, checked, laid over each other and compiled.
+//! `[tools.permissions]`: the lists of rules by tool, checked, merged and compiled.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use super::schema::join;
 /// The key of all lists.
 pub(crate) const KEY: &str = "tools.permissions";
 
-/// What begins the ids of tools of MCP servers, which are not known before they are asked.
+/// The prefix of the ids of MCP tools. These ids are unknown before the servers list them.
 const FOREIGN: &str = "mcp_";
 
-/// The tools, and what their patterns are about. A test compares them with those that are built.
+/// The tools, and the kind of their patterns. A test compares them with the tools of the program.
 pub(crate) const TOOLS: &[(&str, PatternKind)] = &[
     ("add_task", PatternKind::Text),
     ("bash", PatternKind::Command),
@@ -207,8 +207,8 @@ fn compiled(
     }
 }
 
-/// `blocked_commands` as rules that deny, in front of all others, and `confirm_patterns` as rules
-/// that ask: those of a project in front too, the user's own behind what is listed.
+/// The rules from `blocked_commands`, which deny and precede all others, and those from `confirm_patterns`, which
+/// ask. The latter precede the listed rules if a project sets them, and follow them if the user does.
 fn older(
     shell: &ShellConfig,
     provenance: &Provenance,
@@ -226,7 +226,7 @@ fn older(
         match compiled(PatternKind::Command, rule, key, origin, places) {
             Ok(rule) if denies || rule.only_tightens => before.push(rule),
             Ok(rule) => behind.push(rule),
-            // What is wrong with it is said where the blocklist is made, which refuses it in any case.
+            // The construction of the blocklist reports this error, and refuses the pattern in any case.
             Err(_) if denies => {}
             Err(error) => errors.push(error),
         }

@@ -57,8 +57,8 @@ pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError
     errors
 }
 
-/// A project that switches one list on beside the other brings rules of the user to hold that allow,
-/// perhaps: that is the user's to decide.
+/// Reports a project that enables a second list in which the user has rules that may allow calls. Only the user can
+/// decide that.
 fn switched_on(user: &Layer, project: &Layer) -> Option<ConfigError> {
     let is_on = |layer: &Layer, section: &str| {
         let key = format!("tools.{section}.enabled");
@@ -127,7 +127,7 @@ pub(crate) fn compile(
     Ok(policy)
 }
 
-/// Where a key was written; for a rule, where its first field stands.
+/// The origin of a key; for a rule, the position of its first field.
 fn origin_of<'p>(key: &str, provenance: &'p Provenance) -> &'p Origin {
     const FIELDS: &[&str] = &[
         "effect",

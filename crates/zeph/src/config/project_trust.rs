@@ -1,5 +1,5 @@
-//! What a project's file may change. A repository that was cloned is not trusted: its file may
-//! tighten what protects the user, never loosen it.
+//! Rules for the changes that a project's file may make. A cloned repository is not trusted: its file may tighten the
+//! protection of the user, never loosen it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,7 +14,7 @@ use super::paths::absolute;
 use super::schema;
 use super::values::{exceeds, get_mut, items, number, plain, strings};
 
-/// What a project's file may do to a setting.
+/// The change that a project's file may make to a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Set it as it likes.
@@ -66,11 +66,11 @@ const RULES: &[(&str, Rule)] = &[
     // Early and often would cost requests.
     ("agent.compaction.threshold", Rule::Never),
     ("agent.compaction.keep_recent", Rule::Free),
-    // They say what the model is told of, not what it may do.
+    // They decide which tools the model sees, not which it may call.
     ("agent.tool_filter.enabled", Rule::Free),
     ("agent.tool_filter.top_k", Rule::Free),
     ("agent.tool_filter.min_description_words", Rule::Free),
-    // What is always offered is also free of requirements.
+    // Tools that the model always sees are also free of requirements.
     ("agent.tool_filter.always_on", Rule::Fewer),
     ("tools.tafc.enabled", Rule::Free),
     ("tools.tafc.complexity_threshold", Rule::Free),
@@ -86,7 +86,7 @@ const RULES: &[(&str, Rule)] = &[
     // It would choose who receives the conversation, even among the user's own providers.
     ("llm.default", Rule::Never),
     ("llm.fallback", Rule::Never),
-    // It chooses whom the user's words go to beside the conversation.
+    // It chooses a provider that receives text of the user outside the conversation.
     ("llm.embed_provider", Rule::Never),
     // It could name its own server, and the user's key.
     ("llm.providers", Rule::Never),
@@ -97,7 +97,7 @@ const RULES: &[(&str, Rule)] = &[
     ("mcp.start_wait_ms", Rule::Lower),
     // They are programs that run.
     ("mcp.servers", Rule::Never),
-    // They say what runs while nobody watches.
+    // They decide which tasks run unattended.
     ("scheduler.grace_secs", Rule::Never),
     ("scheduler.run_missed", Rule::Never),
     ("scheduler.skip_questions", Rule::Never),
@@ -110,7 +110,7 @@ const RULES: &[(&str, Rule)] = &[
         Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
     ),
     ("tools.max_tool_calls_per_session", Rule::Lower),
-    // It changes what a model reads, and nothing that it may do.
+    // It changes the form of results for the model, not its permissions.
     ("tools.result_format", Rule::Free),
     ("tools.permissions", Rule::InFront),
     ("tools.policy.enabled", Rule::Towards(&["false", "true"])),
@@ -137,7 +137,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.shell.allowed_paths", Rule::Inside),
     ("tools.shell.blocked_commands", Rule::More),
     ("tools.shell.confirm_patterns", Rule::More),
-    // What the user has admitted may be taken away again.
+    // A project may remove constructs that the user allows.
     ("tools.shell.allow_constructs", Rule::Fewer),
     (
         "tools.shell.allow_network",
@@ -184,7 +184,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.filters.security.extra_patterns", Rule::More),
     // More would cost more of the user's money.
     ("tools.overflow.threshold", Rule::Lower),
-    // What is stored is of all projects; and 0 is no small number of bytes but any.
+    // The storage is shared by all projects; and 0 means no limit.
     ("tools.overflow.retention_days", Rule::Never),
     ("tools.overflow.max_overflow_bytes", Rule::Never),
     // Each summary costs a request, and the provider receives the output.
@@ -199,7 +199,7 @@ const RULES: &[(&str, Rule)] = &[
         "tools.result_cache.enabled",
         Rule::Towards(&["true", "false"]),
     ),
-    // 0 is no short time but any; and more would take the user's memory.
+    // 0 means no limit; and a larger value would take the user's memory.
     ("tools.result_cache.ttl_secs", Rule::Never),
     ("tools.result_cache.max_bytes", Rule::Lower),
     ("tools.retry.max_attempts", Rule::Lower),
@@ -217,7 +217,7 @@ const RULES: &[(&str, Rule)] = &[
     ),
     ("tools.adversarial_policy.policies", Rule::More),
     ("tools.adversarial_policy.exempt_tools", Rule::Fewer),
-    // It could name a judge that lets everything pass, or leave it no time where `fail_open` is set.
+    // A project could name a judge that allows every call, or leave it no time while `fail_open` is set.
     ("tools.adversarial_policy.provider", Rule::Never),
     ("tools.adversarial_policy.timeout_ms", Rule::Never),
     (
@@ -235,7 +235,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.utility.enabled", Rule::Towards(&["false", "true"])),
     ("tools.utility.threshold", Rule::Never),
     ("tools.utility.exempt_tools", Rule::Fewer),
-    // It may ask for more of a trail, never for less, and for none where the user's own output goes.
+    // A project may ask for more audit sinks, never for fewer, and not for one on the user's own output.
     ("tools.audit.sqlite", Rule::Towards(&["false", "true"])),
     ("tools.audit.jsonl", Rule::Towards(&["false", "true"])),
     ("tools.audit.stdout", Rule::Never),
@@ -277,7 +277,7 @@ impl Rule {
     }
 }
 
-/// What the rules are applied against.
+/// The context of the rules.
 pub(crate) struct Bounds<'a> {
     /// The values that hold without the project: defaults and the user's file.
     pub(crate) base: &'a Layer,
@@ -287,7 +287,7 @@ pub(crate) struct Bounds<'a> {
     pub(crate) cwd: &'a Path,
     /// The user's home.
     pub(crate) home: Option<&'a Path>,
-    /// The file where the user may set what the project may not.
+    /// The user's file, in which the user may set the refused keys.
     pub(crate) user_file: &'a Path,
     /// Follows links: the real path of one that exists.
     pub(crate) resolve: &'a dyn Fn(&Path) -> io::Result<PathBuf>,
@@ -337,7 +337,7 @@ impl Bounds<'_> {
         errors
     }
 
-    /// Notes where each item of a union stands.
+    /// Records the position of each item of a union.
     fn keep_places(&self, key: &str, union: &Value, project: &mut Layer) {
         let places: Vec<(String, Origin)> = items(Some(union))
             .iter()
@@ -358,7 +358,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// `Ok` with what takes the value's place, if anything does; `Err` with the reason.
+    /// `Ok` with the replacement of the value, if there is one; `Err` with the reason.
     fn judge(
         &self,
         rule: Rule,
@@ -366,7 +366,7 @@ impl Bounds<'_> {
         value: &Value,
     ) -> Result<Option<Value>, String> {
         match rule {
-            // What rules say is judged where they are laid over each other.
+            // The merge of the rules judges them.
             Rule::Free | Rule::InFront | Rule::Denials => Ok(None),
             Rule::Never => match value {
                 // An empty table of free keys changes nothing.
@@ -487,7 +487,7 @@ mod tests {
         base.merge(layer(user, FileLayer::User));
         let mut project = layer(project, FileLayer::Project);
         project.replace_ollama(&mut Vec::new());
-        // `/repo/link` leads to `/etc`.
+        // `/repo/link` resolves to `/etc`.
         let resolve = |path: &Path| match path.to_str() {
             Some("/repo/link") => Ok(PathBuf::from("/etc")),
             Some("/repo/missing") => Err(io::ErrorKind::NotFound.into()),
@@ -513,7 +513,7 @@ mod tests {
         }
     }
 
-    /// Proves CFG-1, FILE-4: a project adds to what is denied, and takes from what is allowed.
+    /// Proves CFG-1, FILE-4: a project may add denied files and remove allowed ones.
     #[test]
     fn a_projects_read_rules_only_tighten() {
         let check = |user: &str, project: &str, expect: Result<&str, &str>| match (

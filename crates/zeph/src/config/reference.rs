@@ -154,7 +154,7 @@ fn kind(shape: &Shape) -> String {
     match shape {
         Shape::List(item) => format!("list: {}", kind(item)),
         Shape::Map(value) => format!("table: {}", kind(value)),
-        // The limit of a machine's integer is no news.
+        // The limit of the integer type is not useful to the reader.
         Shape::Integer(min, max) if *max >= u32::MAX.into() => format!("integer of at least {min}"),
         Shape::Choice(names) => names
             .iter()
@@ -179,7 +179,7 @@ fn cell(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Proves PKG-3: the reference in the repository is what the structs say.
+    /// Proves PKG-3: the reference in the repository matches the structs.
     #[test]
     fn the_file_is_up_to_date() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");

@@ -35,10 +35,10 @@ pub(crate) fn accepted() -> &'static Table {
     &ACCEPTED
 }
 
-/// What stands for a free key in the path of a section.
+/// The placeholder for a free key in the path of a section.
 pub(crate) const ANY: &str = "TOOL";
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     /// A table with known keys.
@@ -61,16 +61,16 @@ pub(crate) enum Shape {
     Choice(Vec<String>),
     /// A string, or this.
     TextOr(Box<Shape>),
-    /// Whatever deserialization takes.
+    /// Any value that deserialization accepts.
     Any,
 }
 
 /// A table with known keys.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table {
-    /// The struct behind it.
+    /// The name of the struct.
     pub(crate) type_name: String,
-    /// What it is for.
+    /// The description.
     pub(crate) doc: String,
     /// Its keys, in the order of the struct.
     pub(crate) fields: Vec<Field>,
@@ -81,22 +81,22 @@ pub(crate) struct Table {
 pub(crate) struct Field {
     /// The key.
     pub(crate) name: String,
-    /// What it is for, in one line.
+    /// The description in one line.
     pub(crate) doc: String,
     /// Whether the table must have it.
     pub(crate) required: bool,
     /// The default that a table in a list has for it; for other tables see `Config::default`.
     pub(crate) default: Option<Json>,
-    /// What its value may be.
+    /// The type of its value.
     pub(crate) shape: Shape,
-    /// Whether it is read only because earlier configurations have it.
+    /// Whether it is an old key that is still read.
     pub(crate) is_old: bool,
 }
 
 /// A table as the files show it: one header, and the keys beneath it.
 #[derive(Debug, Clone)]
 pub(crate) struct Section<'a> {
-    /// As in `tools.shell`.
+    /// The path, as in `tools.shell`.
     pub(crate) path: String,
     /// Whether it is a list of tables.
     pub(crate) is_list: bool,
@@ -247,7 +247,7 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     }
 }
 
-/// Reads the shape of `node`; what it does not know becomes [`Shape::Any`].
+/// Reads the shape of `node`; an unknown one becomes [`Shape::Any`].
 fn shape(node: &Json, root: &Json, depth: u32) -> Shape {
     // A schema that names itself has no end.
     if depth > 32 {
@@ -426,8 +426,8 @@ mod tests {
         assert!(!provider.field("base_url").unwrap().required);
     }
 
-    /// Proves CFG-3: the schema refuses unknown keys, every key is explained, and no constraint
-    /// stands in it that loading would not check.
+    /// Proves CFG-3: the schema refuses unknown keys, explains every key, and has no constraint that loading would
+    /// not check.
     #[test]
     fn the_schema_is_closed_documented_and_understood() {
         const KNOWN: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Files made from the structs: `config/default.toml`, and what `zeph config show` prints.
+//! Files made from the structs: `config/default.toml`, and the output of `zeph config show`.
 
 use std::fmt::Write as _;
 
@@ -221,7 +221,7 @@ pub(crate) fn effective(config: &Config, origins: Option<&Provenance>) -> String
     text
 }
 
-/// Where a value is from; the keys of a table of free keys may each be from elsewhere.
+/// The origin of a value; each key of a table of free keys may have another origin.
 fn origin(origins: &Provenance, key: &str, field: &Field, values: Option<&Table>) -> String {
     let of_key = || {
         // A path may hold a line break; a comment may not.
@@ -263,7 +263,7 @@ fn header(path: &str, is_list: bool) -> String {
     }
 }
 
-/// What a key is for, and what it may be if that is a choice.
+/// The description of a key, with its values if it is a choice.
 fn explained(field: &Field) -> String {
     match &field.shape {
         Shape::Choice(_) => {
@@ -301,7 +301,7 @@ mod tests {
         layer
     }
 
-    /// Proves CFG-3: what is in the repository is what the structs say.
+    /// Proves CFG-3: the file in the repository matches the structs.
     #[test]
     fn the_file_is_up_to_date() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Proves CFG-3: it holds every key, and what it sets are the defaults.
+    /// Proves CFG-3: the template has every key, with its default value.
     #[test]
     fn it_holds_every_key_with_its_default() {
         let text = template();
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(given, needed);
     }
 
-    /// What stands in comments is right too: it only has to be uncommented.
+    /// The examples in comments are valid when they are uncommented.
     #[test]
     fn comments_hold_valid_examples() {
         let uncommented: String = template()
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(super::super::check::check(&config, &layer.provenance), []);
     }
 
-    /// Proves CFG-2: what is shown is TOML, says the same again, and tells the origins.
+    /// Proves CFG-2: the output is TOML, has the same values when it is read again, and shows the origins.
     #[test]
     fn effective_values_can_be_read_again() {
         let text = "[[llm.providers]]\nname = \"a\"\ntype = \"openai\"\nmodel = \"m\"\n[tools]\nmode = \"plan\"\n\

@@ -1,4 +1,4 @@
-//! What the file system says of the configuration's files, to see that one has changed.
+//! States of the configuration files in the file system, to detect changes.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(crate) struct Stamped {
 pub(crate) enum Stamp {
     /// It is not there, or cannot be examined.
     Absent,
-    /// It is a pipe or the like: what it holds comes once.
+    /// It is a pipe or the like: its content can be read only once.
     Special,
     /// Device, inode, size, and the times of the last change of content and of state.
     File(u64, u64, u64, (i64, i64), (i64, i64)),
@@ -44,7 +44,7 @@ impl Stamps {
         }
     }
 
-    /// How long ago the last change was; `None` when that cannot be said, or lies in the future.
+    /// The time since the last change; `None` if it is unknown or in the future.
     pub(crate) fn age(&self) -> Option<Duration> {
         let files = [Some(&self.user), self.project.as_ref()];
         let newest = files.into_iter().flatten().filter_map(Stamped::changed);

@@ -21,7 +21,7 @@ pub(crate) use self::pull::{Wanted, pull};
 /// The note in a model's directory.
 const MANIFEST: &str = "manifest.json";
 
-/// What a model is for.
+/// The purpose of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
@@ -41,14 +41,14 @@ impl Purpose {
     }
 }
 
-/// What is known of a fetched model.
+/// The description of a fetched model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     /// The name of its directory.
     pub(crate) name: String,
-    /// What it is for.
+    /// The purpose.
     pub(crate) purpose: Purpose,
-    /// Where it came from.
+    /// The source.
     pub(crate) source: String,
     /// Its licence, where that is known (SPDX).
     pub(crate) license: Option<String>,
@@ -79,7 +79,7 @@ impl ModelStore {
     /// The directory of the model of this name, which need not exist.
     ///
     /// # Errors
-    /// A name that is none.
+    /// If the name is invalid.
     pub(crate) fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
         let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(known) {
@@ -88,7 +88,7 @@ impl ModelStore {
         Ok(self.root.join(name))
     }
 
-    /// All of them, by name. What is no model is passed over.
+    /// All models, by name. Other directories are skipped.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -111,7 +111,7 @@ impl ModelStore {
     /// The model of this name.
     ///
     /// # Errors
-    /// That there is none, and what there is.
+    /// If the model does not exist; the error lists the existing ones.
     pub(crate) fn find(&self, name: &str) -> anyhow::Result<(PathBuf, Manifest)> {
         let directory = self.directory(name)?;
         if let Some(manifest) = manifest(&directory) {
@@ -128,7 +128,7 @@ impl ModelStore {
     /// Removes the model of this name.
     ///
     /// # Errors
-    /// That there is none, or why it cannot be removed.
+    /// If the model does not exist, or if it cannot be removed.
     pub(crate) fn remove(&self, name: &str) -> anyhow::Result<()> {
         let (directory, _) = self.find(name)?;
         let removed = fs::remove_dir_all(&directory);
@@ -142,11 +142,10 @@ impl ModelStore {
         models.into_iter().find(|it| it.purpose == Purpose::Chat)
     }
 
-    /// Where the model is that a configuration names: by the name under which it was fetched, or
-    /// by a path.
+    /// The directory of the model in the configuration, which is the name of a fetched model or a path.
     ///
     /// # Errors
-    /// That no model of this name was fetched.
+    /// If no model of this name was fetched.
     #[cfg(feature = "candle")]
     pub(crate) fn resolve(&self, model: &str, env: &Environment) -> anyhow::Result<PathBuf> {
         match place(model, env) {

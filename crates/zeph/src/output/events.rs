@@ -25,7 +25,7 @@ pub(crate) enum NoticeLevel {
     Info,
     /// Something may be wrong.
     Warning,
-    /// Something is wrong beside the turn.
+    /// Something else than the turn failed.
     Error,
 }
 
@@ -75,11 +75,11 @@ pub(crate) enum Event {
         success: bool,
         /// The category of the failure.
         error_category: Option<String>,
-        /// What a person reads.
+        /// The text for the user.
         display: String,
-        /// What a filter took away from the output; null where none ran.
+        /// The lines that a filter removed; null if none ran.
         filter: Option<FilterStats>,
-        /// How long it took, waiting for a person excluded.
+        /// How long it took, waiting for the user excluded.
         duration_ms: u64,
     },
     /// A question was answered.
@@ -93,14 +93,14 @@ pub(crate) enum Event {
         /// The answer: `once`, `session`, `always` or `no`.
         answer: String,
     },
-    /// Something a person should know.
+    /// Something the user should know.
     Notice {
         /// How much it matters.
         level: NoticeLevel,
         /// One sentence.
         text: String,
     },
-    /// A command failed, and the files are what they were before it.
+    /// A command failed, and its changes were undone.
     Rollback {
         /// The call's id.
         id: String,

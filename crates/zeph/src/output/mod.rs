@@ -13,8 +13,7 @@ use crate::terminal::sanitize::clean;
 
 pub(crate) use recorder::{Recorder, ResultObject};
 
-/// Writes a line to standard error, without the values of secrets and without what would steer a
-/// terminal; a closed pipe is no reason to fail.
+/// Writes a line to standard error, without secrets and control sequences. A closed pipe is not an error.
 pub(crate) fn stderr_line(text: &str) {
     let mut err = std::io::stderr().lock();
     let text = redact::redacted(text);
@@ -35,7 +34,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(for_terminal(value.to_string()))
 }
 
-/// The same for a reader: several lines.
+/// Formats a value as indented JSON, without the values of secrets.
 pub(crate) fn json_lines(value: &impl Serialize) -> serde_json::Result<String> {
     let mut value = serde_json::to_value(value)?;
     redact::secrets().redact_known_json(&mut value);
@@ -58,8 +57,8 @@ pub(crate) fn for_terminal(json: String) -> String {
     }
 }
 
-/// Writes a line to standard output; a closed pipe is no reason to fail. `false` when it could not
-/// be written for another reason: a full disk.
+/// Writes a line to standard output. A closed pipe is not an error. `false` if another error occurs, such as a full
+/// disk.
 pub(crate) fn stdout_line(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
     let written = out

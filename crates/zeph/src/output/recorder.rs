@@ -1,4 +1,4 @@
-//! The channel of `json` and `stream-json`: keeps what the result object needs, prints events.
+//! The channel of `json` and `stream-json`: collects the data of the result object, and prints events.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub(crate) struct CallRecord {
     pub(crate) success: bool,
     /// The category of the failure.
     pub(crate) error_category: Option<String>,
-    /// How long it took, waiting for a person excluded.
+    /// How long it took, waiting for the user excluded.
     pub(crate) duration_ms: u64,
 }
 
@@ -38,9 +38,9 @@ pub(crate) struct Tokens {
     pub(crate) output_tokens: u64,
     /// The part of `input_tokens` that came from the provider's cache.
     pub(crate) cached_tokens: u64,
-    /// The part of `input_tokens` that was written to the provider's cache, where it is told.
+    /// The part of `input_tokens` that was written to the provider's cache, if known.
     pub(crate) cache_write_tokens: u64,
-    /// What they cost in US dollars; absent where that is not known of all requests.
+    /// The cost in US dollars; absent if it is not known for all requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost_usd: Option<f64>,
 }
@@ -57,7 +57,7 @@ impl Tokens {
     }
 }
 
-/// What one turn came to.
+/// The result of one turn.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ResultObject {
     /// The answer.
@@ -72,7 +72,7 @@ pub(crate) struct ResultObject {
     pub(crate) usage: Tokens,
     /// The calls, in the order in which they ended.
     pub(crate) tool_calls: Vec<CallRecord>,
-    /// The error, or what the limit was.
+    /// The error, or the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
 }
@@ -109,7 +109,7 @@ impl ResultObject {
     }
 }
 
-/// The channel of a turn whose reader is a program.
+/// The channel of a turn that a program reads.
 pub(crate) struct Recorder {
     /// Whether events are printed as they come.
     stream: bool,
@@ -140,7 +140,7 @@ impl Recorder {
         self.print(Event::Notice { level, text });
     }
 
-    /// Prints an event, when events are printed. When nobody reads any more, the turn goes on.
+    /// Prints an event, if events are printed. The turn continues when the reader closes the pipe.
     pub(crate) fn print(&self, event: Event) {
         if !self.stream {
             return;

@@ -1,4 +1,4 @@
-//! What the program itself says holds no secret's value: logs, errors, warnings.
+//! Redaction of the program's own output (logs, errors, warnings), so that it contains no secret.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,15 +7,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tracing_subscriber::fmt::MakeWriter;
 use zeph_tools::secrets::SecurityPatterns;
 
-/// What is kept out; the built-in patterns until the configuration is there.
+/// The active patterns; the built-in ones until the configuration is loaded.
 static SECRETS: RwLock<Option<Arc<SecurityPatterns>>> = RwLock::new(None);
 
-/// Keeps what `secrets` finds out of all that is said from now on.
+/// Redacts the matches of `secrets` in all later output.
 pub(crate) fn keep_out(secrets: Arc<SecurityPatterns>) {
     *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
 }
 
-/// What is kept out.
+/// The active patterns.
 pub(crate) fn secrets() -> Arc<SecurityPatterns> {
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
     secrets.clone().unwrap_or_default()
@@ -34,7 +34,7 @@ pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     secrets().redact(text).text
 }
 
-/// Standard error for logs: each event is written at once, without the values of secrets.
+/// Standard error for logs: each event is written immediately, without the values of secrets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogWriter;
 

@@ -1,7 +1,7 @@
-//! The input of one dialog, in bursts: everything that arrives without a pause belongs together.
+//! The input of one dialog in bursts, to distinguish single keys from pasted text.
 //!
-//! A dialog is answered by one key that is alone in its burst. A paste, text that is typed, and a key
-//! that another follows at once answer nothing.
+//! All bytes that arrive without a pause are one burst. Only a key that is alone in its burst answers a dialog. A
+//! paste, typed text, and a key that another follows immediately answer nothing.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(1000);
 /// The time between a key and Enter below which both were pasted.
 const PASTE: Duration = Duration::from_millis(15);
-/// The most bytes of a burst that are looked at.
+/// The maximum number of bytes of a burst that are inspected.
 const MAX_BYTES: usize = 4096;
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
@@ -27,7 +27,7 @@ const CTRL_C: u8 = 0x03;
 pub(super) enum Input {
     /// One key, alone.
     Key(u8),
-    /// Ctrl-C, wherever it is.
+    /// Ctrl-C, at any position.
     Interrupt,
     /// Something else: several keys, a paste, an arrow.
     Other,
@@ -126,7 +126,7 @@ impl Burst {
         }
     }
 
-    /// Whether it is what someone types: no key of the keyboard's own, such as an arrow.
+    /// Whether it is typed or pasted text. A function key, such as an arrow, is not.
     fn is_text(&self) -> bool {
         self.pasted || !self.bytes.starts_with(b"\x1b")
     }
@@ -147,11 +147,11 @@ fn is_over(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<bool> {
     Ok(!fds[0].revents().is_empty() || fds[1].revents().intersects(gone))
 }
 
-/// Waits for what one read gives; `None` at the end of the terminal, of interest in the answer, or of
-/// the time.
+/// Waits for the bytes of one read. `None` if the terminal is closed, the caller no longer waits, or the time is
+/// over.
 ///
 /// # Errors
-/// When the terminal cannot be read.
+/// If the terminal cannot be read.
 pub(super) fn read(
     terminal: &impl AsFd,
     stop: &OwnedFd,

@@ -20,7 +20,7 @@ use super::style::{Style, TerminalEnv};
 use crate::config::Environment;
 use crate::output::redact::redacted;
 
-/// What the terminal is, and what was asked for.
+/// The properties of the terminal, and the options of the command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TerminalOptions {
     /// How standard output is written to.
@@ -62,7 +62,7 @@ impl TerminalOptions {
     }
 }
 
-/// Shows events on a terminal, or on whatever the streams are, and asks there.
+/// Shows events and asks questions on the terminal; the streams need not be terminals.
 pub(crate) struct TerminalChannel {
     options: TerminalOptions,
     shared: Arc<Shared>,
@@ -72,7 +72,7 @@ pub(crate) struct TerminalChannel {
 
 struct Shared {
     screen: Mutex<Screen>,
-    /// What was noticed while the person types; `None` when they do not.
+    /// The notices that wait while the user types; `None` otherwise.
     held: Mutex<Option<Vec<String>>>,
 }
 
@@ -100,14 +100,14 @@ impl WithSpinner for Shared {
 }
 
 impl TerminalChannel {
-    /// A conversation: everything goes to standard output, text as it streams.
+    /// A channel for a conversation: everything goes to standard output, text as it streams.
     pub(crate) fn interactive(options: TerminalOptions) -> Self {
         let screen = Screen::new(Box::new(io::stdout()), options.stdout, DisplayMode::All);
         Self::new(options, screen, Box::new(io::stdout()))
     }
 
-    /// One turn: everything but the answer goes to standard error, and the answer to standard
-    /// output, by [`TerminalChannel::finish_answer`].
+    /// A channel for one turn: the response goes to standard output with [`TerminalChannel::finish_answer`],
+    /// everything else to standard error.
     pub(crate) fn one_shot(options: TerminalOptions) -> Self {
         let amount = if options.quiet {
             DisplayMode::Quiet
@@ -130,11 +130,11 @@ impl TerminalChannel {
         }
     }
 
-    /// Prints the answer of a one-shot turn: exactly as it is and with one newline at its end, or,
-    /// on a coloured terminal, rendered. An empty answer prints nothing.
+    /// Prints the response of a one-shot turn: unchanged and with one newline at its end, or, on a coloured terminal,
+    /// rendered. An empty response prints nothing.
     ///
     /// # Errors
-    /// What writing fails with; a reader that went away had all it wanted, and is none.
+    /// Errors of writing; a closed pipe is not an error.
     pub(crate) fn finish_answer(&self, text: &str) -> io::Result<()> {
         self.screen().end_turn();
         let text = text.trim_end_matches('\n');
@@ -163,25 +163,25 @@ impl TerminalChannel {
         }
     }
 
-    /// Shows why the turn failed, on what everything but the answer goes to.
+    /// Shows why the turn failed, on the stream of everything except the response.
     pub(crate) fn error(&self, text: &str) {
         let mut screen = self.screen();
         screen.end_turn();
         screen.error(&redacted(text));
     }
 
-    /// The person begins to type: what is noticed from now on (a background job has ended) does not
-    /// get between their words.
+    /// Queues notices (such as the end of a background job) while the user types, so that they do not interrupt the
+    /// line.
     pub(super) fn hold_notices(&self) {
         self.shared.held().get_or_insert_default();
     }
 
-    /// The person has finished: shows what was noticed meanwhile.
+    /// Shows the queued notices after the user has finished typing.
     pub(super) fn release_notices(&self) {
         self.shared.release();
     }
 
-    /// What is shown, locked.
+    /// The locked screen.
     pub(super) fn screen(&self) -> MutexGuard<'_, Screen> {
         self.shared.screen()
     }
@@ -191,7 +191,7 @@ impl TerminalChannel {
         &self.keyboard
     }
 
-    /// What the terminal is.
+    /// The options of the terminal.
     pub(super) fn options(&self) -> TerminalOptions {
         self.options
     }
@@ -207,7 +207,7 @@ struct Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        // A dialog that was abandoned puts the terminal's mode back before anything else goes on.
+        // Wait until an abandoned dialog has restored the mode of the terminal.
         drop(self.keyboard.hold());
         let mut screen = self.shared.screen();
         if self.marks_pastes {
@@ -309,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what is written.
+    /// A writer that stores its output.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// A pipe that nobody reads.
+    /// A closed pipe.
     struct Broken(Arc<Mutex<usize>>);
 
     impl Write for Broken {
@@ -538,7 +538,7 @@ mod tests {
         }
     }
 
-    /// Proves CLI-2b for `--yes`: nobody is asked, and it is said.
+    /// Proves CLI-2b for `--yes`: no question is shown, and the output says so.
     #[tokio::test]
     async fn yes_is_assumed_and_said() {
         let options = TerminalOptions {
@@ -557,7 +557,7 @@ mod tests {
         );
     }
 
-    /// Proves PERM-2 where nobody can be asked: it is a no.
+    /// Proves PERM-2 without a user: the call is refused.
     #[tokio::test]
     async fn nobody_to_ask_is_a_no() {
         let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::Aside);

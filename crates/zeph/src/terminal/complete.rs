@@ -7,7 +7,7 @@ use ignore::WalkBuilder;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 use zeph_core::COMMANDS;
 
-/// Files of a project that are looked at.
+/// The maximum number of files of a project that are inspected.
 const MAX_FILES: usize = 50_000;
 /// How long looking for files may take.
 const MAX_TIME: Duration = Duration::from_millis(500);
@@ -72,7 +72,7 @@ impl Completer for Words {
     }
 }
 
-/// What can be completed before the cursor.
+/// The word before the cursor that can be completed.
 #[derive(Debug, PartialEq, Eq)]
 enum Word<'a> {
     Command { start: usize, typed: &'a str },
@@ -92,8 +92,8 @@ fn word(line: &str, pos: usize) -> Option<Word<'_>> {
         .then_some(Word::Command { start, typed })
 }
 
-/// The files that fit: those that begin with what was typed, then those whose name does, then
-/// those that contain it; without regard to case.
+/// The matching files: first paths with the typed prefix, then file names with it, then paths that contain it;
+/// case-insensitive.
 fn matching<'a>(files: &'a [String], typed: &str) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(u8, &str)> = files
@@ -118,10 +118,10 @@ fn matching<'a>(files: &'a [String], typed: &str) -> Vec<&'a str> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The project's files as relative paths, without what ignore files name. Names that cannot be
-/// typed (control characters, no UTF-8) are left out.
+/// The project's files as relative paths, without ignored files. Names that cannot be typed (control characters, no
+/// UTF-8) are skipped.
 ///
-/// A directory with a huge ignore file is left out: its compiled rules take hundreds of times its size.
+/// A directory with a huge ignore file is skipped: its compiled rules take hundreds of times its size.
 fn list(project: &Path) -> Vec<String> {
     let end = Instant::now() + MAX_TIME;
     let is_listed = |directory: &Path| !has_huge_ignore_file(directory);
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(word("é", 99), None);
     }
 
-    /// Proves CLI-4 for completion: commands, and files but for ignored ones.
+    /// Proves CLI-4 for completion: commands, and files except ignored ones.
     #[test]
     fn commands_and_files_are_completed() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,8 @@
-//! The question whether a call may run: all that it would do, what it is judged as, why it is asked
-//! about, and what each answer would let run.
+//! The approval question of a call: its effects, its parts with their decisions, the reason of the question, and the
+//! scope of each decision.
 //!
-//! A person decides on what stands here, so nothing hides: control characters and those that
-//! reorder text are shown as escapes, all parts of a command are shown, and where something is cut it
-//! says so.
+//! The user decides by this text, so nothing is hidden. Control characters and characters that reorder text are shown
+//! as escapes, all parts of a command are shown, and cuts are marked.
 
 use serde_json::Value;
 use zeph_tools::gate::{ApprovalProposal, Grant};
@@ -63,24 +62,24 @@ pub(super) fn keys(question: &Confirmation) -> String {
     keys
 }
 
-/// Whether it can be answered for the session.
+/// Whether approval for the session is possible.
 pub(super) fn has_session(question: &Confirmation) -> bool {
     !matches!(question.offer.proposal, ApprovalProposal::Nothing { .. })
 }
 
-/// Whether it can be answered for good.
+/// Whether permanent approval is possible.
 pub(super) fn has_always(question: &Confirmation) -> bool {
     let rules = matches!(question.offer.proposal, ApprovalProposal::Grants(_));
     rules && question.offer.project.is_some()
 }
 
-/// A grant as a person is shown it.
+/// Formats a grant for the user.
 pub(super) fn grant(grant: &Grant) -> String {
     let pattern = visible(&grant.pattern).replace('\n', "\\n");
     format!("{} `{pattern}`", visible(&grant.tool))
 }
 
-/// What the answers beside "once" would let run.
+/// Describes the scope of the decisions other than "once".
 fn offered(question: &Confirmation, style: Style, out: &mut String) {
     let mut line = |text: &str| say(out, style, DIM, text);
     match &question.offer.proposal {
@@ -109,7 +108,7 @@ fn say(out: &mut String, style: Style, paint: &str, text: &str) {
     }
 }
 
-/// The arguments: what it is about first, contents last, a change of a file as a diff.
+/// Shows the arguments: the target first, contents last, a change of a file as a diff.
 fn arguments(question: &Confirmation, params: &Value, style: Style, out: &mut String) {
     let Some(arguments) = params.as_object().filter(|all| !all.is_empty()) else {
         return say(out, style, "", &question.subject);
@@ -158,7 +157,7 @@ fn more(hidden: usize, style: Style, out: &mut String) {
     }
 }
 
-/// A line of a file, with what is left out of it.
+/// A line of a file; a cut at its end is marked.
 fn cut(line: &str) -> String {
     match line.char_indices().nth(LINE_CHARS) {
         Some((end, _)) => {
@@ -169,7 +168,7 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// Where an argument stands in a question: what it is about first, contents last.
+/// The position of an argument in a question: the target first, contents last.
 fn place(name: &str) -> u8 {
     match name {
         "command" | "path" | "source" => 0,
@@ -210,7 +209,7 @@ mod tests {
         question(&confirmation(tool), &params, PLAIN)
     }
 
-    /// Proves PERM-2, PERM-7 for what the question shows.
+    /// Proves PERM-2, PERM-7 for the text of the question.
     #[test]
     fn a_question_shows_all_that_would_run() {
         let long = format!("echo {}\nrm -rf x", "a".repeat(500));
@@ -252,7 +251,7 @@ mod tests {
         );
     }
 
-    /// Proves PERM-7: the diff, the parts with what they are judged as, and the scope of each answer.
+    /// Proves PERM-7: the diff, the parts with their decisions, and the scope of each answer.
     #[test]
     fn a_question_shows_parts_diffs_and_scopes() {
         let piece = |text: &str, asked, judged: &str, depth| DisplayPart {

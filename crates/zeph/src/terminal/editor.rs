@@ -1,8 +1,8 @@
-//! The line editor: reedline on a thread of its own.
+//! The line editor: reedline on its own thread.
 //!
-//! Reading a key cannot be interrupted, and a runtime waits for its blocking tasks; so the editor
-//! is no such task, and leaving never waits for a key. A terminal without escape sequences edits its
-//! lines itself: there the thread reads them, and writes nothing but the prompt.
+//! Reading a key cannot be interrupted, and a runtime waits for its blocking tasks. Therefore the editor is not such
+//! a task, and an exit never waits for a key. A terminal without escape sequences edits its lines itself: for it, the
+//! thread reads lines and writes only the prompt.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use super::keyboard::{Keyboard, is_connected};
 
 const MENU: &str = "completion";
 
-/// What the person did at the prompt.
+/// The input of the user at the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
     /// Said something.
@@ -62,10 +62,11 @@ pub(super) struct Look {
 }
 
 impl Editor {
-    /// An editor whose history is in `history_file`; the second value says why it is not, if so.
+    /// Starts an editor with the history in `history_file`. The second value is the reason if the history cannot be
+    /// used.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub(super) fn start(
         project: PathBuf,
         history_file: &Path,

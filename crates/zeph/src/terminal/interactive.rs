@@ -1,8 +1,8 @@
-//! The interactive session: read an input, have the agent handle it, show what came of it.
+//! The interactive session: it reads an input, passes it to the agent, and shows the result.
 //!
-//! Ctrl-C at the prompt clears the line, and twice in a row at an empty one leaves. In a turn it
-//! cancels the turn, and a second one leaves; whatever a turn had running ends with it. SIGTERM
-//! and SIGHUP leave at any time. On every way out the terminal is as it was.
+//! Ctrl-C at the prompt clears the line; twice in a row at an empty line, it exits. In a turn it cancels the turn,
+//! and a second one exits and ends all running commands. SIGTERM and SIGHUP exit at any time. Every exit restores the
+//! terminal.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -22,17 +22,17 @@ use super::keyboard::{Keyboard, Mode};
 use crate::cli::signals::Handles;
 use crate::output::redact::redacted;
 
-/// Two presses of Ctrl-C within this time leave.
+/// Two presses of Ctrl-C within this time end the session.
 const TWICE: Duration = Duration::from_secs(2);
 
-/// What a session is told.
+/// The options of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct InteractiveOptions {
     /// The model's name.
     pub(crate) model: String,
     /// The directory the session works in.
     pub(crate) project: PathBuf,
-    /// Where inputs are remembered.
+    /// The file of earlier inputs.
     pub(crate) history_file: PathBuf,
     /// Something to say at the beginning.
     pub(crate) notice: Option<String>,
@@ -49,13 +49,14 @@ pub(crate) enum SessionEnd {
 
 /// The conversation that is held.
 pub(crate) trait Converse {
-    /// Who handles what is typed.
+    /// The agent that handles inputs.
     fn agent(&mut self) -> &mut Agent;
 
-    /// Goes on with another model or session; what to tell the person. After an error everything is as it was.
+    /// Continues with another model or session, and returns a message for the user. After an error nothing has
+    /// changed.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why the switch failed.
     async fn switch(&mut self, to: SessionSwitch) -> anyhow::Result<String>;
 }
 
@@ -166,8 +167,8 @@ pub(crate) async fn run(
     Ok(SessionEnd::Left)
 }
 
-/// Runs one input; `None` when the person wants to leave in the middle of it. `pressed` is when
-/// Ctrl-C cancelled it: the turn may end before the second one comes.
+/// Runs one input; `None` if the user exits during it. `pressed` is the time when Ctrl-C cancelled it: the turn may
+/// end before the second one arrives.
 async fn turn(
     agent: &mut Agent,
     channel: &TerminalChannel,
@@ -179,7 +180,7 @@ async fn turn(
     // A question that is abandoned puts the mode back before the echo is put back.
     let _settled = Settled(channel.keyboard());
     let cancel = CancellationToken::new();
-    // One that came while the prompt stood is none for this turn.
+    // Ctrl-C at the prompt does not count for this turn.
     while signals.interrupted() {}
     let mut turn = pin!(agent.handle(text, &cancel));
     loop {
@@ -203,7 +204,7 @@ async fn turn(
     }
 }
 
-/// Waits, when dropped, until no dialog reads any more.
+/// Waits on drop until no dialog reads keys.
 struct Settled<'k>(&'k Keyboard);
 
 impl Drop for Settled<'_> {
@@ -234,7 +235,7 @@ impl Signals {
         })
     }
 
-    /// Whether an interrupt came that nobody took yet; it is taken.
+    /// Takes a pending interrupt, and returns whether there was one.
     fn interrupted(&mut self) -> bool {
         self.interrupt.recv().now_or_never().flatten().is_some()
     }
@@ -282,7 +283,7 @@ fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
     }
 }
 
-/// What is said of a turn that did not end with an answer. Limits were told when they were met.
+/// The message about a turn that ended without a response. Limits were reported when they were reached.
 fn trouble(outcome: &TurnOutcome) -> Option<String> {
     match outcome.end {
         TurnEnd::Error => {
@@ -298,7 +299,7 @@ fn trouble(outcome: &TurnOutcome) -> Option<String> {
 
 /// The line at the end of a turn.
 fn cost(usage: Usage, cost: Option<Usd>, took: Duration) -> String {
-    // What costs nothing needs no word.
+    // A cost of zero is not shown.
     let cost = cost.filter(|cost| *cost > Usd::default());
     let cost = cost.map_or_else(String::new, |cost| format!("{cost}, "));
     let cached = if usage.cached_tokens > 0 {
@@ -314,7 +315,7 @@ fn cost(usage: Usage, cost: Option<Usd>, took: Duration) -> String {
     )
 }
 
-/// A number with its thousands told apart.
+/// A number with separators between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

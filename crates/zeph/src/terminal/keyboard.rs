@@ -1,9 +1,7 @@
-//! Keys of a dialog, read from the terminal itself: one key acts without Enter, if it is alone
-//! ([`super::burst`]).
+//! Keys of a dialog, read from the terminal itself: a single key acts without Enter ([`super::burst`]).
 //!
-//! The terminal is left in the mode in which it was found on every way out, a panic included.
-//! Whoever reads keys holds the [`Keyboard`], so that an abandoned dialog is gone before anybody
-//! else reads.
+//! Every exit, a panic included, restores the mode of the terminal. A reader of keys holds the [`Keyboard`], so that
+//! an abandoned dialog has ended before another reader starts.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,7 +35,7 @@ const NOW: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// What a person pressed.
+/// The decision of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pressed {
     /// Run it.
@@ -55,14 +53,15 @@ pub(super) enum Pressed {
 pub(super) struct Keyboard(Arc<Mutex<()>>);
 
 impl Keyboard {
-    /// Waits until nobody else reads.
+    /// Waits until no other reader holds the keyboard.
     pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks on standard input. `show` is called when keys are being read and everything typed before
-    /// has been thrown away, and whenever something else is to be shown. A `plain` terminal gets no
-    /// escape sequences. Dropping the future ends the dialog. Whatever fails is a no.
+    /// Asks on standard input. A failure counts as no.
+    ///
+    /// `show` is called after earlier input has been discarded, and again for each change of the display. A `plain`
+    /// terminal gets no escape sequences. Dropping the future ends the dialog.
     pub(super) async fn ask(
         &self,
         asked: Confirmation,
@@ -91,7 +90,7 @@ impl Keyboard {
     }
 }
 
-/// Whether standard input is a terminal whose other side is there.
+/// Whether standard input is a terminal that is still connected.
 pub(super) fn is_connected() -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
@@ -102,7 +101,7 @@ pub(super) fn is_connected() -> bool {
     stdin.is_terminal() && !gone
 }
 
-/// Ctrl-C in a dialog means what it means everywhere.
+/// Sends SIGINT to this process, as the terminal does for Ctrl-C outside of dialogs.
 fn interrupt_this_process() {
     let _ = kill_process(getpid(), Signal::INT);
 }
@@ -114,10 +113,10 @@ pub(super) struct Mode<T: AsFd> {
 }
 
 impl<T: AsFd> Mode<T> {
-    /// Changes the mode as `change` says.
+    /// Changes the mode with `change`.
     ///
     /// # Errors
-    /// When it is no terminal, or is gone.
+    /// If it is not a terminal, or is disconnected.
     pub(super) fn change(
         terminal: T,
         action: OptionalActions,
@@ -130,10 +129,10 @@ impl<T: AsFd> Mode<T> {
         Ok(Self { terminal, before })
     }
 
-    /// Keys are not echoed while a turn runs; what is typed waits for the next prompt.
+    /// Turns off the echo of keys while a turn runs; typed text waits for the next prompt.
     ///
     /// # Errors
-    /// When it is no terminal, or is gone.
+    /// If it is not a terminal, or is disconnected.
     pub(super) fn without_echo(terminal: T) -> rustix::io::Result<Self> {
         Self::change(terminal, OptionalActions::Now, |mode| {
             mode.local_modes.remove(LocalModes::ECHO);
@@ -147,7 +146,7 @@ impl<T: AsFd> Drop for Mode<T> {
     }
 }
 
-/// What is to be shown.
+/// The part of the dialog to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Show<'a> {
     /// The question.
@@ -226,7 +225,7 @@ fn dialog(
         }
         Key::Interrupt => {
             interrupt();
-            // The turn is cancelled and this dialog abandoned; if nobody does, it is a no.
+            // The handler of SIGINT cancels the turn and drops this dialog. Otherwise the call is refused.
             let _ = wait(terminal, stop, PollFlags::empty(), Some(&ABANDON));
             Ok(Pressed::No(None))
         }
@@ -244,7 +243,7 @@ pub(super) enum Key {
     Interrupt,
 }
 
-/// The meaning of a key; `None` for one without a meaning here, such as an answer that is not offered.
+/// The meaning of a key; `None` for a key without one, such as an unavailable decision.
 fn key(byte: u8, asked: &Confirmation) -> Option<Key> {
     match byte {
         b'1' | b'y' | b'Y' => Some(Key::Once),
@@ -277,7 +276,7 @@ fn read_reason(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<Optio
     Ok((!text.is_empty()).then_some(text))
 }
 
-/// Whether nobody waits for the answer any more.
+/// Whether the caller no longer waits for the decision.
 fn is_abandoned(stop: &OwnedFd) -> rustix::io::Result<bool> {
     let mut fds = [PollFd::new(stop, PollFlags::IN)];
     Ok(poll(&mut fds, Some(&NOW))? > 0)

@@ -1,14 +1,14 @@
-//! A line that a person edits, with something in it to begin with.
+//! An editable line with an initial text.
 
 use unicode_width::UnicodeWidthChar as _;
 
 /// The most characters of a line.
 const MAX_LINE_CHARS: usize = 2000;
 
-/// What came of a key.
+/// The result of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// The line goes on.
+    /// Editing continues.
     More,
     /// Enter.
     Done,
@@ -28,7 +28,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A line with this in it, and the cursor behind it.
+    /// A line with this text, and the cursor at its end.
     pub(super) fn of(text: &str) -> Self {
         let text: Vec<char> = text.chars().collect();
         Self {
@@ -38,12 +38,12 @@ impl Line {
         }
     }
 
-    /// What the line says.
+    /// The text of the line.
     pub(super) fn text(&self) -> String {
         self.text.iter().collect()
     }
 
-    /// Takes what one read gave.
+    /// Handles the bytes of one read.
     pub(super) fn typed(&mut self, bytes: &[u8]) -> Typed {
         match bytes {
             [0x1b] => return Typed::Back,
@@ -113,8 +113,8 @@ impl Line {
         }
     }
 
-    /// What is drawn in `columns`: the piece of the line around the cursor, and where in it the
-    /// cursor is. Characters that cannot be shown are drawn as `?`.
+    /// The visible part of the line in `columns`, and the column of the cursor in it. Characters that cannot be shown
+    /// are drawn as `?`.
     pub(super) fn drawn(&self, columns: usize) -> (String, usize) {
         let room = columns.saturating_sub(2).max(8);
         let mut start = self.cursor;

@@ -1,4 +1,4 @@
-//! The terminal: what a person sees, types and is asked.
+//! The terminal interface: output, input and questions.
 
 mod burst;
 mod channel;

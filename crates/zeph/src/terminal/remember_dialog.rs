@@ -1,7 +1,6 @@
-//! The second half of the answer "always": where the rules hold, and the chance to edit them.
+//! The second dialog of a permanent approval: the scope of the rules, and an editor for them.
 //!
-//! What is kept is what stands on the screen when the key is pressed: after each edit all rules are
-//! shown again.
+//! The stored rules are those on the screen when the user presses the key: after each edit all rules are shown again.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,12 +16,12 @@ use super::sanitize::visible;
 use super::screen::columns;
 use super::spinner::ERASE;
 
-/// What came of it.
+/// The result of the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
     /// These are to be kept.
     Chosen(Vec<Grant>, GrantScope),
-    /// The question stands again.
+    /// Return to the question.
     Back,
     /// Another key answers it.
     Key(Key),

@@ -1,7 +1,7 @@
-//! The terminal as it was found, for every way out of the program.
+//! Restoration of the terminal's mode at every exit of the program.
 //!
-//! Guards put the mode back where they end. A signal may end the program while a thread still waits for
-//! a key; then [`put_back`] does what the guard of that thread would have done.
+//! Guards restore the mode when they are dropped. A signal may end the program while a thread still waits for a key;
+//! then [`put_back`] does the work of that thread's guard.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;

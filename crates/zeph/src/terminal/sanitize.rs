@@ -1,18 +1,15 @@
-//! Keeps what others wrote from steering the terminal.
+//! Removal of control sequences from foreign text, so that it cannot control the terminal.
 //!
-//! Text of models, tools and files may hold escape sequences that recolour, retitle, overwrite
-//! or answer back. Streams lose them ([`Sanitizer`]); where a person decides on what is shown,
-//! they are made visible instead ([`visible`]), so that nothing can hide. Characters that reorder a line
-//! are made visible in both.
+//! Text of models, tools and files may contain escape sequences that recolour, retitle, overwrite or send replies.
+//! [`Sanitizer`] removes them from streams. In text for a decision of the user, [`visible`] shows them instead, so
+//! that nothing can hide. Both show characters that reorder a line.
 
 use zeph_tools::hidden::Reader;
 
-/// Takes escape sequences and control characters other than `\n` and `\t` out of a stream, in
-/// whatever pieces it comes.
+/// Removes escape sequences and control characters other than `\n` and `\t` from a stream, in pieces of any size.
 ///
-/// Sequences are told apart as ECMA-48 has them: CSI ends at its final byte, the strings (OSC,
-/// DCS, SOS, PM, APC) at BEL or ST. A string also ends at a line's end, so that one that is never
-/// closed hides no more than its line.
+/// Sequences are recognized as in ECMA-48: CSI ends at its final byte, the strings (OSC, DCS, SOS, PM, APC) at BEL or
+/// ST. A string also ends at the end of the line, so that an unterminated one hides only its line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sanitizer {
     state: State,
@@ -86,7 +83,7 @@ impl Sanitizer {
         (c == '\t' || !c.is_control()).then_some(c)
     }
 
-    /// What of `text` may be shown.
+    /// Appends the visible part of `text` to `out`.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
         for c in text.chars() {
             if let Some(c) = self.step(c) {
@@ -105,7 +102,7 @@ pub(crate) fn clean(text: &str) -> String {
 
 pub(crate) use zeph_tools::hidden::revealed as visible;
 
-/// The first line of a text, at most `max` characters, with `…` where something is left out.
+/// The first line of a text, at most `max` characters, with `…` if anything is omitted.
 pub(crate) fn first_line(text: &str, max: usize) -> String {
     let text = text.trim();
     let line = text.lines().next().unwrap_or_default();

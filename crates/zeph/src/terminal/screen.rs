@@ -1,4 +1,4 @@
-//! What has been shown of a turn, and how the next thing is shown below it.
+//! The displayed parts of a turn, and the layout of the next part below them.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -46,14 +46,14 @@ struct Running {
     lines: usize,
 }
 
-/// A stream to a person.
+/// An output stream that the user reads.
 pub(super) struct Screen {
     out: Box<dyn Write + Send>,
     broken: bool,
     style: Style,
     amount: DisplayMode,
     section: Section,
-    /// The cursor is behind a text, not at a line's beginning.
+    /// The cursor is after text, not at the start of a line.
     midline: bool,
     markdown: Markdown,
     sanitizer: Sanitizer,
@@ -144,7 +144,7 @@ impl Screen {
                 self.notice(&format!("The command was rolled back: {changes}."));
                 None
             }
-            // The question and what follows it say the first; the end of the turn sums up the second.
+            // The question and the next events report the first; the end of the turn reports the second.
             LoopbackEvent::Permission { .. } | LoopbackEvent::Usage(_) => None,
         }
     }
@@ -276,14 +276,14 @@ impl Screen {
         self.write(&shown);
     }
 
-    /// Shows something a person should know.
+    /// Shows a notice to the user.
     pub(super) fn notice(&mut self, text: &str) {
         if let Some(shown) = self.noticed(text) {
             self.line(&shown);
         }
     }
 
-    /// The same as it is shown; `None` where it is not.
+    /// The notice as displayed; `None` if notices are not shown.
     pub(super) fn noticed(&self, text: &str) -> Option<String> {
         (self.amount != DisplayMode::Quiet).then(|| self.style.paint(YELLOW, &clean(text)))
     }
@@ -295,7 +295,7 @@ impl Screen {
         }
     }
 
-    /// Shows what may be wrong, however quiet it is to be.
+    /// Shows a warning, even in quiet mode.
     fn warning(&mut self, text: &str) {
         let text = format!("{} {}", self.style.paint(YELLOW, "warning:"), clean(text));
         self.line(&text);
@@ -313,7 +313,7 @@ impl Screen {
     }
 
     fn line(&mut self, text: &str) {
-        // Text that streams goes on below.
+        // Streamed text continues below the line.
         self.end_line();
         self.write(text.trim_end_matches('\n'));
         self.write("\n");
@@ -368,10 +368,10 @@ impl Screen {
         self.section = Section::Nothing;
     }
 
-    /// Draws what is waited for; `false` when that is over.
+    /// Draws the spinner; `false` if the wait has ended.
     pub(super) fn spin(&mut self, wait: u64) -> bool {
         if self.broken || !self.spinner.is_current(wait) {
-            // Nobody may write any more to take a drawn line away.
+            // No later output may come to erase a drawn line.
             self.write("");
             return false;
         }
@@ -386,7 +386,7 @@ impl Screen {
         true
     }
 
-    /// Ends the model's text; what was held back of it is shown.
+    /// Ends the model's text, and shows its buffered part.
     fn end_text(&mut self) {
         let aside = std::mem::take(&mut self.aside);
         if !aside.trim().is_empty() {
@@ -406,7 +406,7 @@ impl Screen {
         }
     }
 
-    /// Puts an empty line between what belongs to different sections.
+    /// Writes an empty line between different sections.
     fn begin(&mut self, section: Section) {
         if self.section == section {
             return;
@@ -419,7 +419,7 @@ impl Screen {
         self.section = section;
     }
 
-    /// Writes below whatever is there; the spinner goes away first.
+    /// Writes below the current output, after erasing the spinner.
     fn write(&mut self, text: &str) {
         if self.spinner.take_drawn() {
             self.raw(ERASE);
@@ -430,7 +430,7 @@ impl Screen {
         }
     }
 
-    /// A reader that is gone is no reason to fail.
+    /// Writes to the stream. A failure only stops the output.
     fn raw(&mut self, text: &str) {
         if !self.broken {
             let written = self

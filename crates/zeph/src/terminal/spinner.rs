@@ -1,12 +1,12 @@
-//! A spinner with the elapsed time, for what takes long.
+//! A spinner with the elapsed time, for long operations.
 //!
-//! The line is drawn by a task that ends with what it waits for; everybody who writes to the
-//! screen takes it away first, under the same lock.
+//! A task draws the line and ends with the operation. Every writer to the screen erases the line first, under the
+//! same lock.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// What takes less is not shown.
+/// Shorter operations show no spinner.
 const DELAY: Duration = Duration::from_millis(300);
 /// Between two drawings.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -15,7 +15,7 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// Takes a drawn spinner away.
 pub(super) const ERASE: &str = "\r\x1b[2K";
 
-/// What is waited for.
+/// The current operation.
 #[derive(Debug, Default)]
 pub(super) struct Spinner {
     waiting: Option<(String, Instant)>,
@@ -37,7 +37,7 @@ impl Spinner {
         self.waiting = None;
     }
 
-    /// The same wait is for something else now.
+    /// Changes the label of the current operation.
     pub(super) fn relabel(&mut self, label: String) {
         if let Some((old, _)) = &mut self.waiting {
             *old = label;
@@ -49,7 +49,7 @@ impl Spinner {
         std::mem::take(&mut self.drawn)
     }
 
-    /// Whether the wait of that number goes on.
+    /// Whether the wait of that number continues.
     pub(super) fn is_current(&self, wait: u64) -> bool {
         self.wait == wait && self.waiting.is_some()
     }

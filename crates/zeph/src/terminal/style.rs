@@ -1,6 +1,6 @@
 //! Whether a stream is coloured and animated, and the styles that are used.
 
-/// What the environment says about terminals.
+/// The environment variables about terminals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TerminalEnv {
     /// `NO_COLOR`.
@@ -20,7 +20,7 @@ impl TerminalEnv {
 /// How a stream is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Style {
-    /// A person looks at it: control characters of others are kept from it.
+    /// It is a terminal: control characters in foreign text are removed.
     pub(crate) terminal: bool,
     /// Colours, and rendered Markdown.
     pub(crate) colour: bool,
@@ -43,7 +43,7 @@ impl Style {
         }
     }
 
-    /// `text` in a paint, where there is colour; an empty paint is none.
+    /// `text` with the escape sequence `paint`, if colours are on and `paint` is not empty.
     pub(crate) fn paint(self, paint: &str, text: &str) -> String {
         if self.colour && !text.is_empty() && !paint.is_empty() {
             format!("{paint}{text}{RESET}")
@@ -57,7 +57,7 @@ impl Style {
 pub(crate) const RESET: &str = "\x1b[0m";
 /// Headings, names.
 pub(crate) const BOLD: &str = "\x1b[1m";
-/// What matters less.
+/// Less important text.
 pub(crate) const DIM: &str = "\x1b[2m";
 /// Errors, removed lines.
 pub(crate) const RED: &str = "\x1b[31m";

@@ -1,4 +1,4 @@
-//! How calls of tools are told to a person: the line when one begins, the lines when it ended.
+//! Display of tool calls: the line at the start, and the lines of the result.
 
 use serde_json::Value;
 use zeph_tools::cache::split_note;
@@ -15,12 +15,12 @@ const DIFF_LINES: usize = 60;
 const RESULT_LINES: usize = 5;
 /// Lines of a failure.
 const FAILURE_LINES: usize = 12;
-/// Lines of remarks on a command whose output was shown while it ran.
+/// Lines of remarks about a command with streamed output.
 const REMARKS: usize = 4;
 /// Characters of a line of output.
 const LINE_CHARS: usize = 400;
 
-/// What a call is about: its command, path, pattern or address, else its arguments.
+/// The target of a call: its command, path, pattern or URL, otherwise its arguments.
 pub(super) fn subject(params: &Value) -> String {
     let text = |key: &str| params.get(key).and_then(Value::as_str);
     let subject = match (text("source"), text("destination")) {
@@ -126,7 +126,7 @@ fn remarks(text: &str) -> Option<String> {
 
 /// A line of a running command's output.
 pub(super) fn output_line(line: &str, style: Style) -> String {
-    // What a carriage return would have overwritten is left out.
+    // Text that a carriage return would overwrite is omitted.
     let line = line.trim_end_matches('\r');
     let line = line.rsplit('\r').next().unwrap_or(line);
     format!(
@@ -192,7 +192,7 @@ fn is_header(line: &str) -> bool {
     line.starts_with("--- ") || line.starts_with("+++ ")
 }
 
-/// The lines of a diff but for the names of its files. In a hunk a line that looks like one is changed.
+/// The lines of a diff except the names of its files. In a hunk, a line that looks like one is a changed line.
 pub(super) fn without_header(diff: &str) -> impl Iterator<Item = &str> {
     let mut in_hunk = false;
     diff.lines().filter(move |line| {

@@ -19,8 +19,7 @@ pub(super) const FILES: [(&str, &str); 3] = [
     ("src/pages.rs", include_str!("sample/pages.rs.in")),
 ];
 
-/// Variables that would steer the sample's build, or what it prints; `*` at the end matches the
-/// rest.
+/// Variables that would affect the sample's build or its output; `*` at the end matches the rest.
 const LEFT_OUT: [&str; 8] = [
     "CARGO_*",
     "RUSTFLAGS",
@@ -35,7 +34,7 @@ const LEFT_OUT: [&str; 8] = [
 /// The variable by which a surrounding agent knows the processes that it started.
 const CALL_TAG: &str = "ZEPH_CALL_ID";
 
-/// The sample project, laid out, with everything that is written beside it.
+/// The sample project and its temporary files.
 pub(super) struct Sample {
     /// The project.
     pub(super) project: PathBuf,
@@ -46,10 +45,10 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Lays the project out in a temporary folder, or at `keep`, which must not exist.
+    /// Creates the project in a temporary folder, or at `keep`, which must not exist.
     ///
     /// # Errors
-    /// What cannot be made, and where.
+    /// The file or folder that cannot be created.
     pub(super) fn lay_out(
         outer: &Environment,
         cargo: &Path,
@@ -87,18 +86,18 @@ impl Sample {
         })
     }
 
-    /// The environment in which the configuration is looked for: the project counts as the home
-    /// directory, so that no file of a directory above it is read.
+    /// The environment for loading the configuration: the project is the home directory, so that no file of a
+    /// directory above it is read.
     pub(super) fn config_env(&self) -> Environment {
         let mut env = self.env.clone();
         env.vars.insert("HOME".into(), self.project.clone().into());
         env
     }
 
-    /// Runs `cargo --version` as the demo's commands will run it.
+    /// Runs `cargo --version` with the environment of the demo's commands.
     ///
     /// # Errors
-    /// What `cargo` says, for example that rustup has no default toolchain, and how to fix it.
+    /// The message of `cargo` (for example, rustup has no default toolchain), and how to fix it.
     #[allow(
         clippy::disallowed_methods,
         reason = "the demo cannot work without it, and it prints its version only"
@@ -123,10 +122,10 @@ impl Sample {
         )
     }
 
-    /// Removes all but a project that is kept.
+    /// Removes all files except a project that the user wants to keep.
     ///
     /// # Errors
-    /// What cannot be removed.
+    /// The files that cannot be removed.
     pub(super) fn remove(self) -> anyhow::Result<()> {
         let path = self.folder.path().to_owned();
         self.folder
@@ -139,8 +138,7 @@ fn make(directory: &Path) -> anyhow::Result<()> {
     fs::create_dir(directory).with_context(|| format!("{} cannot be made", directory.display()))
 }
 
-/// The environment of the demo: that of the process without what belongs to the user, and with
-/// all that is written going to `folder`.
+/// The environment of the demo: that of the process without the user's settings, with all output below `folder`.
 fn environment(outer: &Environment, folder: &Path, project: &Path, cargo: &Path) -> Environment {
     let mut vars = outer.vars.clone();
     vars.retain(|name, _| !is_left_out(name));
@@ -182,8 +180,8 @@ fn is_left_out(name: &OsStr) -> bool {
             })
 }
 
-/// The toolchains of a rustup that another user, or this one under another HOME, installed: by
-/// default beside cargo's own folder. `None` where rustup finds them by itself, or there is none.
+/// The toolchains of a rustup that another user, or this one under another HOME, installed: by default next to
+/// cargo's own folder. `None` if rustup finds them automatically, or if there are none.
 fn rustup_home(outer: &Environment, cargo: &Path) -> Option<PathBuf> {
     let found = |home: PathBuf| home.join(".rustup").is_dir();
     if outer.var("RUSTUP_HOME").is_some() || outer.home().is_some_and(found) {

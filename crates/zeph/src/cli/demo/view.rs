@@ -1,4 +1,4 @@
-//! What a person sees of the demo: plain lines, in which it stands who said what.
+//! The output of the demo: plain lines that name the speaker.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,18 +9,18 @@ use zeph_tools::Confirmation;
 
 use crate::output::stdout_line;
 
-/// Lines of a result that are shown before and after those left out.
+/// Lines of a result that are shown before and after the omitted ones.
 const SHOWN: (usize, usize) = (11, 10);
 /// Characters of a line.
 const WIDTH: usize = 100;
-/// The arguments that say what a call is about.
+/// The arguments that name the target of a call.
 const SUBJECTS: [&str; 3] = ["command", "pattern", "path"];
 
-/// The channel of the demo: shows everything, allows everything, says so.
+/// The channel of the demo: shows and allows every call, and prints that.
 #[derive(Default)]
 pub(super) struct View {
     quiet: bool,
-    /// What the model said since the last line.
+    /// The text of the model since the last line.
     said: Mutex<String>,
 }
 
@@ -33,14 +33,14 @@ impl View {
         }
     }
 
-    /// Prints a line. That nobody reads it is no reason to stop.
+    /// Prints a line. A closed output is not an error.
     pub(super) fn line(&self, text: &str) {
         if !self.quiet {
             stdout_line(text);
         }
     }
 
-    /// Prints who says what, in as many lines as it takes.
+    /// Prints a text after the name of its speaker, in as many lines as necessary.
     pub(super) fn says(&self, who: &str, text: &str) {
         let mut name = who;
         for line in text.trim_end().lines().flat_map(wrapped) {
@@ -49,7 +49,7 @@ impl View {
         }
     }
 
-    /// Prints what the model said, once it is complete.
+    /// Prints the complete text of the model.
     pub(super) fn flush(&self) {
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
         if !said.is_empty() {
@@ -117,7 +117,7 @@ impl Channel for View {
     }
 }
 
-/// What a call is about.
+/// The target of a call.
 fn subject(params: &Value) -> &str {
     SUBJECTS
         .iter()
@@ -125,7 +125,7 @@ fn subject(params: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Milliseconds as a person reads them.
+/// Formats milliseconds for the user.
 pub(super) fn seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
@@ -151,7 +151,7 @@ fn excerpt(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A line without control characters, in pieces of whole words within the width.
+/// A line without control characters, split at spaces into parts of at most the width.
 fn wrapped(line: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut piece = String::new();

@@ -114,7 +114,7 @@ async fn database(loaded: &Loaded) -> Check {
     }
 }
 
-/// Where calls leave their entries.
+/// The sinks of the audit trail.
 fn audit(loaded: &Loaded) -> Check {
     let audit = &loaded.config.tools.audit;
     if audit.is_off() {
@@ -139,9 +139,9 @@ fn audit(loaded: &Loaded) -> Check {
     check("audit", Verdict::Ok, detail)
 }
 
-/// The tools, and whether what `deny_read` denies is hidden from commands.
+/// Checks the tools, and returns whether files denied by `deny_read` are hidden from commands.
 async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Check, bool) {
-    // What it would say of the rules of filters is a check of its own.
+    // A separate check reports the filter rules.
     let quiet = GlobalArgs {
         quiet: true,
         ..global.clone()
@@ -158,8 +158,7 @@ async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Chec
     }
 }
 
-/// Who judges calls, by how much, and what becomes of those that cannot be judged; nothing when
-/// none is judged.
+/// The judge of calls, its number of policies, and the result for calls without a verdict; `None` if the gate is off.
 async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Option<Check> {
     const NAME: &str = "adversarial";
     let policy = &loaded.config.tools.adversarial_policy;
@@ -205,7 +204,7 @@ async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) ->
     })
 }
 
-/// Which rules filter what commands print, and which are not used.
+/// The rules that filter command output, and those that are not used.
 fn filters(loaded: &Loaded, env: &Environment) -> Check {
     if !loaded.config.tools.filters.enabled {
         let detail = "off by `[tools.filters] enabled`: all of what commands print is read";
@@ -245,7 +244,7 @@ fn shell(env: &Environment) -> Check {
     }
 }
 
-/// What the operating system enforces around commands.
+/// The restrictions that the operating system enforces on commands.
 fn sandbox(loaded: &Loaded) -> Check {
     if cfg!(target_os = "linux") && !Path::new("/proc/self/fd").exists() {
         return check(
@@ -306,7 +305,7 @@ fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdi
     }
 }
 
-/// What holds for commands of the rules about reading; nothing when there are none.
+/// The effect of the read rules on commands; `None` if there are no rules.
 fn reading(loaded: &Loaded, hides: bool) -> Option<Check> {
     let file = &loaded.config.tools.file;
     if file.deny_read.is_empty() && file.allow_read.is_empty() {

@@ -19,7 +19,7 @@ use crate::config::{Environment, Loaded};
 /// How long a connection to a provider may take.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// The provider that is asked, and those that stand in for it.
+/// Checks the chosen provider and its fallbacks.
 pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Vec<Check> {
     let model = global.model.as_deref();
     let built = chosen_config(loaded, env, model).and_then(|config| {
@@ -66,7 +66,7 @@ async fn embeddings(provider: &dyn LlmProvider, loaded: &Loaded) -> Option<Check
     Some(one("embeddings", &config).await)
 }
 
-/// A provider and its model, for people; and that it calls tools by text, if so.
+/// A provider and its model as text, with a note if it calls tools by text.
 fn named(config: &ProviderConfig) -> String {
     let model = match config.kind {
         ProviderKind::Scripted => config.kind.as_str(),
@@ -101,7 +101,7 @@ async fn one(name: &'static str, config: &ProviderConfig) -> Check {
     check(name, Verdict::Ok, format!("{named} at {url}"))
 }
 
-/// The server to be reached; `None` for a vendor far away, and for what is no server.
+/// The URL of the server to check; `None` for the default server of a vendor, and for a provider without a server.
 pub(super) fn server(config: &ProviderConfig) -> Option<String> {
     let own = || match config.kind {
         ProviderKind::Ollama => Some("http://127.0.0.1:11434".to_owned()),

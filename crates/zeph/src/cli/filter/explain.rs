@@ -6,7 +6,7 @@ use zeph_tools::filter::{FilterPipeline, Plan, Subject};
 use super::super::{Exit, print, print_as_is};
 use crate::output::json_lines;
 
-/// Prints what is done with the output of `command`.
+/// Prints how the output of `command` is filtered.
 pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> anyhow::Result<Exit> {
     let plan = filters.plan(command);
     let part = Subject::of(command).map_or_else(String::new, |subject| subject.text);

@@ -1,4 +1,4 @@
-//! `zeph filter gain`: what filters saved.
+//! `zeph filter gain`: the savings of filters.
 
 use std::fmt::Write as _;
 

@@ -60,7 +60,7 @@ pub(crate) async fn run(global: &GlobalArgs, args: FilterArgs) -> anyhow::Result
     }
 }
 
-/// Filters what comes on standard input.
+/// Filters the text of standard input.
 async fn from_stdin(
     global: &GlobalArgs,
     loaded: &Loaded,
@@ -95,7 +95,7 @@ async fn from_stdin(
     Ok(Exit::Done)
 }
 
-/// Adds to what is told by `zeph filter gain`; where nothing can be kept, nothing is.
+/// Adds the statistics of `filters` for `zeph filter gain`. Without a database, nothing is stored.
 async fn note_gain(loaded: &Loaded, filters: &FilterPipeline) {
     filters.metrics().log();
     if filters.metrics().by_rule().is_empty() {
@@ -135,7 +135,7 @@ impl Reader {
         self.run.push(&self.redactor.push(&text));
     }
 
-    /// What is read of it, secrets left out, and what is said of them.
+    /// The filtered text without secrets, and the warning about secrets.
     fn finish(mut self, exit_code: Option<i32>) -> (FilteredOutput, Option<String>) {
         let rest = self.redactor.push(self.decoder.finish()).into_owned();
         self.run.push(&rest);
@@ -154,7 +154,7 @@ impl Reader {
     }
 }
 
-/// Prints what is read of an output, and what is not; `kept`: where all of it is.
+/// Prints the filtered text and the notice about omitted parts. `kept` is the file with the complete output.
 fn show(
     filtered: &FilteredOutput,
     warning: Option<&str>,

@@ -1,7 +1,7 @@
-//! `zeph filter run`: runs a command and prints what is worth reading of it.
+//! `zeph filter run`: runs a command and prints its filtered output.
 //!
-//! Both its streams go into one pipe, so that their order is the command's own. It has our standard
-//! input, and the terminal's signals reach it as they reach us; we outlive them to tell what it said.
+//! Both streams of the command use one pipe, so that their order is preserved. The command inherits our standard
+//! input, and signals of the terminal reach it directly. This process ends after the command, to print its output.
 
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
@@ -24,10 +24,10 @@ use crate::assemble::filters;
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
-/// How long we go on reading when the command has ended and another process holds its output open.
+/// How long reading continues after the command has ended, if another process holds its output open.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs `words`; `tee`: all that it printed is kept, in this file or one that we name.
+/// Runs the command `words`. `tee` stores the raw output, in the given file or a new temporary one.
 pub(super) async fn run(
     global: &GlobalArgs,
     loaded: &Loaded,
@@ -122,7 +122,7 @@ pub(super) async fn run(
             .await
             .context("the command cannot be waited for")?,
     };
-    // A command that a passed signal ended is an interruption; one that ends by itself keeps its code.
+    // A command that a forwarded signal ended was interrupted; one that exits on its own keeps its code.
     is_interrupted &= status.signal().is_some();
     let code = code(status);
     let (filtered, warning) = reader.finish(Some(code));
@@ -170,14 +170,14 @@ fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
-/// As a shell has it: `128 + signal`.
+/// The exit code as in a shell: `128 + signal` after a signal.
 fn code(status: ExitStatus) -> i32 {
     status
         .code()
         .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// The words as a command line, in which no word can be taken for something else.
+/// Quotes the words as a command line, so that no word is misread.
 fn command_line(words: &[OsString]) -> String {
     let quoted = |word: &OsString| {
         let word = word.to_string_lossy();

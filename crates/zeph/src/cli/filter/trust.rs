@@ -1,4 +1,4 @@
-//! `zeph filter trust`: a person sees the rules that a project brings, and agrees to them or not.
+//! `zeph filter trust`: shows the filter rules of a project to the user, who approves them or not.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -15,7 +15,7 @@ use crate::config::Environment;
 use crate::output::stderr_line;
 use crate::terminal::sanitize::visible;
 
-/// Shows the rules of the project, or what changed of them, and pins them if the person agrees.
+/// Shows the rules of the project, or their changes, and pins them if the user approves.
 pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result<Exit> {
     let Some(file) = ProjectRules::find(env) else {
         bail!(
@@ -56,7 +56,7 @@ pub(in crate::cli) fn agrees(question: &str) -> anyhow::Result<bool> {
         stderr_line("error: stdin is not a terminal; pass --yes to approve");
         return Ok(false);
     }
-    // What was typed before the question is no answer to it.
+    // Input from before the question is discarded.
     let _ = tcflush(&stdin, QueueSelector::IFlush);
     stderr_line(question);
     let mut answer = String::new();
@@ -66,7 +66,7 @@ pub(in crate::cli) fn agrees(question: &str) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// What a person has to see before they agree. Nothing hides in it.
+/// The complete text for the user's decision. It hides nothing.
 fn summary(rules: &ProjectRules, standing: &Standing) -> anyhow::Result<String> {
     let name = shown(&rules.file);
     let (parsed, warnings) = parse_rules(&rules.file.display().to_string(), &rules.text);
@@ -121,7 +121,7 @@ fn whole(title: &str, rules: &ProjectRules) -> String {
     text
 }
 
-/// A rule, for which commands it is, and what it does.
+/// Describes a rule: its commands and its effect.
 fn tell(text: &mut String, rule: &Rule, replaces: bool) {
     let one_line = |text: &str| visible(text).replace('\n', "\\n");
     let _ = write!(text, "  {}: ", one_line(&rule.name));
@@ -161,7 +161,7 @@ pub(super) fn revoke(pins: &Pins, env: &Environment) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Prints all projects whose rules are trusted, and whether they are so still.
+/// Prints all projects with trusted rules, and whether the rules have changed.
 pub(super) fn list(pins: &Pins) -> anyhow::Result<Exit> {
     let all = pins.all().context("the pins cannot be read")?;
     if all.is_empty() {

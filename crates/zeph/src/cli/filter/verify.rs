@@ -12,9 +12,9 @@ use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
-/// Runs the tests of all rules, or of those of `file`; fails when one of them fails, or a rule
-/// cannot be used.
-/// Rules of a project that are not trusted are no failure: they are told, and not run.
+/// Runs the tests of all rules, or of those of `file`. It fails if a test fails or if a rule cannot be used.
+///
+/// Untrusted rules of a project are not a failure: they are reported and not run.
 pub(super) fn run(
     loaded: &Loaded,
     env: &Environment,

@@ -12,7 +12,7 @@ use super::{arguments_of, fitting};
 use crate::cli::{Exit, print};
 use crate::output::redact::redacted;
 
-/// An example, and what became of it.
+/// An example and its result.
 struct Tried {
     origin: RuleOrigin,
     example: String,
@@ -89,7 +89,7 @@ pub(super) fn run(gates: &Gates) -> anyhow::Result<Exit> {
     })
 }
 
-/// Whether the rule is about the example, or why that cannot be said.
+/// Whether the rule matches the example, or why that is unknown.
 fn try_one(
     gates: &Gates,
     def: &ToolDef,
@@ -99,7 +99,7 @@ fn try_one(
     let params = arguments_of(def, arguments).map_err(|error| error.to_string())?;
     let params: Value = match fitting(def, &def.id, params.clone()) {
         Ok(params) => params,
-        // What is left out of an example stays out.
+        // An example as plain text may omit other required arguments.
         Err(_) if !arguments.trim_start().starts_with('{') => params,
         Err(error) => return Err(error.to_string()),
     };

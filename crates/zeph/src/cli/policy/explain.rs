@@ -1,5 +1,5 @@
-//! `zeph policy explain`: what a call is made of, what each gate decides about it and by which rule,
-//! and what would allow it.
+//! `zeph policy explain`: the parts of a call, the decision of each gate with its rule, and the ways to allow the
+//! call.
 
 use std::fmt::Write as _;
 
@@ -20,10 +20,10 @@ use super::other_gates::GateOpinion;
 use crate::output::redact::redacted;
 use crate::output::stored_json;
 
-/// Explains a call: for a person, or as JSON.
+/// Explains a call, as text or as JSON.
 ///
 /// # Errors
-/// Arguments that do not fit the tool.
+/// The arguments do not match the tool's schema.
 pub(super) fn explain(
     gates: &Gates,
     def: &ToolDef,
@@ -174,7 +174,7 @@ impl Explained<'_> {
         })
     }
 
-    /// What was agreed to for good and lets something of it run.
+    /// The permanent grants that let a part of the call run.
     fn remembered(&self) -> Vec<String> {
         let grants = self.judgement.remembered.iter();
         grants
@@ -282,7 +282,7 @@ impl Explained<'_> {
         format!("{} ({canonical}{relative}, {inside})", path.given)
     }
 
-    /// What a person could do so that the call runs, one gate after the other.
+    /// The ways for the user to allow the call, gate by gate.
     fn would_allow(&self) -> Vec<String> {
         let mut ways = Vec::new();
         if let Some(Verdict::Block { .. }) = &self.judgement.blocklist {
@@ -387,7 +387,7 @@ fn place_of(origin: &RuleOrigin) -> (Option<String>, Option<usize>) {
     }
 }
 
-/// What decided about a piece.
+/// The rule or default that decided a part of the call.
 fn by(judged: &PieceDecision<'_>) -> String {
     match judged.by {
         DecidedBy::Rule(rule) => format!(

@@ -1,4 +1,4 @@
-//! The gates as they stand before a call, to be asked without one.
+//! The gates before a call, for queries without a call.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct Gates {
     skills: Arc<SkillRegistry>,
 }
 
-/// What the gates say about a call, each by itself.
+/// The decisions of all gates about a call, each independent of the others.
 pub(super) struct Judgement<'g> {
     /// The shell's blocklist, for commands.
     pub(super) blocklist: Option<Verdict>,
@@ -38,7 +38,7 @@ pub(super) struct Judgement<'g> {
     pub(super) policy: Option<PolicyDecision<'g>>,
     /// The rules of permissions, the mode and the trust.
     pub(super) permission: Decision<'g>,
-    /// What was agreed to for good and lets something of it run.
+    /// The permanent grants that let a part of the call run.
     pub(super) remembered: Vec<Grant>,
     /// The gates that decide when it is called, where that is asked.
     pub(super) beside: Vec<AuxiliaryGate>,
@@ -73,10 +73,10 @@ impl Gates {
             .or_else(|errors| ConfigErrors::check(errors).map(|()| None))?)
     }
 
-    /// What a call is to the gates: of a tool that a skill declares, its command, trusted as the skill is.
+    /// The call that the gates decide about. For a tool of a skill, that is its command, with the trust of the skill.
     ///
     /// # Errors
-    /// Arguments that make no command.
+    /// The arguments do not form a command.
     pub(super) fn as_judged<'g>(
         &'g self,
         call: ToolCall,
@@ -93,7 +93,7 @@ impl Gates {
     /// The tool of this id or alias.
     ///
     /// # Errors
-    /// When there is none.
+    /// If the tool does not exist.
     pub(super) fn tool(&self, name: &str) -> anyhow::Result<&ToolDef> {
         match self.find(name) {
             Some(def) => Ok(def),
@@ -118,7 +118,7 @@ impl Gates {
         call
     }
 
-    /// What a call is about.
+    /// The target of a call.
     pub(super) fn subject<'c>(&'c self, call: &'c ToolCall, def: &'c ToolDef) -> CallSubject<'c> {
         subject_of(call, def, &self.loaded.places)
     }
@@ -138,7 +138,7 @@ impl Gates {
         let command = subject.command.is_some();
         let policy = self.loaded.policy.as_deref();
         Judgement {
-            // Arguments that do not fit are told before.
+            // The caller has reported arguments that do not match the schema.
             blocklist: command
                 .then(|| self.shell.verdict(&call.params).ok())
                 .flatten(),
@@ -149,11 +149,10 @@ impl Gates {
         }
     }
 
-    /// Asks every gate, and for what lies beside the rules: what was agreed to for good, and the gates
-    /// that decide when it is called.
+    /// Asks every gate, with the permanent grants and the gates that decide when the call is made.
     ///
     /// # Errors
-    /// What was agreed to cannot be understood; what is beside cannot be known.
+    /// The grants cannot be parsed, or the state of another gate cannot be read.
     pub(super) fn judge_whole(
         &self,
         call: &ToolCall,
@@ -173,7 +172,7 @@ impl Gates {
 }
 
 impl Judgement<'_> {
-    /// What becomes of the call.
+    /// The effect of all decisions on the call.
     pub(super) fn effect(&self) -> Effect {
         let blocklist = match &self.blocklist {
             Some(Verdict::Block { .. }) => Effect::Deny,
@@ -192,13 +191,13 @@ impl Judgement<'_> {
         decided.max(beside)
     }
 
-    /// The first gate beside the rules that refuses it whatever they say.
+    /// The first additional gate that refuses the call, regardless of the rules.
     fn refusal(&self) -> Option<&AuxiliaryGate> {
         let mut beside = self.beside.iter();
         beside.find(|beside| beside.says == GateOpinion::Deny)
     }
 
-    /// By what it was decided, in a line.
+    /// The gate and rule that decided, in one line.
     pub(super) fn by(&self, subject: &CallSubject<'_>) -> String {
         if let Some(Verdict::Block { what }) = &self.blocklist {
             return format!("the blocklist: {what}");

@@ -1,5 +1,6 @@
-//! `zeph policy …`: what the gates decide, without running anything. Nothing here writes: the tools
-//! are known without the database, and the trail is opened for reading alone.
+//! `zeph policy …`: the decisions of the gates, without a call.
+//!
+//! The commands write nothing: they list the tools without the database, and open the audit trail read-only.
 
 mod examples;
 mod explain;
@@ -42,8 +43,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: PolicyCommand) -> anyhow::
     }
 }
 
-/// The arguments of a call as a person writes them: a JSON object, or the text of the first required
-/// argument.
+/// The arguments of a call as the user writes them: a JSON object, or the text of the first required argument.
 fn arguments_of(def: &ToolDef, text: &str) -> anyhow::Result<Value> {
     if text.trim_start().starts_with('{')
         && let Ok(params @ Value::Object(_)) = serde_json::from_str(text)

@@ -1,5 +1,4 @@
-//! The gates that do not decide by rules alone: what they would do about a call, as far as that can be
-//! known without making it.
+//! The decisions of gates that depend on more than rules, to the extent that they are known without the call.
 
 use std::collections::HashSet;
 
@@ -12,7 +11,7 @@ use zeph_tools::{Annotations, ToolCall, web};
 use super::gates::Gates;
 use crate::assemble::{judge, known_sandbox};
 
-/// What a gate says.
+/// The decision of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum GateOpinion {
@@ -22,27 +21,27 @@ pub(super) enum GateOpinion {
     Allow,
     /// It refuses the call.
     Deny,
-    /// It decides when the call is made, by what is not known here.
+    /// It decides when the call is made, by data that is not available here.
     WhenCalled,
 }
 
-/// A gate, and what it says.
+/// A gate and its decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct AuxiliaryGate {
     /// Its name.
     pub(super) gate: &'static str,
-    /// What it says.
+    /// The decision.
     #[serde(rename = "decision")]
     pub(super) says: GateOpinion,
-    /// Why, or by what.
+    /// The reason, or the source of the decision.
     pub(super) reason: String,
 }
 
-/// What the gates beside the rules would do about a call. Nothing is asked of a model, of the database
-/// or of the network; a judge is looked for on this machine where no provider is configured.
+/// The decisions of the additional gates about a call. They use no model, database or network. If no provider is
+/// configured, a local judge is detected.
 ///
 /// # Errors
-/// Directories that cannot be reached.
+/// A directory cannot be reached.
 pub(super) fn of(
     gates: &Gates,
     call: &ToolCall,
@@ -170,7 +169,7 @@ fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (GateOpinion, Str
     (GateOpinion::WhenCalled, words)
 }
 
-/// What the tool itself refuses. What a command may not read is said with the blocklist.
+/// The refusals of the tool itself. The blocklist reports files that a command may not read.
 fn executors(gates: &Gates, subject: &CallSubject<'_>) -> anyhow::Result<(GateOpinion, String)> {
     let refused = match &subject.url {
         Some(url) => web::refusal(&gates.loaded.config.tools.scrape, &url.given)?,

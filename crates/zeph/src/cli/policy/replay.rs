@@ -1,4 +1,4 @@
-//! `zeph policy replay`: what the present rules decide about calls of the past, as the trail has them.
+//! `zeph policy replay`: decisions of the present rules about past calls of the audit trail.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,21 +17,21 @@ use crate::cli::{Exit, print, print_as_is};
 use crate::output::redact::redacted;
 use crate::output::stored_json;
 
-/// What stands in the trail in the place of a secret, at its beginning.
+/// The prefix of the text that replaces a secret in the trail.
 const REDACTED: &str = "[redacted:";
 /// The longest arguments that a line shows, in characters.
 const ARGUMENTS: usize = 100;
 
-/// What had become of a call.
+/// The past outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PastOutcome {
     /// It ran without a question.
     Allowed,
-    /// A person agreed, or nobody could be asked.
+    /// The user approved it, or no user was present.
     Asked,
     /// A rule denied it.
     Denied,
-    /// It was refused, by a rule or by a person: the trail does not say.
+    /// A rule or the user refused it: the trail does not distinguish them.
     Refused,
 }
 
@@ -55,10 +55,10 @@ struct Counts {
     redacted: usize,
 }
 
-/// Decides the calls of the trail anew.
+/// Decides the calls of the trail again.
 ///
 /// # Errors
-/// When the database cannot be read; a time or a session that is none.
+/// The database cannot be read, or a time or session is invalid.
 pub(super) async fn run(
     gates: &Gates,
     since: Option<&str>,
@@ -96,7 +96,7 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// Decides a call anew; `None` where the decision is the same, or cannot be made.
+/// Decides a call again; `None` if the decision is the same or cannot be made.
 fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Changed> {
     let then = then(&entry)?;
     counts.calls += 1;
@@ -182,7 +182,7 @@ impl PastOutcome {
     }
 }
 
-/// What cannot be known, in words.
+/// The unknowns as text.
 fn notes(counts: &Counts) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |count: usize, words: &str| {

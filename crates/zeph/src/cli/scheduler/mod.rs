@@ -1,7 +1,7 @@
-//! `zeph scheduler …`: tasks that are due later, and what runs them.
+//! `zeph scheduler …`: tasks that run at a later time, and the process that runs them.
 //!
-//! A task runs as one turn of a session of its own, in phase `autonomous`, with the caller
-//! `scheduler:ID`, through the same stack as every conversation. Nobody can be asked.
+//! A task runs as one turn of its own session, in phase `autonomous`, with the caller `scheduler:ID`, through the
+//! same stack as every conversation. No user is present.
 
 mod runner;
 
@@ -27,7 +27,7 @@ use crate::terminal::TerminalChannel;
 use crate::terminal::sanitize::visible;
 use runner::Runner;
 
-/// How long a task that runs has to end when the conversation beside it does.
+/// The time that a running task has to end when the conversation ends.
 const AT_THE_END: Duration = Duration::from_secs(5);
 /// How many of the last runs are listed.
 const LISTED: i64 = 20;
@@ -39,10 +39,10 @@ pub(crate) enum SchedulerCommand {
     Add {
         /// "in 10 minutes", "every day at 9", "2026-12-24 18:00", five fields of cron, …
         when: String,
-        /// What to say to the model then
+        /// The prompt for the model at that time
         task: String,
     },
-    /// The tasks of this directory, and what became of the last ones
+    /// The tasks of this directory, and the results of the last ones
     List {
         /// Print JSON
         #[arg(long)]
@@ -65,7 +65,7 @@ pub(crate) enum SchedulerCommand {
 /// Runs one of the commands.
 ///
 /// # Errors
-/// A time that is not understood, a task that there is not, what the database fails with.
+/// The time is invalid, the task does not exist, or the database fails.
 pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
@@ -94,7 +94,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyho
             ),
         },
         SchedulerCommand::Run { once } => {
-            // What is wrong is said before anything is due.
+            // Report configuration errors before a task is due.
             let provider = choose_provider(&loaded, &env, global)?;
             let (own, place) = (loaded.clone(), env.clone());
             let assembly = App::talking(own, place, global, AuditLines::Stderr, &provider).await?;
@@ -145,10 +145,10 @@ async fn list(schedule: &Schedule, as_json: bool) -> anyhow::Result<String> {
     Ok(visible(&redacted(&lines.join("\n"))))
 }
 
-/// Does what is due while a conversation is held; ends with `conversation`, and with what it began.
+/// Runs due tasks during a conversation. It ends with `conversation`, after the running task.
 ///
 /// # Errors
-/// Those of the conversation.
+/// The errors of the conversation.
 pub(super) async fn beside<T>(
     global: &GlobalArgs,
     loaded: &Loaded,
@@ -171,7 +171,7 @@ pub(super) async fn beside<T>(
         biased;
         ended = &mut conversation => {
             cancel.cancel();
-            // What does not end by then is ended with this process, and told of as interrupted.
+            // A task that is still running ends with this process, and is reported as interrupted.
             let _ = tokio::time::timeout(AT_THE_END, watch).await;
             ended
         }

@@ -1,7 +1,7 @@
-//! Does tasks that are due: each in a session of its own, one after the other.
+//! Runs due tasks in sequence, each in its own session.
 //!
-//! What comes due while another task runs is claimed at once and waits its turn, so that it is neither missed
-//! nor another's.
+//! A task that becomes due while another one runs is claimed immediately and queued, so that it is neither missed nor
+//! claimed by another process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 use crate::terminal::{TerminalChannel, TerminalOptions};
 
-/// How often is looked whether something is due that another process added, and said that a run goes on;
-/// much less than [`zeph_core::schedule::LEASE`].
+/// The interval of checks for due tasks of other processes, and of lease renewals; much less than
+/// [`zeph_core::schedule::LEASE`].
 const LOOK: Duration = Duration::from_secs(2);
 /// How late a task may begin without a word, in milliseconds.
 const PROMPT: i64 = 2000;
 
-/// See the module.
+/// Runs due tasks.
 pub(super) struct Runner {
     global: GlobalArgs,
     loaded: Loaded,
     env: Environment,
     schedule: Schedule,
-    /// The conversation beside which it works; the streams of the process belong to that.
+    /// The concurrent conversation, which owns the streams of the process.
     told_to: Option<Arc<TerminalChannel>>,
-    /// What is claimed and waits.
+    /// The queue of claimed tasks.
     waiting: VecDeque<DueRun>,
 }
 
@@ -51,7 +51,7 @@ impl Runner {
         told_to: Option<Arc<TerminalChannel>>,
     ) -> Self {
         Self {
-            // Nobody agrees beforehand to what is not known yet.
+            // No advance approval for calls that are not known yet.
             global: GlobalArgs {
                 yes: false,
                 ..global.clone()
@@ -71,10 +71,10 @@ impl Runner {
         }
     }
 
-    /// Does what is due, whenever it is, until cancelled.
+    /// Runs tasks as they become due, until cancelled.
     ///
     /// # Errors
-    /// When the database cannot be used.
+    /// If the database cannot be used.
     pub(super) async fn watch(&mut self, cancel: &CancellationToken) -> anyhow::Result<()> {
         while !cancel.is_cancelled() {
             self.due(cancel).await?;
@@ -103,7 +103,7 @@ impl Runner {
         waiting.chain(busy).collect()
     }
 
-    /// Tells what was missed, and claims what is due. `busy` is the task that runs.
+    /// Reports missed tasks, and claims due ones. `busy` is the running task.
     async fn collect(&mut self, busy: Option<i64>) -> Result<(), StoreError> {
         for line in self.schedule.report().await? {
             self.tell(format!("scheduled {line}"));
@@ -116,10 +116,10 @@ impl Runner {
         }
     }
 
-    /// Does what is due now, one after the other. What comes of the last that failed.
+    /// Runs the tasks that are due now, in sequence. Returns the exit code of the last failed one.
     ///
     /// # Errors
-    /// When the database cannot be used.
+    /// If the database cannot be used.
     pub(super) async fn due(&mut self, cancel: &CancellationToken) -> anyhow::Result<Exit> {
         let mut exit = Exit::Done;
         loop {
@@ -154,7 +154,7 @@ impl Runner {
         }
     }
 
-    /// What waits is not begun.
+    /// Marks the queued tasks as missed.
     async fn give_up(&mut self, first: DueRun) -> Result<(), StoreError> {
         for due in std::iter::once(first).chain(std::mem::take(&mut self.waiting)) {
             let note = "it was stopped before this one began";
@@ -167,8 +167,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Says that what is claimed goes on to be this process's, and claims what is due meanwhile. Whether `run`
-    /// still is.
+    /// Renews the leases and claims tasks that have become due. Returns whether `run` still belongs to this process.
     async fn renew(&mut self, due: &DueRun) -> Result<bool, StoreError> {
         for waiting in &self.waiting {
             self.schedule.renew(waiting.run).await?;
@@ -233,7 +232,7 @@ impl Runner {
     }
 }
 
-/// What is told when a task begins.
+/// The message when a task begins.
 fn begins(due: &DueRun) -> String {
     let mut text = format!("scheduled task {} begins: {}", due.task.id, due.task.said);
     let now = Timestamp::now().as_millisecond();

@@ -1,8 +1,8 @@
 //! Inline Markdown: emphasis, code, links.
 //!
-//! [`InlineStream`] shows words as they come. A word is held back only while a delimiter before
-//! it is open (`**`, `` ` ``, `[`), so that what is shown never has to be shown again; a delimiter
-//! that nothing closes is literal at the line's end, as in CommonMark.
+//! [`InlineStream`] shows words as they arrive. A word is buffered only while a delimiter before it is open, such as
+//! `**` or `[`, so that no displayed text has to change. An unclosed delimiter is literal at the end of the line, as
+//! in CommonMark.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -23,7 +23,7 @@ pub(super) struct InlineStream {
 }
 
 impl InlineStream {
-    /// Takes one character; shows what is complete.
+    /// Adds one character, and shows complete text.
     pub(super) fn push(&mut self, c: char, out: &mut String) {
         self.held.push(c);
         self.chars += 1;
@@ -97,7 +97,7 @@ fn is_closed(text: &str) -> bool {
     open.is_empty() && brackets == 0
 }
 
-/// Where the code span ends whose content begins at `from` and whose fence is `length` ticks.
+/// The end of the code span with the content at `from` and a fence of `length` ticks.
 fn closing_ticks(chars: &[char], from: usize, length: usize) -> Option<usize> {
     let mut at = from;
     while at < chars.len() {
@@ -127,7 +127,7 @@ fn delimiter(
         && left > 0
         && let Some(at) = open.iter().rposition(|(kind, _)| *kind == c)
     {
-        // What was opened inside and is not closed was no delimiter.
+        // An unclosed delimiter inside the span was literal.
         open.truncate(at + 1);
         let taken = left.min(open[at].1);
         left -= taken;
@@ -150,7 +150,7 @@ pub(super) fn render(text: &str, base: &str, out: &mut String) {
     if !words.contains(SPECIAL) {
         paint(base, words, out);
     } else {
-        // Parsed behind a word, the text begins no block: `- ` is a dash there, `1. ` a number.
+        // After a word, the text cannot start a block: `- ` is a dash, `1. ` is a number.
         let parsed = format!("x {words}");
         let mut first = true;
         let mut writer = Inline::new(base);
@@ -186,12 +186,12 @@ pub(super) struct Inline {
     strong: usize,
     emphasis: usize,
     strike: usize,
-    /// The address of the link, and what has been written of its text.
+    /// The address of the link, and the part of its text that has been written.
     link: Option<(String, String)>,
 }
 
 impl Inline {
-    /// A writer whose text is in `base`.
+    /// A writer with the paint `base`.
     pub(super) fn new(base: &str) -> Self {
         Self {
             base: base.to_owned(),
@@ -202,7 +202,7 @@ impl Inline {
         }
     }
 
-    /// Writes one event; events of blocks are passed over.
+    /// Writes one event; events of blocks are skipped.
     pub(super) fn event(&mut self, event: Event<'_>, out: &mut String) {
         match event {
             Event::Start(tag) => match tag {
@@ -240,7 +240,7 @@ impl Inline {
         }
     }
 
-    /// Entities may stand for control characters: they are taken out after parsing.
+    /// Writes text. Entities may encode control characters, which are removed after parsing.
     fn text(&mut self, text: &str, out: &mut String) {
         self.note(text);
         let mut style = self.base.clone();

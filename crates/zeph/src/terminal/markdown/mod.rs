@@ -1,9 +1,8 @@
-//! Markdown as it streams.
+//! Markdown rendering of a stream.
 //!
-//! What has been shown is never shown again: a block is told by the first word of its line, the
-//! words of paragraphs and list items are shown as they come ([`inline`]), headings, quotations
-//! and lines of code when their line is complete, tables when they end. Every step takes one
-//! character, so the pieces in which a text comes make no difference.
+//! Displayed text never changes. The first word of a line identifies its block. The words of paragraphs and list
+//! items are shown as they arrive ([`inline`]); headings, quotations and lines of code when their line is complete;
+//! tables when they end. Every step takes one character, so the size of the input pieces does not matter.
 
 mod inline;
 mod table;
@@ -20,7 +19,7 @@ const TABLE_LINES: usize = 500;
 pub(crate) struct Markdown {
     sanitizer: Sanitizer,
     line: Line,
-    /// The beginning of a line, until it is clear what the line is.
+    /// The start of a line, until its block is known.
     held: String,
     inline: InlineStream,
     fence: Option<Fence>,
@@ -52,7 +51,7 @@ struct Fence {
 }
 
 impl Markdown {
-    /// Takes a piece of the message; what can be shown of it is appended to `out`.
+    /// Adds a piece of the message, and appends the complete parts to `out`.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
         let mut shown = String::with_capacity(text.len());
         self.sanitizer.push(text, &mut shown);
@@ -179,7 +178,7 @@ impl Markdown {
         out.push('\n');
     }
 
-    /// What was held back comes first, then the empty line that is due.
+    /// Writes buffered text, then a pending empty line.
     fn begin_block(&mut self, out: &mut String) {
         self.end_table(out);
         if std::mem::take(&mut self.gap) {
@@ -201,7 +200,7 @@ impl Markdown {
     }
 }
 
-/// The fence that a line is, and what follows it.
+/// The fence at the start of a line, and the text after it.
 fn fence(line: &str) -> Option<(Fence, &str)> {
     let body = line.trim_start_matches(' ');
     let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -246,7 +245,7 @@ mod tests {
         out
     }
 
-    /// Proves CLI-4 for rendered Markdown: what each construct looks like without its paint.
+    /// Proves CLI-4 for rendered Markdown: the text of each construct without its paint.
     #[test]
     fn constructs_are_rendered() {
         let check = |text, expect: &str| assert_eq!(clean(&render([text])), expect, "{text:?}");

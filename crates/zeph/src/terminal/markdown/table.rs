@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::inline::{self, Inline};
 use crate::terminal::style::{BOLD, DIM, RESET};
 
-/// A cell: what is shown, and how many columns it takes.
+/// A cell: its displayed text and the width in columns.
 #[derive(Debug, Clone, Default)]
 struct Cell {
     shown: String,
