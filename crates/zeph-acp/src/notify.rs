@@ -1,8 +1,8 @@
-//! The messages that announce a tool call and report its progress and end.
+//! Messages that announce a tool call and report its progress and end, for the client's display.
 //!
-//! Shapes of `session/update` in the Agent Client Protocol, version 1: `tool_call` creates a call
-//! under an id, `tool_call_update` changes what it names and leaves the rest. `content` and
-//! `locations` of an update replace the earlier collection as a whole.
+//! The shapes are those of `session/update` in the Agent Client Protocol, version 1. `tool_call` creates a call under
+//! an id. `tool_call_update` changes the named fields and keeps the others. `content` and `locations` of an update
+//! replace the earlier collection as a whole.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl ToolCallId {
     }
 }
 
-/// Where a call stands.
+/// The status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallStatus {
@@ -64,7 +64,7 @@ pub enum ContentBlock {
     },
 }
 
-/// What a call produced.
+/// The content that a call produced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(
     tag = "type",
@@ -104,13 +104,13 @@ impl ToolCallContent {
 pub struct ToolCall {
     /// The id under which updates follow.
     pub tool_call_id: ToolCallId,
-    /// What the call does, in one line for a person.
+    /// The action of the call, in one line for the user.
     pub title: String,
     /// The kind of work.
     pub kind: ToolKind,
-    /// Where it stands.
+    /// The status of the call.
     pub status: ToolCallStatus,
-    /// What it has produced so far.
+    /// The content that the call has produced so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ToolCallContent>,
     /// The files it works on.
@@ -141,7 +141,7 @@ impl ToolCall {
     }
 }
 
-/// Changes what is known of a call; a field that is `None` stays as it was.
+/// Changes fields of a call; a field that is `None` stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallUpdate {
@@ -159,7 +159,7 @@ pub struct ToolCallUpdate {
 }
 
 impl ToolCallUpdate {
-    /// An update that reports the output so far of a call that goes on.
+    /// An update that reports the output so far of a running call.
     #[must_use]
     pub fn output(tool_call_id: ToolCallId, content: Vec<ToolCallContent>) -> Self {
         Self {
@@ -184,7 +184,7 @@ impl ToolCallUpdate {
     }
 }
 
-/// What a session reports.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case")]
 pub enum SessionUpdate {
@@ -212,7 +212,7 @@ impl From<ToolCallUpdate> for SessionUpdate {
 pub struct SessionNotification {
     /// The session that reports.
     pub session_id: String,
-    /// What it reports.
+    /// The event.
     pub update: SessionUpdate,
 }
 

@@ -14,7 +14,8 @@ const MAX_NAME_CHARS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
-    /// How long a start waits for servers to say which tools they have; those that take longer have their tools offered from the next prompt on. Milliseconds.
+    /// How long a start waits for servers to list their tools; slower ones have their tools offered from the next
+    /// prompt on. Milliseconds.
     pub start_wait_ms: u64,
     /// The servers.
     pub servers: Vec<McpServerConfig>,
@@ -41,13 +42,14 @@ pub struct McpServerConfig {
     /// The arguments of the program.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Variables of the program's environment, beside those that commands of `bash` see. `${NAME}` in a value stands for a variable of your own environment.
+    /// Variables of the program's environment, added to those that commands of `bash` see. `${NAME}` in a value is
+    /// replaced by a variable of your own environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// The address of a server that is reached by HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of every request to it. `${NAME}` in a value stands for a variable of your own environment.
+    /// Headers of every request to it. `${NAME}` in a value is replaced by a variable of your own environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// How far its words about its own tools are believed: `untrusted` not at all, `provisional` for what may run at the same time and in mode `plan`, `trusted` also for what runs without a question.
@@ -95,10 +97,10 @@ pub enum Way<'c> {
 }
 
 impl McpServerConfig {
-    /// How it is reached.
+    /// The way to reach the server.
     ///
     /// # Errors
-    /// The key that is wrong, and what is wrong with it.
+    /// The wrong key and a sentence about the error.
     pub fn way(&self) -> Result<Way<'_>, (&'static str, String)> {
         match (self.command.as_deref(), self.url.as_deref()) {
             (Some(_), Some(_)) => Err((
@@ -123,10 +125,10 @@ impl McpServerConfig {
         }
     }
 
-    /// What is wrong with it: the key, and a sentence.
+    /// Checks the configuration of the server.
     ///
     /// # Errors
-    /// The first fault.
+    /// The first error: the key and a sentence.
     pub fn validate(&self) -> Result<(), (&'static str, String)> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if self.name.is_empty() || self.name.len() > MAX_NAME_CHARS || !self.name.chars().all(fits)
@@ -173,10 +175,10 @@ impl McpServerConfig {
     }
 }
 
-/// `text` with each `${NAME}` replaced by what `variable` says.
+/// `text` with each `${NAME}` replaced by the result of `variable`.
 ///
 /// # Errors
-/// What is wrong: a variable that is not set, a `${` that is not closed.
+/// A sentence about a variable that is not set, or a `${` without an end.
 pub fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The tools of servers as an executor: it stands behind every gate.
+//! The tools of servers as an executor, which the gates precede.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::sanitize::line;
 use crate::servers::McpServers;
 use crate::tool::PREFIX;
 
-/// The most characters of a failure's first words.
+/// The most characters of the first line of a failure.
 const MAX_REASON_CHARS: usize = 200;
 
 /// Serves the calls of all servers' tools.
@@ -41,7 +41,7 @@ impl ToolExecutor for McpExecutor {
             return Ok(None);
         }
         let Some((server, link, known)) = self.servers.find(&call.tool)? else {
-            // It was offered, and its server has it no more.
+            // The server has removed the tool since the tool list was sent to the model.
             return Err(McpError::ToolCall {
                 server: "of that name".to_owned(),
                 tool: call.tool.clone(),

@@ -1,4 +1,4 @@
-//! What a failure is about, and those that need no protocol.
+//! The subject of a failure, and the failures that are independent of the protocol.
 
 use std::time::Duration;
 

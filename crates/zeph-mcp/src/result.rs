@@ -1,4 +1,4 @@
-//! What a call yielded, as text for the model: nothing that came is left out without a word. Pure.
+//! Conversion of a call's result to text for the model; omitted parts are always mentioned. Pure functions.
 
 use std::fmt::Write as _;
 
@@ -9,23 +9,23 @@ use zeph_tools::{ImageContent, ToolOutput};
 
 use crate::sanitize::line;
 
-/// The most bytes of an image that is handed on.
+/// The most bytes of an image that is passed to the model.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 /// The kinds of images that models take.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// The most characters of a name, an address or a kind.
 const MAX_WORD_CHARS: usize = 500;
 
-/// A result, put into words.
+/// A result as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
-    /// What the model reads, with an image if it takes images and there is one.
+    /// The text for the model, with an image if the model takes images and there is one.
     pub output: ToolOutput,
     /// Whether the tool says that it failed.
     pub failed: bool,
 }
 
-/// Puts the result of a call into words.
+/// Formats the result of a call as text.
 #[must_use]
 pub fn rendered(result: &Value, takes_images: bool) -> Rendered {
     let mut parts = Vec::new();
@@ -87,12 +87,12 @@ fn data(block: &Value, key: &str) -> String {
     format!("{kind}, {} bytes", size(text(block, key)))
 }
 
-/// How many bytes base64 stands for.
+/// The decoded size of base64 data in bytes.
 fn size(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
 
-/// What is said of an image, and the image if it is handed on.
+/// The text about an image, and the image if it is passed to the model.
 fn picture(block: &Value, takes_images: bool, is_second: bool) -> (String, Option<ImageContent>) {
     let (kind, bytes) = (text(block, "mimeType"), text(block, "data"));
     let why = if !takes_images {

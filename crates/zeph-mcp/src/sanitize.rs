@@ -16,7 +16,7 @@ pub fn plain(text: &str, most: usize) -> String {
     out
 }
 
-/// The same on one line.
+/// `text` on one line, without hidden and control characters, at most `most` characters long.
 #[must_use]
 pub fn line(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();

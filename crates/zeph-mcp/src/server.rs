@@ -20,26 +20,26 @@ use crate::trust::{Pin, ToolTrust, TrustStore, standing};
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// A connection that stood so long counts as sound: what comes after is a first failure again.
+/// A connection of this duration counts as stable: it resets the count of failures.
 const SOUND: Duration = Duration::from_secs(30);
-/// After so many failures in a row no more is tried.
+/// The number of failures in a row after which no further attempt follows.
 const MAX_FAILURES: u32 = 8;
-/// Between two times that a server's tools are listed anew.
+/// The minimum time between two requests for a server's list of tools.
 const BETWEEN_LISTS: Duration = Duration::from_millis(200);
 /// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 300;
 
-/// Leads to servers: starts programs, knows addresses and what their headers are.
+/// Opens the transport to servers: starts programs, and resolves URLs and headers.
 #[async_trait]
 pub trait McpTransport: Send + Sync {
-    /// Where `server` is; a program runs by then.
+    /// The address of `server`; a program runs by then.
     ///
     /// # Errors
-    /// Why it cannot be reached. It is not tried again.
+    /// The reason why the server cannot be reached. No further attempt follows.
     async fn dial(&self, server: &McpServerConfig) -> Result<Address, String>;
 }
 
-/// How a server stands.
+/// The connection state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
     /// It is being connected to.
@@ -60,18 +60,18 @@ pub enum Phase {
     },
 }
 
-/// A tool with what a person said of it.
+/// A tool with the user's trust in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Known {
     pub(crate) tool: ListedTool,
     pub(crate) standing: ToolTrust,
 }
 
-/// What is known of a server now.
+/// The present state of a server.
 #[derive(Clone)]
 pub(crate) struct State {
     pub(crate) phase: Phase,
-    /// The tools that it listed last; they are offered while it is connected.
+    /// The tools of its last list; they are available while it is connected.
     pub(crate) tools: Vec<Known>,
     /// Those that are not used.
     pub(crate) refused: Vec<RefusedTool>,
@@ -84,7 +84,7 @@ pub(crate) struct Server {
     state: Mutex<State>,
     pins: Arc<dyn TrustStore>,
     tools_changed: Arc<Notify>,
-    /// Counts what changed.
+    /// Counts the changes of state.
     news: watch::Sender<u64>,
 }
 
@@ -112,7 +112,7 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of it now.
+    /// A copy of the present state.
     pub(crate) fn state(&self) -> State {
         self.lock().clone()
     }
@@ -127,12 +127,12 @@ impl Server {
         self.news.send_modify(|count| *count += 1);
     }
 
-    /// Whether it is still being connected to for the first time.
+    /// Whether the first attempt to connect has ended.
     pub(crate) fn is_settled(&self) -> bool {
         self.with(|state| state.phase != Phase::Connecting)
     }
 
-    /// Looks again at what a person agreed to.
+    /// Reads the approvals of the user again.
     pub(crate) fn look_at_pins(&self) -> std::io::Result<()> {
         let agreed = self.pins.of(&self.config.name)?;
         self.set(|state| {
@@ -257,7 +257,7 @@ impl Server {
                 Ok(Err(error)) => return reason(&error),
                 Err(_) => return reason(&self.about().timeout(limit)),
             }
-            // A server that says so without end is not asked without end.
+            // Limits the rate of lists, even if the server reports changes without end.
             tokio::select! {
                 why = &mut closed => return why,
                 () = sleep(BETWEEN_LISTS) => {}
@@ -298,13 +298,13 @@ impl Server {
 enum Ended {
     /// It had been connected.
     Closed(String),
-    /// There is no way to it.
+    /// The transport could not be opened.
     NotReached(String),
     /// It did not become a connection.
     Failed(McpError),
 }
 
-/// A failure without the name of the server, which stands beside it.
+/// The text of a failure without the server's name, which the caller adds.
 fn reason(error: &McpError) -> String {
     match error {
         McpError::Connection { message, .. }
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(backoff(u32::MAX), MAX_WAIT);
     }
 
-    /// Of MCP-1: of two tools with one id the second is refused, and it is said why.
+    /// Of MCP-1: the second of two tools with the same id is refused with a reason.
     #[test]
     fn names_that_collide_are_refused() {
         let config = serde_json::from_str(r#"{"name": "s", "command": "x"}"#).unwrap();

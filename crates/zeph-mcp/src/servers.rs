@@ -1,4 +1,4 @@
-//! All servers together: started beside everything else, waited for within a bound, told of, agreed to.
+//! All servers: concurrent start, bounded wait, status messages and approvals.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::sanitize::line;
 use crate::server::{Known, McpTransport, Phase, Server};
 use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
 
-/// How long it may take until what took too long counts as failed.
+/// The extra time until a connection that exceeds its timeout is marked as failed.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// The servers of the configuration.
@@ -32,19 +32,19 @@ pub struct McpServers {
 /// A server that answers, the way to it, and the tool of it that is called.
 pub(crate) type Found = (Arc<Server>, Arc<Link>, Known);
 
-/// What is to be agreed to of one server.
+/// The tools of one server that wait for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     /// The server.
     pub server: String,
-    /// Each tool's id, and what there is to read: its whole text, or what changed.
+    /// Each tool's id with the text to review: the complete text, or the changes.
     pub tools: Vec<(String, String)>,
     pins: Vec<Pin>,
 }
 
 impl McpServers {
-    /// Starts connecting to all servers that are enabled, at the same time and beside whatever comes next.
-    /// `None` where there is none: then nothing runs.
+    /// Starts connecting to all enabled servers concurrently, in the background. `None` if there are none: then
+    /// nothing runs.
     #[must_use]
     pub fn start(
         config: &McpConfig,
@@ -81,7 +81,7 @@ impl McpServers {
         self.wait_for(self.start_wait).await;
     }
 
-    /// The same, as long as connecting may take.
+    /// Waits until every server is connected or has failed, at most as long as the longest connection timeout.
     pub async fn wait_long(&self) {
         let longest = self
             .servers
@@ -98,13 +98,13 @@ impl McpServers {
         let _ = tokio::time::timeout(limit, settled).await;
     }
 
-    /// Ends all connections. Their programs end with whoever started them.
+    /// Ends all connections. Programs end with the process that started them.
     pub fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// The tools that were agreed to, with an id that no server before has. Those of servers that do not answer
-    /// now are not offered.
+    /// The approved tools, without those of an id that an earlier server uses. Tools of servers that are not
+    /// connected are left out.
     #[must_use]
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
@@ -171,10 +171,10 @@ impl McpServers {
         })
     }
 
-    /// What there is to agree to of a server.
+    /// The tools of a server that wait for approval.
     ///
     /// # Errors
-    /// There is no such server, or it has not said which tools it has.
+    /// The server does not exist, or has not listed its tools yet.
     pub fn proposal(&self, name: &str) -> Result<Proposal, McpError> {
         let server = self.server(name)?;
         let state = server.state();
@@ -198,10 +198,10 @@ impl McpServers {
         })
     }
 
-    /// Keeps that a person agreed to what was proposed.
+    /// Stores the user's approval of a proposal.
     ///
     /// # Errors
-    /// What the system says; then nothing is agreed to.
+    /// An error of the system; then nothing is approved.
     pub fn agree(&self, proposal: Proposal) -> io::Result<()> {
         let agreed = self.pins.of(&proposal.server)?;
         let pins = agreeing(agreed, proposal.pins);
@@ -212,7 +212,7 @@ impl McpServers {
         }
     }
 
-    /// What a person should know without asking: who is not there, what waits to be agreed to.
+    /// Messages for the user: unavailable servers, and tools that wait for approval.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
@@ -236,7 +236,7 @@ impl McpServers {
         notices
     }
 
-    /// What `/mcp` says: each server, how it stands, and which of its tools are out.
+    /// The text of `/mcp`: each server, its state, and its unavailable tools.
     #[must_use]
     pub fn listing(&self) -> String {
         let mut text = String::new();
@@ -293,7 +293,7 @@ impl McpServers {
         text
     }
 
-    /// The same as data.
+    /// The data of [`Self::listing`] as JSON.
     #[must_use]
     pub fn as_json(&self) -> serde_json::Value {
         let servers = self.servers.iter().map(|server| {
@@ -334,7 +334,7 @@ impl Drop for McpServers {
     }
 }
 
-/// How a server stands, in words.
+/// The state of a server as text.
 fn told(phase: &Phase) -> String {
     match phase {
         Phase::Connecting => "connecting".to_owned(),
@@ -354,7 +354,7 @@ fn count(n: usize, one: &str, more: &str) -> String {
     }
 }
 
-/// Adds `said` in lines of at most 80 characters; those that follow the first are indented.
+/// Adds `said` in lines of at most 80 characters; all lines except the first are indented.
 fn wrapped(text: &mut String, said: &str, indent: usize) {
     const WIDTH: usize = 80;
     let start = said.len() - said.trim_start().len();

@@ -1,5 +1,5 @@
-//! One tool as its server lists it, checked: what it is called here, what the model reads of it, what
-//! a person has to agree to. Pure.
+//! Validation of one tool in a server's list: its id, the text for the model, and the text for approval. Pure
+//! functions.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::config::McpServerConfig;
 use crate::sanitize::{is_hidden, line, plain};
 use crate::trust::Pin;
 
-/// What begins the id of every tool of a server.
+/// The prefix of the id of every MCP tool.
 pub const PREFIX: &str = "mcp_";
 /// The longest id that providers take.
 const MAX_ID_LEN: usize = 64;
@@ -28,14 +28,14 @@ const MAX_REASON: usize = 300;
 /// How deep a schema may be.
 const MAX_SCHEMA_DEPTH: usize = 32;
 
-/// A tool that can be used once a person agreed to it.
+/// A tool that can be used after approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedTool {
     /// Its name as the server says it.
     pub name: String,
-    /// What the model is offered.
+    /// The definition for the model.
     pub def: ToolDef,
-    /// What a person agrees to.
+    /// The content that the user approves.
     pub pin: Pin,
 }
 
@@ -141,7 +141,7 @@ fn parameters(schema: &Value) -> Result<Value, String> {
     if let Value::Object(object) = &mut clean {
         object.entry("type").or_insert_with(|| json!("object"));
         object.entry("properties").or_insert_with(|| json!({}));
-        // With nothing named, whatever comes is for the server to judge.
+        // Without named properties, the server checks the arguments.
         if schema.get("properties").is_none() {
             object
                 .entry("additionalProperties")
@@ -176,7 +176,7 @@ fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
     })
 }
 
-/// What a server says of its tool's nature, with the protocol's defaults.
+/// The hints of a server about its tool, with the protocol's defaults.
 fn hints(said: &Value) -> Value {
     let hint = |name: &str, default: bool| {
         let given = said.get(name).and_then(Value::as_bool);
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(found.def.description.chars().count(), 2048);
         assert!(found.def.description.starts_with("abx") && found.def.description.ends_with('…'));
         assert_eq!(found.def.parameters["properties"]["a"]["description"], "cd");
-        // What is pinned is what the server said.
+        // The pin holds the original text of the server.
         assert!(found.pin.text.contains("a\\u{202e}b"), "{}", found.pin.text);
         let reason = |schema: Value| {
             let mut raw = tool("t");
@@ -297,7 +297,7 @@ mod tests {
         assert!(fits.is_ok());
     }
 
-    /// Of MCP-1: what a server says of its tools counts as far as it is trusted.
+    /// Of MCP-1: a server's hints about its tools count to the extent that it is trusted.
     #[test]
     fn annotations_map_to_ours() {
         let check = |trust: &str, said: Value, expect: Annotations| {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of MCP-1: whatever a server names, providers take the id.
+        /// Of MCP-1: providers accept the id of any tool name.
         #[test]
         fn ids_are_what_providers_take(name in ".{0,70}") {
             if let Ok(found) = listed(&server(""), &tool(&name)) {

@@ -1,5 +1,5 @@
-//! Trust on first use: what a person agreed to of each tool, and what became of it since. Pure but for
-//! the port that keeps it.
+//! Trust on first use: the approved content of each tool, and the changes since. Pure functions, except the storage
+//! trait.
 
 use std::io;
 
@@ -10,14 +10,14 @@ use zeph_tools::audit::chain::hex_digest;
 
 use crate::sanitize::revealed;
 
-/// What a person agrees to of a tool: its name, description, schema and hints, as the server says them.
+/// The content of a tool that the user approves: its name, description, schema and hints, as the server sends them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     /// The tool's name as the server says it.
     pub name: String,
-    /// The SHA-256 of what the server says of it, in hex.
+    /// The SHA-256 of the content, in hex.
     pub sha256: String,
-    /// The same for reading, with nothing hidden.
+    /// The content as readable text, with visible escapes for hidden characters.
     pub text: String,
 }
 
@@ -38,7 +38,7 @@ impl Pin {
     }
 }
 
-/// The same with the keys of every object sorted.
+/// The value with the keys of every object sorted.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -57,11 +57,11 @@ fn sorted(value: &Value) -> Value {
 /// How far a tool is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolTrust {
-    /// A person agreed to what it is.
+    /// The user approved this content.
     Approved,
-    /// Nobody agreed to it.
+    /// The user has not approved it.
     New,
-    /// A person agreed to something else, of which this is the text.
+    /// The user approved other content, with this text.
     Changed(String),
 }
 
@@ -73,14 +73,14 @@ pub trait TrustStore: Send + Sync {
     /// When they cannot be read: then no tool of it is trusted.
     fn of(&self, server: &str) -> io::Result<Vec<Pin>>;
 
-    /// Puts these in the place of those that a server has.
+    /// Replaces the pins of a server.
     ///
     /// # Errors
-    /// What the system says; those before are kept then.
+    /// An error of the system; the previous pins stay in force.
     fn put(&self, server: &str, pins: &[Pin]) -> io::Result<()>;
 }
 
-/// How far the tool of `pin` is trusted by what was `agreed` to.
+/// The trust in the tool of `pin`, according to the `agreed` pins.
 #[must_use]
 pub fn standing(pin: &Pin, agreed: &[Pin]) -> ToolTrust {
     match agreed.iter().find(|agreed| agreed.name == pin.name) {
@@ -90,7 +90,7 @@ pub fn standing(pin: &Pin, agreed: &[Pin]) -> ToolTrust {
     }
 }
 
-/// `agreed` with `pins` in the place of those of the same names.
+/// Merges `pins` into `agreed`; they replace pins of the same names.
 #[must_use]
 pub fn agreeing(agreed: Vec<Pin>, pins: Vec<Pin>) -> Vec<Pin> {
     let is_new = |old: &Pin| pins.iter().all(|pin| pin.name != old.name);
@@ -100,7 +100,7 @@ pub fn agreeing(agreed: Vec<Pin>, pins: Vec<Pin>) -> Vec<Pin> {
     all
 }
 
-/// What is to be agreed to: the whole text of a new tool, what changed of another.
+/// The text for approval: the complete text of a new tool, or the changes of a known one.
 #[must_use]
 pub fn shown(pin: &Pin, standing: &ToolTrust) -> String {
     match standing {

@@ -11,7 +11,7 @@ use zeph_tools::{McpError, McpErrorCode, ToolError};
 use super::{Address, LACKS};
 use crate::failure::About;
 
-/// A connection, of which there is none.
+/// A placeholder for a connection in builds without the protocol.
 pub(crate) struct Link {
     /// Cancelled when it is closed.
     pub(crate) closed: CancellationToken,

@@ -32,7 +32,7 @@ use crate::failure::About;
 const MAX_TOOLS: usize = 512;
 /// The most pages of its list that are asked for.
 const MAX_PAGES: usize = 64;
-/// How long a server that is told to stop a call may take to be told.
+/// The time limit for sending a cancellation to a server.
 const TELLING: Duration = Duration::from_millis(500);
 
 type Served = Pin<
@@ -42,7 +42,7 @@ type Served = Pin<
     >,
 >;
 
-/// A connection that stands.
+/// An open connection.
 pub(crate) struct Link {
     peer: Peer<RoleClient>,
     /// Cancelled when it is closed.
@@ -55,7 +55,7 @@ pub(crate) struct Connection {
     ended: Option<Pin<Box<dyn Future<Output = String> + Send>>>,
 }
 
-/// What a server may say by itself.
+/// Handles notifications of a server.
 struct Handler {
     tools_changed: Arc<Notify>,
 }
@@ -73,7 +73,7 @@ impl ClientHandler for Handler {
 }
 
 impl Link {
-    /// Connects to the server `name`. `tools_changed` is told when it says that its tools changed.
+    /// Connects to the server `name`. `tools_changed` is notified when the server reports a changed list of tools.
     pub(crate) async fn open(
         name: &str,
         address: Address,

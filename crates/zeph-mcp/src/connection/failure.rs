@@ -1,4 +1,4 @@
-//! Failures of the protocol's library in the words and classes of this project.
+//! Conversion of the protocol library's failures to the messages and classes of this project.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use zeph_tools::{McpError, McpErrorCode};
 use crate::failure::About;
 use crate::sanitize::line;
 
-/// The most characters of what a server says of a failure.
+/// The most characters of a server's message about a failure.
 const MAX_MESSAGE_CHARS: usize = 2000;
 
 impl About<'_> {
@@ -80,7 +80,7 @@ impl About<'_> {
         self.call(code, message, None)
     }
 
-    /// What the way to the server failed with.
+    /// The error of a failed transport.
     fn transport(self, error: &(dyn Error + 'static)) -> McpError {
         let mut cause = Some(error);
         let mut innermost = error;
@@ -113,7 +113,7 @@ impl About<'_> {
         self.connection(line(&innermost.to_string(), MAX_MESSAGE_CHARS))
     }
 
-    /// What a client of HTTP says. What stands further out names the address, which may hold a key.
+    /// The error of an HTTP client, by its innermost cause. Outer errors contain the URL, which may hold a key.
     fn client(self, error: &reqwest::Error) -> McpError {
         if let Some(status) = error.status() {
             return self.status(status.as_u16(), None);

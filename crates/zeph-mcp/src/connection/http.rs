@@ -9,11 +9,11 @@ use reqwest::{Client, ClientBuilder, Url};
 /// The most redirects of one request.
 const MAX_REDIRECTS: usize = 3;
 
-/// A client for the server at `url`. Redirects that lead to another origin are refused: the headers are
-/// for this one. There is no limit to silence, since a server may have nothing to say for hours.
+/// A client for the server at `url`. Redirects to another origin are refused: the headers are for this one. There is
+/// no limit to silence, since a server may have nothing to send for hours.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why the client cannot be built.
 pub(crate) async fn client(url: &str, connect_timeout: Duration) -> Result<Client, String> {
     let target = Url::parse(url).map_err(|_| "its `url` is not an address".to_owned())?;
     if target.scheme() == "http" {
@@ -31,7 +31,7 @@ pub(crate) async fn client(url: &str, connect_timeout: Duration) -> Result<Clien
 fn builder(target: &Url, connect_timeout: Duration) -> ClientBuilder {
     static RING: Once = Once::new();
     RING.call_once(|| {
-        // An error means that another provider stands already: then that one serves.
+        // An error means that another crypto provider is already installed, which also works.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     #[allow(clippy::disallowed_methods, reason = "the one builder of this crate")]

@@ -1,5 +1,5 @@
-//! One connection to one server. What speaks the protocol is behind the feature `client`; without it
-//! there is no connection, and each server says so.
+//! A connection to one server. The protocol needs the feature `client`; without it no connection is possible, and
+//! each server reports that.
 
 #[cfg(not(feature = "client"))]
 mod disabled;
@@ -35,7 +35,7 @@ pub struct Program {
     pub ended: Pin<Box<dyn Future<Output = String> + Send>>,
 }
 
-/// Where a server is.
+/// The address of a server.
 pub enum Address {
     /// Behind these pipes.
     Program(Program),
