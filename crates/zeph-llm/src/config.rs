@@ -73,13 +73,16 @@ pub struct ProviderConfig {
     /// Whether the model takes images. Without a value, those of Anthropic and OpenAI are taken to and those of a server named by `base_url` not to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Whether the model calls tools by the API. With `false` it is told of them in the system prompt, and calls them by blocks in its text. Without a value, it does.
+    /// Whether the model calls tools by the API. With `false` the system prompt lists them, and the model calls them
+    /// by blocks in its text. Without a value, it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use: Option<bool>,
     /// Whether a `candle` model computes on all cores. Without a value it computes on one: many are slow where other programs run too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_cores: Option<bool>,
-    /// What the model costs, USD for a million tokens: `input`, `output`, and as `input` without a value `cached_input` (read from the provider's cache) and `cache_write` (written to it). Without `prices` it is the list price of the vendor's own server, as far as that is known, and nothing on this machine.
+    /// The price, USD for a million tokens: `input`, `output`, and as `input` without a value `cached_input` (read
+    /// from the provider's cache) and `cache_write` (written to it). Without `prices` it is the list price of the
+    /// vendor's own server, if that is known, and nothing on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, f64>>")]
     pub prices: Option<Prices>,
@@ -101,7 +104,7 @@ impl ProviderKind {
         }
     }
 
-    /// Whether its servers have an API for embeddings.
+    /// Whether its API has embeddings.
     fn has_embeddings(self) -> bool {
         matches!(self, Self::Openai | Self::Ollama)
     }
@@ -117,7 +120,7 @@ impl ProviderKind {
 }
 
 impl ProviderConfig {
-    /// A provider with a name and a kind; all else is left out.
+    /// A provider with a name and a kind; all other fields are absent.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: ProviderKind) -> Self {
         Self {
@@ -138,10 +141,10 @@ impl ProviderConfig {
         }
     }
 
-    /// Checks what the types cannot: that the fields fit each other and the wire.
+    /// Checks the rules that the types cannot express: the fields match each other and the API.
     ///
     /// # Errors
-    /// `Config`, naming the field and what belongs there.
+    /// `Config`, with the field and the expected value.
     pub fn validate(&self) -> Result<(), LlmError> {
         let foreign = |field: &str, wire: &str| {
             Some(format!(
@@ -220,13 +223,13 @@ impl ProviderConfig {
         foreign(field, "candle")
     }
 
-    /// Whether the address is that of the API which Ollama has in common with other servers.
+    /// Whether the address is that of Ollama's OpenAI-compatible API.
     fn names_compatible_api(&self) -> bool {
         let base_url = self.base_url.as_deref().unwrap_or_default();
         base_url.trim().trim_end_matches('/').ends_with("/v1")
     }
 
-    /// Where the API lives on a server; `None` for what is no server.
+    /// The location of the API on a server; `None` for a provider without a server.
     fn place(&self) -> Option<ApiPath> {
         match (self.kind, self.api) {
             (ProviderKind::Claude, _) => Some(crate::claude::PLACE),
@@ -237,7 +240,7 @@ impl ProviderConfig {
         }
     }
 
-    /// Whether the server is that of the API's own vendor.
+    /// Whether the server belongs to the API's own vendor.
     pub(crate) fn is_vendor(&self) -> bool {
         self.place().is_some_and(|place| {
             Endpoint::parse(self.base_url.as_deref(), place)
@@ -245,8 +248,8 @@ impl ProviderConfig {
         })
     }
 
-    /// Why the provider makes no embeddings, and how to mend it; `None` where it may. Whether a model in
-    /// this process does is known when it was looked at.
+    /// The reason why the provider makes no embeddings, and the fix; `None` if it may have them. For a model in this
+    /// process, only an inspection of the model shows that.
     #[must_use]
     pub fn lack_of_embeddings(&self) -> Option<String> {
         let kind = self.kind.as_str();
@@ -274,8 +277,8 @@ impl ProviderConfig {
         self.tool_use.unwrap_or(true)
     }
 
-    /// The environment variable whose value belongs into [`build_provider`]: `api_key_env`, or the
-    /// vendor's own for its own server. Any other server gets no key unless one is named.
+    /// The environment variable with the key for [`build_provider`]: `api_key_env`, or the vendor's own variable for
+    /// the vendor's server. Any other server gets no key unless a variable is named.
     #[must_use]
     pub fn key_env(&self) -> Option<&str> {
         match (self.kind, &self.api_key_env) {
@@ -286,12 +289,12 @@ impl ProviderConfig {
     }
 }
 
-/// Builds the provider that a configuration describes; one whose model calls no tools gets them by
-/// text ([`TextTools`]). `api_key` is the value of the variable
-/// that [`ProviderConfig::key_env`] names; this crate reads no environment.
+/// Builds the provider of a configuration. A model without tool calls gets them by text ([`TextTools`]).
+///
+/// `api_key` is the value of the variable that [`ProviderConfig::key_env`] names; this crate reads no environment.
 ///
 /// # Errors
-/// `Config` or `Auth` with what to mend; `Scenario` for a scenario file that cannot be read.
+/// `Config` or `Auth` with the necessary fix; `Scenario` for a scenario file that cannot be read.
 pub fn build_provider(
     config: &ProviderConfig,
     retry: RetryConfig,
@@ -442,7 +445,7 @@ model = "gpt""#,
         }
     }
 
-    /// Proves LLM-2 as far as it concerns where a key goes.
+    /// Proves LLM-2 for the destinations of a key.
     #[test]
     fn a_key_goes_only_where_it_is_meant_to() {
         let base = r#"name = "a"

@@ -1,4 +1,4 @@
-//! What can go wrong with a provider, in terms that say how to mend it.
+//! Errors of providers, in terms that state the fix.
 
 use std::time::Duration;
 
@@ -52,11 +52,11 @@ pub struct LlmError {
     pub kind: LlmErrorKind,
     /// The provider's configured name.
     pub provider: String,
-    /// What happened, where, and how to mend it.
+    /// The event, the place, and the fix.
     pub message: String,
     /// The HTTP status, when there was one.
     pub status: Option<u16>,
-    /// What the server asked to wait.
+    /// The wait that the server requested.
     pub retry_after: Option<Duration>,
 }
 

@@ -1,12 +1,12 @@
-//! Several providers as one: when the one that is asked fails for good, the next is asked.
+//! Several providers as one: if the current one fails permanently, the next gets the request.
 //!
-//! That holds for failures that say nothing about the request: the server cannot be reached, it is
-//! too busy for longer than a request may wait, the key is refused, the credit is used up, or the
-//! model is not known there. A request that is wrong or too long is the same everywhere. Once
-//! something of an answer was shown, a failure is final: another model would say it in other words.
+//! That applies to failures that do not depend on the request: the server cannot be reached, it is busy for longer
+//! than a request may wait, the key is refused, the credit is used up, or the model is not known there. A wrong or
+//! too long request would fail everywhere. After a part of a response was shown, a failure is final: another model
+//! would use other words.
 //!
-//! The provider that answered is asked first from then on, which keeps its prompt cache warm and
-//! does not wait for a dead server at each request. After a while it is the first one's turn again.
+//! Later requests go to the provider that responded last. That preserves its prompt cache and avoids a wait for a
+//! dead server at each request. After some time, the first provider is tried again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamEvent, StreamSink,
 };
 
-/// How long a provider is passed over that failed.
+/// The time for which a failed provider is skipped.
 const PASSED_OVER: Duration = Duration::from_secs(300);
 
 /// Providers, in the order in which they are asked.
@@ -214,8 +214,7 @@ mod tests {
         }
     }
 
-    /// Proves LLM-2: what says something about the request, or comes after something was shown,
-    /// is final.
+    /// Proves LLM-2: a failure that depends on the request, or follows displayed text, is final.
     #[tokio::test]
     async fn some_failures_are_final() {
         for step in [
@@ -231,7 +230,7 @@ mod tests {
         }
     }
 
-    /// The last failure is told when all fail.
+    /// If all providers fail, the last failure is returned.
     #[tokio::test]
     async fn all_fail() {
         let fault = "fault = \"server\"";

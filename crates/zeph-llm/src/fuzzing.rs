@@ -1,4 +1,4 @@
-//! What reads answers as the fuzz targets and the benchmarks drive it; no part of the public interface.
+//! Entry points to the response parsers for fuzz targets and benchmarks; not a part of the public interface.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::provider::{ChatResponse, StreamEvent};
 use crate::responses::wire::Responses;
 use crate::text_tools::parse::calls;
 
-/// An API whose answers are read.
+/// An API with a response parser.
 #[derive(Debug, Clone, Copy)]
 pub enum Api {
     /// OpenAI Chat Completions.
@@ -26,8 +26,8 @@ pub enum Api {
     Ollama,
 }
 
-/// The answer in a body that arrives in `pieces`, `None` when it is none, and what was shown of
-/// it meanwhile.
+/// The response in a body that arrives in `pieces`, and the events during it. The response is `None` if the body is
+/// invalid.
 #[must_use]
 pub fn read_answer<'a>(
     api: Api,

@@ -12,23 +12,22 @@ use tokio::sync::OnceCell;
 
 use crate::config::RetryConfig;
 
-/// The builder of every client in this crate, made for requests to `target`.
+/// The builder of every client in this crate, for requests to `target`.
 ///
-/// - TLS is rustls with ring, installed once per process (a provider installed earlier is kept).
-/// - For `https://` the roots are those of the platform (`SSL_CERT_FILE` and `SSL_CERT_DIR` are
-///   honoured). reqwest 0.13.5 reads them while it builds the client. Measured in a release
-///   build with 144 roots: 1 ms from a bundle, 5 to 7 ms from a directory, 300 ms from a
-///   directory on a cold disk. For `http://` no certificate is ever checked, so the set of roots
-///   is empty: 0.1 ms for the first client, 5 µs for the next.
-/// - There is no total timeout, which would kill a healthy stream: only one for the connection
-///   and one for the silence between two reads.
+/// - TLS is rustls with ring, installed once per process (a provider installed earlier stays).
+/// - For `https://` the roots are those of the platform (`SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured). reqwest
+///   0.13.5 reads them while it builds the client. Measured in a release build with 144 roots: 1 ms from a bundle, 5
+///   to 7 ms from a directory, 300 ms from a directory on a cold disk. For `http://` no certificate is ever checked,
+///   so the set of roots is empty: 0.1 ms for the first client, 5 µs for the next.
+/// - A total timeout would end a healthy stream. Therefore only the connection and the silence between two reads have
+///   one.
 /// - Redirects are not followed: a `POST` would become a `GET` or take the key elsewhere.
-/// - Answers come uncompressed: a compressing proxy holds back a stream's events.
+/// - Responses are uncompressed: a compressing proxy delays a stream's events.
 /// - Loopback is never reached through a proxy.
 pub fn http_client_builder(target: &Url, retry: &RetryConfig) -> ClientBuilder {
     static RING: Once = Once::new();
     RING.call_once(|| {
-        // An error means that another provider stands already: then that one serves.
+        // An error means that another crypto provider is already installed, which also works.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     #[allow(clippy::disallowed_methods)] // This is the one builder.
@@ -72,7 +71,7 @@ impl LazyClient {
     }
 }
 
-/// Reads a body up to `limit` bytes; what follows is left unread. A broken connection ends it.
+/// Reads at most `limit` bytes of a body; the rest is not read. A broken connection ends it.
 pub async fn read_capped(mut response: Response, limit: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < limit {

@@ -1,7 +1,7 @@
-//! Providers of language models: one trait, the wire formats behind it, and nothing else.
+//! Providers of language models: one trait and the wire formats of its implementations.
 //!
-//! The crate knows no tools, no storage and no configuration files: it turns a
-//! [`ChatRequest`] into a stream of [`StreamEvent`]s and a [`ChatResponse`].
+//! The crate has no tools, no storage and no configuration files: it turns a [`ChatRequest`] into a stream of
+//! [`StreamEvent`]s and a [`ChatResponse`].
 
 #![deny(missing_docs)]
 

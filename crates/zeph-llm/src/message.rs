@@ -48,7 +48,7 @@ pub enum MessagePart {
     ToolResult {
         /// The id of the [`ToolUseRequest`] that this answers.
         tool_use_id: String,
-        /// What the model reads.
+        /// The text for the model.
         content: String,
         /// Whether the call failed or was refused.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -69,7 +69,7 @@ pub enum MessagePart {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub parts: Vec<MessagePart>,
 }
 

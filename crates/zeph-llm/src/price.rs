@@ -1,5 +1,5 @@
-//! What tokens cost: prices as configured or as the vendors publish them (`prices.toml`), and money in
-//! whole billionths of a dollar, so that sums are exact.
+//! Costs of tokens: prices as configured or as the vendors publish them (`prices.toml`), and money in whole
+//! billionths of a dollar, so that sums are exact.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ impl Usd {
         Self(nanos)
     }
 
-    /// `dollars`, to the nearest billionth; `None` below zero, above a billion, and for what is no number.
+    /// `dollars`, to the nearest billionth; `None` below zero, above a billion, and for NaN.
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         (0.0..=MAX_USD).contains(&dollars).then(|| {
@@ -62,7 +62,7 @@ impl Usd {
     }
 }
 
-/// `$1.25`, `$0.0034`: two digits behind the point, four below a dollar, rounded up.
+/// `$1.25`, `$0.0034`: two decimal places, four below a dollar, rounded up.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = u64::from(NANOS);
@@ -103,7 +103,7 @@ impl JsonSchema for Usd {
     }
 }
 
-/// What a model costs: US dollars for a million tokens.
+/// Prices of a model: US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
@@ -120,7 +120,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// What these tokens cost, rounded up to a billionth of a dollar.
+    /// The cost of these tokens, rounded up to a billionth of a dollar.
     #[must_use]
     pub fn cost(&self, usage: Usage) -> Usd {
         let cached = usage.cached_tokens.min(usage.input_tokens);
@@ -140,8 +140,8 @@ impl Prices {
 }
 
 impl ProviderConfig {
-    /// What the provider costs: as configured, else nothing for what runs on this machine, else the list
-    /// price of the vendor's own server. `None` where that is not known.
+    /// The prices of the provider: as configured, otherwise zero on this machine, otherwise the list price of the
+    /// vendor's own server. `None` if they are not known.
     #[must_use]
     pub fn known_prices(&self) -> Option<Prices> {
         match self.kind {
@@ -154,8 +154,8 @@ impl ProviderConfig {
         }
     }
 
-    /// What its embeddings cost: nothing for what runs on this machine, else the list price of the vendor's
-    /// own server, else as tokens that are read. `None` where that is not known.
+    /// The prices of its embeddings: zero on this machine, otherwise the list price of the vendor's own server,
+    /// otherwise the price of input tokens. `None` if they are not known.
     #[must_use]
     pub fn known_prices_of_embeddings(&self) -> Option<Prices> {
         let model = self.embedding_model.as_deref()?;
@@ -182,8 +182,7 @@ fn listed(vendor: &str, model: &str) -> Option<Prices> {
         .map(|(_, prices)| *prices)
 }
 
-/// Whether `rest`, behind the name of a model, says which version of it: `-20250929`, `-2025-08-07`,
-/// `-latest`.
+/// Whether `rest`, the text after a model's name, is a version: `-20250929`, `-2025-08-07`, `-latest`.
 fn is_version(rest: &str) -> bool {
     let date = |rest: &str| {
         let digits: String = rest.split('-').collect();
@@ -220,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Proves LLM-11: what tokens cost, each at its own price.
+    /// Proves LLM-11: each kind of token has its own price.
     #[test]
     fn tokens_have_their_prices() {
         let check = |prices: Prices, usage: Usage, nanos: u64| {
@@ -235,7 +234,7 @@ mod tests {
             300_000 + 180_000 + 1_125_000 + 150_000,
         );
         check(prices(2.0, 8.0, None, None), usage(10, 1, 5, 5), 28_000);
-        // More cached than read is no reason to pay less than nothing.
+        // If more tokens are cached than read, the cost is not negative.
         check(sonnet, usage(10, 0, 100, 100), 3000);
         check(prices(0.000_000_001, 0.0, None, None), usage(1, 0, 0, 0), 1);
         let most = usage(u64::MAX, u64::MAX, 0, 0);
@@ -243,7 +242,7 @@ mod tests {
         check(prices(1e9, 1e9, None, None), most, u64::MAX);
     }
 
-    /// Proves LLM-11: whose price is known.
+    /// Proves LLM-11: the vendors with a known price.
     #[test]
     fn a_price_is_that_of_the_vendors_own_server() {
         let config = |toml: &str| -> ProviderConfig {
@@ -299,7 +298,7 @@ mod tests {
         let table: BTreeMap<String, BTreeMap<String, Prices>> = toml::from_str(TABLE).unwrap();
         for (vendor, models) in &table {
             for (model, prices) in models {
-                // Embeddings are asked for, and nothing is answered in words.
+                // An embedding model has no output tokens.
                 let answers = !model.contains("embedding");
                 assert_eq!(prices.output > prices.input, answers, "{vendor} {model}");
                 let cached = prices.cached_input;
@@ -324,7 +323,7 @@ mod tests {
     }
 
     proptest! {
-        /// Sums of parts are what the whole costs, but for the billionth that each is rounded up by.
+        /// The sum of the parts equals the cost of the whole, except for one billionth of rounding per part.
         #[test]
         fn nothing_drifts(parts in prop::collection::vec((0..1_000_000_u64, 0..1_000_000_u64), 1..20)) {
             let prices = prices(0.123, 4.567, None, None);

@@ -26,15 +26,16 @@ pub struct ChatRequest<'a> {
     pub cache_key: Option<&'a str>,
     /// JSON Schema the answer's text must follow.
     pub response_schema: Option<&'a Value>,
-    /// Whether the answer has to be one JSON object and nothing else, such as the arguments of a
-    /// call. The words of the request have to say so too: not every server can be told.
+    /// Whether the response has to be one JSON object and nothing else, such as the arguments of a call. The text of
+    /// the request has to ask for it too: not every server supports the option.
     pub json_object: bool,
     /// The most tokens that the answer may have, where less than the provider allows.
     pub max_output_tokens: Option<u32>,
-    /// Names a history that only grows. A caller that gives the same id again promises that
-    /// `messages` is what it was, with messages appended and at most the last one replaced by
-    /// another of its role. A provider may then keep what it has already written of it, so that the time a request takes
-    /// does not grow with the conversation.
+    /// The id of an append-only history.
+    ///
+    /// A caller that gives the same id again promises that `messages` is unchanged, except for appended messages and
+    /// at most one replacement of the last message by another of its role. A provider may then reuse the serialized
+    /// part, so that the time of a request does not grow with the conversation.
     pub history: Option<HistoryId>,
 }
 
@@ -78,7 +79,7 @@ pub struct Usage {
     pub output_tokens: u64,
     /// The part of `input_tokens` that came from the provider's cache.
     pub cached_tokens: u64,
-    /// The part of `input_tokens` that was written to the provider's cache, where it is told.
+    /// The part of `input_tokens` that was written to the provider's cache, if the server reports it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
 }
@@ -175,7 +176,7 @@ impl ChatResponse {
     }
 }
 
-/// What happens while an answer arrives.
+/// An event during a response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
     /// More text of the answer.
@@ -189,7 +190,7 @@ pub enum StreamEvent {
     },
     /// More of the current call's arguments, as raw JSON text.
     ToolInputDelta(String),
-    /// Something a person should know: a retry and its reason, a continued stream.
+    /// A message for the user: a retry and its reason, a continued stream.
     Notice(String),
 }
 
@@ -199,11 +200,11 @@ pub type StreamSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 /// A model that turns texts into vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingModel {
-    /// Its name, for people.
+    /// Its name for display.
     pub name: String,
     /// Names it together with the place where it runs: only vectors of equal keys can be compared.
     pub key: String,
-    /// What it costs; `None` where that is not known.
+    /// Its prices; `None` if they are not known.
     pub prices: Option<Prices>,
 }
 
@@ -232,8 +233,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// Whether the provider takes images. One that does not is told that an image of the history
-    /// was left out.
+    /// Whether the provider takes images. Otherwise a text replaces each image of the history.
     fn supports_images(&self) -> bool {
         false
     }
@@ -241,23 +241,23 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
     /// Tokens that fit into one request and its answer.
     fn context_window(&self) -> usize;
 
-    /// What its tokens cost; `None` where that is not known.
+    /// The prices of its tokens; `None` if they are not known.
     fn prices(&self) -> Option<Prices> {
         None
     }
 
-    /// Sends a request and streams the answer.
+    /// Sends a request and streams the response.
     ///
     /// # Errors
-    /// [`LlmError`] as classified there. A stream that breaks off never yields a call: it is
-    /// an error, or was sent anew when nothing had been shown.
+    /// [`LlmError`] with its class. A stream that breaks off never returns a call: it is an error, or was sent again
+    /// because no text had been shown.
     async fn chat_stream(
         &self,
         request: ChatRequest<'_>,
         sink: StreamSink<'_>,
     ) -> Result<ChatResponse, LlmError>;
 
-    /// Sends a request without tools and waits for the whole text.
+    /// Sends a request without tools and waits for the complete text.
     ///
     /// # Errors
     /// As [`LlmProvider::chat_stream`].
@@ -267,7 +267,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         Ok(response.into_message().text())
     }
 
-    /// Sends a request with tools and waits for the whole answer.
+    /// Sends a request with tools and waits for the complete response.
     ///
     /// # Errors
     /// As [`LlmProvider::chat_stream`].
@@ -280,7 +280,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Embeds texts: a vector each, in their order, all of one length; `None` when the provider has no
+    /// Embeds texts: one embedding for each, in their order, all of one length. `None` if the provider has no
     /// embeddings.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub enum SseError {
 /// The decoder. One per stream.
 #[derive(Debug)]
 pub struct SseDecoder {
-    /// The beginning of a line whose end has not come yet.
+    /// The start of an incomplete line.
     line: Vec<u8>,
     /// The data lines of the current event, each followed by a line feed.
     data: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct SseDecoder {
     event: String,
     /// The last line ended with a carriage return: a line feed that follows belongs to it.
     after_cr: bool,
-    /// How many bytes of the BOM were seen; `None` once the beginning is behind.
+    /// The number of bytes of the BOM that were read; `None` after the start of the stream.
     bom: Option<usize>,
     limit: usize,
 }
@@ -60,11 +60,11 @@ impl SseDecoder {
         }
     }
 
-    /// Takes the next bytes and hands every event that they complete to `on_event`, in order.
+    /// Decodes the next bytes, and passes every complete event to `on_event`, in order.
     ///
     /// # Errors
-    /// [`SseError::TooLarge`] for an event above the cap, or what `on_event` returned. After an
-    /// error the decoder must not be used again.
+    /// [`SseError::TooLarge`] for an event above the cap, or the error of `on_event`. After an error the decoder must
+    /// not be used again.
     pub fn push<E: From<SseError>>(
         &mut self,
         bytes: &[u8],
@@ -97,8 +97,8 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// The data of an event whose closing blank line never came, its last line perhaps cut off.
-    /// The standard drops it; a caller may look whether it is whole by its own measure.
+    /// The data of an event without its closing blank line; its last line may be incomplete. The standard discards
+    /// it; a caller may check whether it is complete.
     #[must_use]
     pub fn finish(mut self) -> Option<String> {
         if !self.line.is_empty() {

@@ -1,4 +1,4 @@
-//! What stands for local models in a build without them.
+//! Placeholder for local models in a build without them.
 
 use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};

@@ -26,7 +26,7 @@ impl Embedder {
     /// Loads a directory with `config.json`, `tokenizer.json` and `model.safetensors`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A file is missing or invalid.
     pub(super) fn load(directory: &Path) -> Result<Self, String> {
         let read = |name: &str| {
             let path = directory.join(name);
@@ -51,11 +51,11 @@ impl Embedder {
         Ok(Self { model, tokenizer })
     }
 
-    /// The vectors of texts, one each. What of a text is longer than the model's window has no
-    /// part in it. `waited` says whether anyone still waits.
+    /// The embeddings of texts, one each. Text beyond the model's window is ignored. `waited` returns whether the
+    /// caller still waits.
     ///
     /// # Errors
-    /// A text that the tokenizer does not take; nobody waits any more.
+    /// The tokenizer refuses a text, or the caller no longer waits.
     pub(super) fn embed(
         &self,
         texts: &[String],

@@ -25,7 +25,7 @@ pub(super) struct Engine {
     window: usize,
 }
 
-/// What is asked.
+/// A request to the model.
 #[derive(Debug)]
 pub(super) struct CompletionRequest {
     pub(super) chat: Vec<ChatMessage>,
@@ -41,12 +41,12 @@ pub(super) struct Ended {
     pub(super) usage: Usage,
 }
 
-/// Why there is no answer.
+/// The reason for a missing response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Failure {
-    /// Nobody waits for it.
+    /// The caller no longer waits.
     Cancelled,
-    /// What went wrong.
+    /// The class and the text of the error.
     Error(LlmErrorKind, String),
 }
 
@@ -137,7 +137,7 @@ impl Engine {
             let Some(next) = self.next(&mut logits, matcher.as_mut(), choose) else {
                 break StopReason::EndTurn;
             };
-            // What a grammar leaves no choice about is taken at once.
+            // Tokens that the grammar forces are added without sampling.
             let mut run = vec![next];
             if let Some(matcher) = &mut matcher {
                 run.extend(matcher.consume_ff_tokens());

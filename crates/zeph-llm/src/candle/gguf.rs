@@ -1,4 +1,4 @@
-//! Models in GGUF files: what their metadata says, and their tensors.
+//! Models in GGUF files: their metadata and their tensors.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -31,13 +31,13 @@ impl Gguf {
     /// Reads the metadata.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The file cannot be read or is invalid.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let file = File::open(path).map_err(words)?;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let content = Content::read(&mut file);
         let mut content = content.map_err(|error| format!("it is no GGUF: {}", words(error)))?;
-        // Two names of one way to split text, of which the tokenizer's reader knows the other.
+        // Both names mean the same pre-tokenizer; the reader of the tokenizer knows only the second.
         if let Some(Value::String(kind)) = content.metadata.get_mut("tokenizer.ggml.pre")
             && kind == "llama-bpe"
         {

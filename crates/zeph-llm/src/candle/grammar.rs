@@ -1,12 +1,12 @@
-//! What an answer may be: grammars for `llguidance`, made of the tools that are offered or of a
-//! schema that the answer has to follow.
+//! Grammars for `llguidance` that restrict a response, made from the tools or from a schema of the response.
 //!
-//! An answer with tools is free text up to a line that opens the block of a call: ` ```json ` and
-//! then `{"tool_id": NAME, "params": {…}}` of one of the tools, ` ```scrape ` and its parameters, or
-//! ` ```bash ` and a command. The block is closed, and the answer ends with it. The object of a
-//! call may also be the whole answer. A schema with a keyword that the grammar does not know is
-//! relaxed: first by that keyword, then as a whole. What it allows then is more than the schema
-//! does, and whoever runs the call checks its arguments anyway.
+//! A response with tools is free text up to a line that opens the block of a call: ` ```json ` and then
+//! `{"tool_id": NAME, "params": {…}}` of one of the tools, ` ```scrape ` and its parameters, or ` ```bash ` and a
+//! command. The block is closed, and the response ends with it. The object of a call may also be the complete
+//! response.
+//!
+//! A schema with an unsupported keyword is relaxed: first by that keyword, then as a whole. The grammar then allows
+//! more than the schema does, and the executor of the call checks its arguments anyway.
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
@@ -19,13 +19,12 @@ use crate::tool::ToolDefinition;
 const BASH: (&str, &str) = ("bash", "bash");
 const SCRAPE: (&str, &str) = ("web_scrape", "scrape");
 
-/// How the parts of JSON are set apart: as most models write it, so that the call is what they
-/// would have said.
+/// The separators of JSON: those that most models write, so that the grammar does not change their calls.
 fn layout() -> Value {
     json!({ "whitespace_flexible": false, "item_separator": ", ", "key_separator": ": " })
 }
 
-/// What an answer has to be.
+/// The form of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Form {
     /// Anything.
@@ -65,7 +64,7 @@ impl Grammars {
         })
     }
 
-    /// What watches over an answer of this form; `None` where all is allowed.
+    /// The matcher for a response of this form; `None` if every text is allowed.
     pub(super) fn matcher(&mut self, form: Form) -> Option<Matcher> {
         if let Some((known, matcher)) = &self.last
             && *known == form
@@ -96,7 +95,7 @@ impl Grammars {
             bash: offers(BASH.0).is_some(),
         };
         self.compile(&blocks.grammar()).or_else(|| {
-            // Each by itself is small enough, and all together are not.
+            // Each schema is small enough, but all together are not.
             blocks.calls = tools
                 .iter()
                 .map(|tool| call_variants(tool)[2].clone())
@@ -181,7 +180,7 @@ fn call_schema(name: &str, parameters: &Value) -> Value {
 struct Blocks {
     /// Schemas of whole calls.
     calls: Vec<Value>,
-    /// The schema of what a `scrape` block holds.
+    /// The schema of the content of a `scrape` block.
     scrape: Option<Value>,
     /// Whether there may be a block of a command.
     bash: bool,
@@ -225,8 +224,8 @@ impl Blocks {
         if self.scrape.is_some() || !self.calls.is_empty() {
             rules.push_str("CLOSE: \"\\n```\"\n");
         }
-        // Free text opens no such block, in whatever way that might be written at the start of a
-        // line, and is no object, nor becomes one after what was thought.
+        // Free text contains no such block at the start of a line, in any spelling. It does not start with an object,
+        // neither directly nor after the thinking.
         format!(
             "start: {}\nfree: FREE\n{rules}FREE: /[^\\r]+/ \
              & ~/([^\\r]*\\n)?[^\\S\\n]*(`{{3,}}|~{{3,}})[^\\S\\n]*({})[^\\r]*/ \

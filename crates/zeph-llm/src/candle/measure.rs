@@ -1,5 +1,5 @@
-//! How many calls of a real model are valid and right, with and without a grammar. It runs where
-//! `ZEPH_MEASURE_MODEL` names the path of a model, prints its figures, and asserts what must hold.
+//! Measurement of valid and correct calls of a real model, with and without a grammar. It runs if
+//! `ZEPH_MEASURE_MODEL` names the path of a model, prints the results, and asserts the minimum.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::provider::{ChatRequest, ChatResponse, HistoryId, LlmProvider, StreamS
 use crate::text_tools::TextTools;
 use crate::tool::{ToolChoice, ToolDefinition};
 
-/// A model that is not told which tools there are, so that no grammar watches over it.
+/// A model without a list of tools in its request, so that no grammar restricts it.
 #[derive(Debug)]
 struct UnconstrainedModel(Arc<dyn LlmProvider>);
 
@@ -47,7 +47,7 @@ impl LlmProvider for UnconstrainedModel {
     }
 }
 
-/// What is asked for, the tool that does it, and a word that its arguments need.
+/// The prompt, the expected tool, and a word that its arguments need.
 const TASKS: [(&str, &str, &str); 24] = [
     ("Read the file src/main.rs.", "read", "src/main.rs"),
     ("Show me what is in README.md.", "read", "README.md"),

@@ -1,9 +1,8 @@
 //! Models that run in the process itself, on the CPU (feature `candle`).
 //!
-//! A provider of this kind answers in text and calls no tools by itself
-//! ([`LlmProvider::supports_tool_use`] is false). When tools are offered all the same, the text is
-//! watched over while it is written: a `json` fence that it opens is a call of one of them,
-//! `{"tool_id": NAME, "params": {…}}` with arguments that fit its schema.
+//! A provider of this kind responds with text and has no native tool calls ([`LlmProvider::supports_tool_use`] is
+//! false). If a request has tools, a grammar restricts the text: a `json` fence is a call of one of them,
+//! `{"tool_id": NAME, "params": {…}}`, with arguments that match its schema.
 
 mod embedder;
 #[cfg(test)]
@@ -65,18 +64,19 @@ pub struct CandleProvider {
     model: String,
     window: usize,
     max_output: u32,
-    /// Where it makes vectors and no answers.
+    /// The embedding model, if this provider makes embeddings instead of text.
     embeddings: Option<EmbeddingModel>,
     prices: Option<Prices>,
     jobs: Sender<Job>,
 }
 
-/// The provider that a configuration describes. `model` is the path of a GGUF file, or of a
-/// directory with one called `model.gguf`, or with `config.json`, `tokenizer.json` and
-/// `*.safetensors`. It is looked at now, and loaded at the first request.
+/// The provider of a configuration.
+///
+/// `model` is the path of a GGUF file, or of a directory with one called `model.gguf`, or with `config.json`,
+/// `tokenizer.json` and `*.safetensors`. The files are inspected now, and loaded at the first request.
 ///
 /// # Errors
-/// `Config`, where the model is missing or of a kind that is not known.
+/// `Config` if the model is missing or of an unknown kind.
 pub fn provider(config: &ProviderConfig) -> Result<Arc<dyn LlmProvider>, LlmError> {
     let path = Path::new(&config.model);
     let fault = |error: String| {
@@ -117,7 +117,7 @@ pub fn provider(config: &ProviderConfig) -> Result<Arc<dyn LlmProvider>, LlmErro
     }))
 }
 
-/// What an error says, without where in the code it came from.
+/// The text of an error, without its position in the code.
 fn words(error: impl std::fmt::Display) -> String {
     let text = error.to_string();
     text.lines().next().unwrap_or_default().to_owned()
@@ -141,7 +141,7 @@ impl CandleProvider {
     }
 }
 
-/// What the answer to a request may be.
+/// The form of the response to a request.
 fn form(request: &ChatRequest<'_>) -> Form {
     match (request.response_schema, request.tool_choice) {
         (Some(schema), _) => Form::Document(schema.clone()),
@@ -188,7 +188,7 @@ impl LlmProvider for CandleProvider {
             form: form(&request),
             most: most.min(self.max_output).max(1) as usize,
         };
-        // Whoever drops the future drops this, and the thread stops at the next token.
+        // If the caller drops the future, this channel closes, and the thread stops at the next token.
         let (sender, mut replies) = tokio::sync::mpsc::unbounded_channel();
         let job = Job::Answer(question, sender);
         self.jobs.send(job).map_err(|_| self.ended())?;

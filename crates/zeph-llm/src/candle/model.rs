@@ -1,8 +1,8 @@
-//! The network: a decoder of the Llama family (Llama, Mistral, SmolLM2, Qwen2, Qwen3), one
-//! sequence at a time, on the CPU.
+//! The network: a decoder of the Llama family (Llama, Mistral, SmolLM2, Qwen2, Qwen3), for one sequence at a time on
+//! the CPU.
 //!
-//! Keys and values are kept in tensors that grow, with the tokens they belong to. A request that
-//! begins like the one before computes only what differs.
+//! Keys and values are cached in growing tensors, with their tokens. A request with the same prefix as the previous
+//! one computes only the difference.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use candle_core::{Device, Result, Tensor};
 use candle_nn::ops::{rms_norm, silu, softmax_last_dim};
 use candle_nn::rotary_emb::{rope, rope_i};
 
-/// For how many more tokens keys and values grow at once, at least.
+/// The minimum number of tokens by which the cache of keys and values grows.
 const GROW_BY: usize = 256;
 
 /// The measures of a network.
@@ -23,14 +23,14 @@ pub(super) struct Shape {
     pub(super) head_dim: usize,
     pub(super) norm_eps: f32,
     pub(super) rope_base: f32,
-    /// Whether rotary pairs lie beside each other (GGUF of the Llama architecture), or a half
-    /// apart (all others).
+    /// Whether the values of a rotary pair are adjacent (GGUF of the Llama architecture), or half a head apart (all
+    /// others).
     pub(super) interleaved: bool,
     /// The tokens the network was trained for.
     pub(super) context: usize,
 }
 
-/// A matrix, with what is added after.
+/// A matrix with an optional bias.
 #[derive(Debug)]
 pub(super) struct Linear {
     pub(super) weight: QMatMul,
@@ -64,7 +64,7 @@ pub(super) struct Layer {
     pub(super) down: Linear,
 }
 
-/// The network and what it remembers of the sequence.
+/// The network and its cache of the sequence.
 #[derive(Debug)]
 pub(super) struct Network {
     shape: Shape,
@@ -77,7 +77,7 @@ pub(super) struct Network {
     rotations: (Tensor, Tensor),
     /// Keys and values of each layer: `[kv_heads, capacity, head_dim]`.
     kept: Vec<(Tensor, Tensor)>,
-    /// The tokens whose keys and values are kept.
+    /// The tokens with cached keys and values.
     tokens: Vec<u32>,
 }
 
@@ -124,8 +124,8 @@ impl Network {
         })
     }
 
-    /// Keeps of what was computed only what also begins `tokens`, and says how many that are. At
-    /// least the last one of `tokens` is left to compute.
+    /// Truncates the cache to the common prefix with `tokens`, and returns its length. At least the last of `tokens`
+    /// remains to be computed.
     pub(super) fn keep_prefix(&mut self, tokens: &[u32]) -> usize {
         let most = tokens.len().saturating_sub(1);
         let same = self.tokens.iter().zip(&tokens[..most]);
@@ -134,10 +134,10 @@ impl Network {
         same
     }
 
-    /// Appends `tokens` (not none) to the sequence; returns the logits of what may follow them.
+    /// Appends `tokens` (at least one) to the sequence, and returns the logits of the next token.
     ///
     /// # Errors
-    /// A token that the vocabulary does not have; no memory.
+    /// The vocabulary does not have a token, or memory is exhausted.
     pub(super) fn append(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         let start = self.tokens.len();
         let end = start + tokens.len();
@@ -201,7 +201,7 @@ impl Network {
             .slice_set(&split(&layer.value, kv_heads, None)?, 1, start)?;
         let keys = kept.0.narrow(1, 0, start + count)?;
         let values = kept.1.narrow(1, 0, start + count)?;
-        // The heads that share keys lie one after the other: they are rows of one product.
+        // The heads that share keys are adjacent: they are rows of one product.
         let group = heads / kv_heads;
         let query = query.reshape((kv_heads, group * count, head_dim))?;
         let scores = (query.matmul(&keys.transpose(1, 2)?)? * (head_dim as f64).powf(-0.5))?;
@@ -269,8 +269,8 @@ impl Network {
     }
 }
 
-/// What keeps each of `count` tokens, which follow `start` others, from the ones after it:
-/// `[count, start + count]`, to be added to scores.
+/// The mask that hides later tokens from each of `count` tokens, which follow `start` others: `[count, start +
+/// count]`, to be added to scores.
 fn causal_mask(start: usize, count: usize) -> Result<Tensor> {
     let rows = (0..count).flat_map(|row| {
         (0..start + count).map(move |column| match column > start + row {

@@ -4,12 +4,12 @@ use super::template::{ChatMessage, Template};
 use super::vocabulary::Vocabulary;
 use crate::message::{Message, MessagePart, Role};
 
-/// Stand in a written conversation for a text, whose number is between them.
+/// Marks in a rendered conversation that enclose the number of a text.
 const OPEN: char = '\u{f8f0}';
 const CLOSE: char = '\u{f8f1}';
 
-/// The conversation as templates take it: a system message, then user and assistant in turns.
-/// Calls and their results are text by now, or are left out with a remark.
+/// The conversation for templates: a system message, then user and assistant in turns. Calls and their results are
+/// already text, or are replaced by a remark.
 pub(super) fn conversation(system: &str, messages: &[Message]) -> Vec<ChatMessage> {
     let mut chat: Vec<ChatMessage> = Vec::with_capacity(messages.len() + 1);
     if !system.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn conversation(system: &str, messages: &[Message]) -> Vec<ChatMessag
     chat
 }
 
-/// What of a message can be read as text.
+/// The text of a message.
 fn text_of(message: &Message) -> String {
     let parts = message.parts.iter().filter_map(|part| match part {
         MessagePart::Text { text } => Some(text.clone()),
@@ -52,11 +52,11 @@ fn text_of(message: &Message) -> String {
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Writes the conversation by the template and reads it as tokens. A text that holds the name of a
-/// special token is read as text: nobody but the template says where a message ends.
+/// Renders the conversation with the template and converts it to tokens. The name of a special token inside a text is
+/// read as text: only the template decides where a message ends.
 ///
 /// # Errors
-/// What the template or the tokenizer says against it.
+/// An error of the template or the tokenizer.
 pub(super) fn tokens(
     mut chat: Vec<ChatMessage>,
     template: &Template,
@@ -86,7 +86,7 @@ pub(super) fn tokens(
     Ok(tokens)
 }
 
-/// The first mark of a text: what is before it, its number, what is after it.
+/// The first mark of a text: the text before it, its number, the text after it.
 fn next_mark(text: &str) -> Option<(&str, usize, &str)> {
     let (before, rest) = text.split_once(OPEN)?;
     let (number, after) = rest.split_once(CLOSE)?;

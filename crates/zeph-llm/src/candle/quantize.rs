@@ -1,4 +1,4 @@
-//! Writes a GGUF anew in a form that the kernels here are fast with.
+//! Conversion of a GGUF file to a form for which the kernels here are fast.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -10,11 +10,11 @@ use candle_core::quantized::{GgmlDType, QTensor, gguf_file};
 use super::gguf::Gguf;
 use super::words;
 
-/// Writes `from` to `to` with its matrices as Q8_0 and everything else as it was; the bytes are on
-/// disk when this returns. Forms that are as fast as they are (Q4_0, Q8_0, the K forms) are kept.
+/// Writes `from` to `to` with its matrices as Q8_0 and everything else unchanged; the bytes are on disk when this
+/// returns. Forms that are already fast (Q4_0, Q8_0, the K forms) are not converted.
 ///
 /// # Errors
-/// What is wrong with the file; no room on the disk.
+/// The file is invalid, or the disk is full.
 pub fn requantize(from: &Path, to: &Path) -> Result<(), String> {
     let mut gguf = Gguf::open(from)?;
     let mut names: Vec<String> = gguf.content().tensor_infos.keys().cloned().collect();

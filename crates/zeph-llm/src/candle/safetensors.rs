@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::model::{Layer, Linear, Network, Shape};
 use super::words;
 
-/// What `config.json` says of a network.
+/// The description of a network in `config.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Config {
     pub(super) model_type: String,
@@ -35,10 +35,10 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// The measures of the network.
+    /// The dimensions of the network.
     ///
     /// # Errors
-    /// What of it is not known here.
+    /// A value is not supported.
     pub(super) fn shape(&self) -> Result<Shape, String> {
         if !["llama", "mistral", "qwen2", "qwen3"].contains(&self.model_type.as_str()) {
             return Err(format!(
@@ -75,10 +75,10 @@ impl Config {
 pub(super) struct Shards(Vec<BufferedSafetensors>);
 
 impl Shards {
-    /// Reads them.
+    /// Reads the files.
     ///
     /// # Errors
-    /// What is wrong with a file, or that there is none.
+    /// A file is missing or invalid.
     pub(super) fn read(directory: &Path) -> Result<Self, String> {
         let mut paths: Vec<_> = std::fs::read_dir(directory)
             .map_err(words)?

@@ -1,5 +1,4 @@
-//! What a model is made of on disk: a GGUF file, or a directory with `config.json`,
-//! `tokenizer.json` and `*.safetensors`.
+//! Files of a model on disk: a GGUF file, or a directory with `config.json`, `tokenizer.json` and `*.safetensors`.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ pub(super) const WEIGHTS: &str = "model.safetensors";
 /// The file of a fetched model.
 const GGUF: &str = "model.gguf";
 
-/// A model that was looked at and not yet loaded.
+/// A model that was inspected and not yet loaded.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     path: PathBuf,
@@ -43,10 +42,10 @@ pub(super) enum Loaded {
 }
 
 impl Source {
-    /// Looks at a file or a directory.
+    /// Inspects a file or a directory.
     ///
     /// # Errors
-    /// What is missing, or what kind of model it is that is not known.
+    /// A file is missing, or the kind of the model is unknown.
     pub(super) fn look(path: &Path) -> Result<Self, String> {
         let file = match path.is_dir() {
             true if path.join(GGUF).is_file() => path.join(GGUF),
@@ -94,10 +93,10 @@ impl Source {
         Some(format!("{} {size} {changed}", file.display()))
     }
 
-    /// Loads it. `window` is how many tokens a request and its answer may have.
+    /// Loads the model. `window` is the maximum number of tokens of a request with its response.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The model is invalid.
     pub(super) fn load(&self, window: usize) -> Result<Loaded, String> {
         match self.kind {
             Kind::Gguf => self.load_gguf(window),
@@ -110,7 +109,7 @@ impl Source {
 
     fn load_gguf(&self, window: usize) -> Result<Loaded, String> {
         let mut gguf = Gguf::open(&self.path)?;
-        // A tokenizer beside the file says it better than the file.
+        // A separate tokenizer file is more exact than the metadata of the GGUF file.
         let beside = self.path.with_file_name("tokenizer.json");
         let vocabulary = match beside.is_file() {
             true => vocabulary_of(self.path.parent().unwrap_or(Path::new("")))?,
@@ -142,7 +141,7 @@ impl Source {
     }
 }
 
-/// What `config.json` says of a network of the Llama family.
+/// The description of a network of the Llama family in `config.json`.
 fn known(config: Value) -> Result<Config, String> {
     serde_json::from_value(config).map_err(|error| format!("config.json: {error}"))
 }

@@ -6,7 +6,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use serde::Serialize;
 
-/// What is used for a model that brings no template: ChatML.
+/// The template for a model without one: ChatML.
 const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n\
     {{ message.content }}<|im_end|>\n{% endfor %}\
     {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -30,11 +30,11 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Reads a template; without one, conversations are written as ChatML. `beginning` and `end`
-    /// are the names of the tokens that begin and end a text.
+    /// Reads a template; without one, the format is ChatML. `beginning` and `end` are the names of the tokens that
+    /// begin and end a text.
     ///
     /// # Errors
-    /// Where the template is no Jinja.
+    /// If the template is not valid Jinja.
     pub(super) fn new(
         source: Option<&str>,
         beginning: Option<&str>,
@@ -68,11 +68,11 @@ impl Template {
         })
     }
 
-    /// Writes a conversation, up to where the model's answer begins. A template that takes no
-    /// system prompt finds it at the beginning of the first message.
+    /// Renders a conversation, up to the start of the model's response. If the template has no system prompt, the
+    /// prompt precedes the text of the first message.
     ///
     /// # Errors
-    /// What the template says against the conversation.
+    /// The template refuses the conversation.
     pub(super) fn render(&self, messages: &[ChatMessage]) -> Result<String, String> {
         self.write(messages).or_else(|error| match messages {
             [system, first, rest @ ..] if system.role == "system" => {

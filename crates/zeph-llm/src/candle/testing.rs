@@ -45,7 +45,7 @@ const FEED: usize = 64;
 pub(super) const LAYERS: usize = 2;
 pub(super) const CONTEXT: usize = 2048;
 
-/// The character that stands for a byte in a byte-level vocabulary.
+/// The character that represents a byte in a byte-level vocabulary.
 fn letter(byte: u8) -> char {
     let own = |b: u8| matches!(b, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
     match own(byte) {

@@ -1,4 +1,4 @@
-//! What a model with random weights does: everything that does not depend on what it knows.
+//! Tests of a model with random weights: all behaviour that does not depend on its knowledge.
 
 use std::sync::Arc;
 
@@ -107,8 +107,8 @@ fn tools() -> Vec<ToolDefinition> {
     ]
 }
 
-/// What is in the first `json` fence of an answer, if one is opened; and whether it is closed and
-/// the end of the answer. An object that is the whole answer is a call too.
+/// The content of the first `json` fence of a response, if there is one, and whether it is closed and ends the
+/// response. An object that is the complete response is a call too.
 fn fence(answer: &str) -> Option<(&str, bool)> {
     if answer.trim_start().starts_with('{') {
         return Some((answer, serde_json::from_str::<Value>(answer).is_ok()));
@@ -123,7 +123,7 @@ fn fence(answer: &str) -> Option<(&str, bool)> {
     })
 }
 
-/// Proves LLM-3, LLM-8 as far as it concerns what a local model may write.
+/// Proves LLM-3, LLM-8 for the output of a local model.
 #[test]
 fn every_call_that_a_model_writes_is_valid() {
     let tools = tools();
@@ -200,7 +200,7 @@ fn a_whole_answer_follows_a_schema() {
     }
 }
 
-/// The network says what another implementation of it says, all at once and piece by piece.
+/// The network has the same logits as another implementation, for all tokens together and piece by piece.
 #[test]
 fn logits_are_those_of_another_implementation() {
     let directory = tempfile::tempdir().unwrap();
@@ -377,7 +377,7 @@ async fn the_provider_streams_counts_and_queues() {
         .collect();
     assert!(matches!(first, ChatResponse::Text { .. }));
     assert!(one.len() > 1);
-    // The same request gives the same answer, and the second finds the first one's work.
+    // The same request has the same response, and the second reuses the cache of the first.
     assert_eq!(one, two);
     let (first_usage, second_usage) = (first.usage(), second.usage());
     assert_eq!(first_usage.output_tokens, second_usage.output_tokens);
@@ -434,7 +434,7 @@ fn what_is_no_model_is_said() {
     }
 }
 
-/// A model whose weights end early is an error of the request, not of the process.
+/// A model with truncated weights is an error of the request, not of the process.
 #[tokio::test]
 async fn a_model_that_cannot_be_loaded_is_said_at_the_request() {
     let directory = tempfile::tempdir().unwrap();

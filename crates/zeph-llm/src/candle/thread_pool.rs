@@ -1,9 +1,8 @@
-//! How many cores a model computes on.
+//! The number of cores for the computation of a model.
 //!
-//! The kernels divide every product among threads that wait for each other in a loop. Where other
-//! programs run too, a thread that is kept from its core holds up all others at each of thousands
-//! of products: an answer then takes many times as long as on one core. So one core is used, and
-//! all of them only where the configuration says so.
+//! The kernels divide every product among threads that wait for each other in a loop. If other programs run too, a
+//! thread without a core delays all others at each of thousands of products: a response then takes many times as long
+//! as on one core. Therefore the default is one core, and all cores only if the configuration says so.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
@@ -14,9 +13,9 @@ use candle_core::utils::barrier_pool;
 /// Computes on this many cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cores {
-    /// One: what divides its work otherwise does it in place.
+    /// One core: divided work runs on the same thread.
     One,
-    /// As many as candle sees (`CANDLE_NUM_THREADS`, else those of the machine).
+    /// All cores that candle detects (`CANDLE_NUM_THREADS`, otherwise those of the machine).
     All,
 }
 
@@ -31,8 +30,8 @@ impl Cores {
     }
 }
 
-/// A worker of the pool does what it is given in place, as no worker may wait for the others. So
-/// one of them does all the work, and the rest have nothing to do and sleep.
+/// Runs the work on one worker of the pool, in place, since no worker may wait for the others. The other workers have
+/// no work and sleep.
 fn on_one<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let pool = barrier_pool();
     let caller = pool.n_workers();
@@ -67,7 +66,7 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().unwrap_or_else(|it| it.into_inner()).take()
 }
 
-/// Makes this thread its own pool of one for what is divided by rayon.
+/// Makes this thread a rayon pool of one thread.
 fn alone() {
     if rayon::current_thread_index().is_none() {
         let pool = rayon::ThreadPoolBuilder::new()
@@ -92,7 +91,7 @@ mod tests {
             assert!(failed.is_err());
             assert_eq!(cores.run(|| 2), 2);
         }
-        // What divides its work does it on the thread that it is on.
+        // Divided work runs on the calling thread.
         let threads = Mutex::new(std::collections::HashSet::new());
         let note = || {
             threads

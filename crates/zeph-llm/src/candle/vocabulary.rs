@@ -1,4 +1,4 @@
-//! The words of a model: from text to tokens and back, and which tokens end an answer.
+//! The vocabulary of a model: conversion of text to tokens and back, and the tokens that end a response.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const ENDS: [&str; 8] = [
     "<end_of_turn>",
 ];
 
-/// A tokenizer with what its tokens are in bytes.
+/// A tokenizer with the bytes of its tokens.
 #[derive(Clone)]
 pub(super) struct Vocabulary {
     inner: Arc<Inner>,
@@ -61,7 +61,7 @@ impl Vocabulary {
         let mut tokenizer = Tokenizer::from_gguf(gguf.content()).map_err(words)?;
         let kind = gguf.text("tokenizer.ggml.pre").unwrap_or_default();
         if !["qwen2", "llama3", "smaug-bpe", "lfm2"].contains(&kind) {
-            // As in the tokenizer.json of these models; the reader's own puts a space first.
+            // As in the tokenizer.json of these models; the reader's own default adds a space first.
             let mut parts = vec![PreTokenizerWrapper::from(ByteLevel::new(false, true, true))];
             if kind == "smollm" {
                 parts.insert(0, Digits::new(true).into());
@@ -81,10 +81,10 @@ impl Vocabulary {
         )
     }
 
-    /// The vocabulary of a tokenizer, with the names of the tokens that begin a text and end it.
+    /// The vocabulary of a tokenizer, with the names of the tokens that begin and end a text.
     ///
     /// # Errors
-    /// Tokens whose bytes are not known, or none that ends an answer.
+    /// The bytes of a token are not known, or no token ends a response.
     pub(super) fn new(
         tokenizer: Tokenizer,
         beginning: Option<String>,

@@ -11,7 +11,7 @@ use super::source::{Loaded, Source};
 use super::thread_pool::Cores;
 use crate::error::LlmErrorKind;
 
-/// What comes of a question, in order; the last one is `Done`.
+/// The replies to a question, in order; the last one is `Done`.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// More of the answer.
@@ -20,7 +20,7 @@ pub(super) enum Reply {
     Done(Result<Ended, Failure>),
 }
 
-/// What the thread is asked for.
+/// A job for the thread.
 #[derive(Debug)]
 pub(super) enum Job {
     Answer(CompletionRequest, UnboundedSender<Reply>),
@@ -30,10 +30,10 @@ pub(super) enum Job {
     ),
 }
 
-/// Starts the thread. It ends when the sender is dropped and the request at hand is done with.
+/// Starts the thread. It ends after the current request when the sender is dropped.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system cannot create a thread.
 pub(super) fn start(source: Source, window: usize, cores: Cores) -> std::io::Result<Sender<Job>> {
     let (sender, jobs) = channel();
     std::thread::Builder::new()
@@ -61,7 +61,7 @@ fn serve(job: Job, model: &mut Option<Loaded>, source: &Source, window: usize) {
                 Loaded::Chat(engine) => engine.answer(question, &mut greedy, show),
                 Loaded::Embeddings(_) => Err(no_answers()),
             });
-            // Nobody waits any more, perhaps.
+            // The caller may no longer wait.
             let _ = replies.send(Reply::Done(result));
         }
         Job::Embed(texts, reply) => {
@@ -83,8 +83,8 @@ pub(super) fn no_answers() -> Failure {
     Failure::Error(LlmErrorKind::Config, message.to_owned())
 }
 
-/// Uses the model, which is loaded if it is not yet. What panics with it is an error of this
-/// request, and the model is loaded anew for the next.
+/// Uses the model, which is loaded if necessary. A panic is an error of this request, and the next one loads the
+/// model again.
 fn guarded<T>(
     model: &mut Option<Loaded>,
     source: &Source,

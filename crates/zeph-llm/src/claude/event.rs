@@ -42,7 +42,7 @@ pub(super) enum Event {
     Error {
         error: Value,
     },
-    /// `ping`, and what is new.
+    /// `ping`, and unknown events.
     #[serde(other)]
     Other,
 }
@@ -75,7 +75,7 @@ pub(super) enum Block {
         id: String,
         #[serde(default)]
         name: String,
-        /// Empty in a stream, where the deltas bring it; some servers leave it out.
+        /// Empty in a stream, in which deltas have the content; some servers omit it.
         #[serde(default)]
         input: Value,
     },
@@ -151,8 +151,8 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Counts are totals; what an event leaves out stays as it was. `input_tokens` are those that
-    /// are neither read from the cache nor written to it, here they are all.
+    /// Adds the counts, which are totals; counts that an event omits stay unchanged. `input_tokens` of the API
+    /// exclude tokens that are read from or written to the cache, ours include them.
     fn add_to(&self, usage: &mut Usage) {
         let cached = self.cache_read_input_tokens;
         let written = self.cache_creation_input_tokens;
@@ -173,7 +173,7 @@ impl WireUsage {
     }
 }
 
-/// What is remembered from one event to the next: the kind of each open block, by its index.
+/// The state between two events: the kind of each open block, by its index.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks(BTreeMap<u64, Open>);
 
@@ -195,7 +195,7 @@ enum Open {
 }
 
 impl Blocks {
-    /// Takes an event and tells the sink what is new in it.
+    /// Reads an event, and emits its new content to the sink.
     ///
     /// # Errors
     /// The class of an error event; `Protocol` for a piece of a block that never began.
@@ -251,7 +251,7 @@ impl Blocks {
         answer: &mut ResponseBuilder,
         sink: StreamSink<'_>,
     ) {
-        // A server that tells no end of the block before.
+        // A server may omit the end of the previous block.
         self.end(index, answer, sink);
         let open = match block {
             Block::Text { text } => {
@@ -366,8 +366,8 @@ impl Document {
     }
 }
 
-/// What a `stop_reason` means. `pause_turn` asks to be sent again, which only happens with tools
-/// of the server, and those are never offered.
+/// The meaning of a `stop_reason`. `pause_turn` asks for the request to be sent again. It occurs only with tools of
+/// the server, and those are never in a request.
 fn stop(reason: &str) -> StopReason {
     match reason {
         "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,

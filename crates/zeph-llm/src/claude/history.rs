@@ -1,8 +1,7 @@
-//! The history as the `messages` array of the Messages API. Texts are borrowed on the way.
+//! The history as the `messages` array of the Messages API. Texts are borrowed during serialization.
 //!
-//! The API refuses blank texts, calls whose ids or names have other characters than it knows, and
-//! inputs that are no object: what another provider or a model left behind is mended here, the
-//! same way each time.
+//! The API refuses blank texts, calls with other characters in their ids or names than it allows, and inputs that are
+//! not objects. Such content of another provider or a model is repaired here, in the same way each time.
 
 use std::borrow::Cow;
 
@@ -13,15 +12,15 @@ use super::wire::{CacheControl, EPHEMERAL};
 use crate::http_provider::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 use crate::message::{Message, MessagePart, Role};
 
-/// Stands before the seal of thinking whose text is known.
+/// The prefix of the signature of visible thinking.
 pub(super) const SIGNED: &str = "anthropic-signature:";
-/// Stands before thinking that is sealed as a whole.
+/// The prefix of thinking that is completely encrypted.
 pub(super) const REDACTED: &str = "anthropic-redacted:";
 /// The longest tool name that the API takes.
 const MAX_NAME: usize = 128;
 /// The longest id of a call that is sent.
 const MAX_ID: usize = 128;
-/// Stands for a message that has nothing the API would take.
+/// The replacement for a message without content that the API accepts.
 const NOTHING: &str = "[nothing]";
 
 /// The messages with a cache breakpoint: the last two of the user.
@@ -40,7 +39,7 @@ pub(super) struct Elements<'a> {
     pub(super) all: &'a [Message],
     pub(super) from: usize,
     pub(super) until: usize,
-    /// Whether images are sent; else it is said that they were left out.
+    /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
@@ -219,7 +218,7 @@ struct Source<'a> {
     data: &'a str,
 }
 
-/// What a call returned: a text alone as a string, with images as an array.
+/// The result of a call: a text alone as a string, with images as an array.
 struct ResultContent<'a> {
     text: &'a str,
     images: Vec<Source<'a>>,
@@ -250,7 +249,7 @@ struct ResultImage<'a> {
     source: &'a Source<'a>,
 }
 
-/// The input of a call: an object, in which what is none is kept.
+/// The input of a call: an object; any other value is wrapped into one.
 struct Input<'a>(&'a Value);
 
 impl Serialize for Input<'_> {
@@ -267,7 +266,7 @@ impl Serialize for Input<'_> {
     }
 }
 
-/// What a broken stream had already delivered, and the instruction to go on.
+/// The already received text of a broken stream, and the instruction to continue.
 pub(super) struct GoOn(pub(super) String);
 
 impl Serialize for GoOn {

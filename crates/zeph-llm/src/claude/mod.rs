@@ -3,11 +3,11 @@
 //! Format: <https://docs.anthropic.com/en/api/messages> and its pages on streaming, tool use,
 //! extended thinking and prompt caching.
 //!
-//! - The answer comes as content blocks, and is kept in their order.
-//! - Thinking goes back as it came, with its signature; without one it is shown and kept, but not
-//!   sent. Sealed thinking goes back too.
-//! - Cache breakpoints stand on the last tool, the system prompt and the last two messages of the
-//!   user: the newest is written, the one before is read.
+//! - A response consists of content blocks, and is stored in their order.
+//! - Thinking is sent back unchanged, with its signature. Without a signature it is shown and stored, but not sent.
+//!   Encrypted thinking is sent back too.
+//! - Cache breakpoints are at the last tool, the system prompt and the last two messages of the user: the newest is
+//!   written, the one before is read.
 
 mod event;
 mod history;
@@ -26,14 +26,14 @@ use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::{Limits, RemoteProvider};
 use wire::Messages;
 
-/// Where the Messages API lives on a server.
+/// The location of the Messages API on a server.
 pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "https://api.anthropic.com",
     prefix: "v1",
     path: "messages",
 };
 
-/// A server that speaks the Messages API.
+/// A provider for a server with the Messages API.
 ///
 /// # Errors
 /// As [`RemoteProvider::new`].

@@ -69,7 +69,7 @@ fn parts(events: &[Value]) -> Vec<MessagePart> {
     answer(events).into_message().parts
 }
 
-/// Proves LLM-3, LLM-4: what servers send of a call.
+/// Proves LLM-3, LLM-4: the forms in which servers send a call.
 #[test]
 fn dialects_of_calls() {
     let block = |input: Value| {
@@ -138,7 +138,7 @@ fn dialects_of_calls() {
     }
 }
 
-/// Blocks are told apart by their index, however their pieces are mixed. Proves LLM-4.
+/// The index distinguishes blocks, in any order of their pieces. Proves LLM-4.
 #[test]
 fn interleaved_blocks() {
     let events = [
@@ -171,7 +171,7 @@ fn interleaved_blocks() {
     assert!(ids[1].starts_with("call_"), "an id used twice: {ids:?}");
 }
 
-/// What is new is skipped. Proves LLM-3.
+/// Unknown content is skipped. Proves LLM-3.
 #[test]
 fn unknown_events_blocks_and_deltas_are_skipped() {
     let events = [
@@ -189,7 +189,7 @@ fn unknown_events_blocks_and_deltas_are_skipped() {
     assert_eq!(parts(&events), [text("shown")]);
 }
 
-/// Thinking is kept in its place, with what the API wants back. Proves LLM-3.
+/// Thinking is stored in its place, with the signature that the API requires. Proves LLM-3.
 #[test]
 fn thinking_is_kept_with_its_seal() {
     let events = [
@@ -216,7 +216,7 @@ fn thinking_is_kept_with_its_seal() {
         text("So."),
     ];
     assert_eq!(parts(&events), expect);
-    // It goes back as it came; what has no signature stays away.
+    // Thinking is sent back unchanged; without a signature it is not sent.
     let messages = [Message::user("Hi"), model(parts(&events))];
     let body = body_of(&wire(true), request(&messages, &[]));
     let blocks = json!([
@@ -245,7 +245,7 @@ fn usage_counts_what_the_cache_had() {
         cache_write_tokens: 20,
     };
     assert_eq!(counted(&both), expect);
-    // Totals that are told again at the end count once.
+    // Totals that are repeated at the end count once.
     let again = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"input_tokens": 10, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300, "output_tokens": 3}});
     assert_eq!(counted(&[both[0].clone(), again]), expect);
     let nothing = [begin(json!({})), end("end_turn")];
@@ -275,7 +275,7 @@ fn stop_reasons() {
     }
 }
 
-/// A call that the limit cut off is dropped, and said so. Proves LLM-4.
+/// A call that the limit cut off is dropped with a notice. Proves LLM-4.
 #[test]
 fn a_call_cut_off_by_the_limit_is_no_call() {
     let body = stream(&[
@@ -424,8 +424,8 @@ fn breakpoints(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Proves LLM-6: at most four, on the last tool, the system prompt and the last two messages of
-/// the user, whatever these hold.
+/// Proves LLM-6: at most four, on the last tool, the system prompt and the last two messages of the user, with any
+/// content.
 #[test]
 fn cache_breakpoints() {
     let mut tools = tools();
@@ -455,7 +455,7 @@ fn cache_breakpoints() {
     assert_eq!(found(0, &[]), ["/system/0"]);
 }
 
-/// What the API would refuse for good is mended on the way, each time alike. Proves LLM-3.
+/// Content that the API would refuse permanently is repaired before sending, each time in the same way. Proves LLM-3.
 #[test]
 fn histories_of_other_providers_are_mended() {
     let long = "x".repeat(200);
@@ -500,8 +500,8 @@ fn histories_of_other_providers_are_mended() {
     );
 }
 
-/// Proves FILE-11: the image of a result stands in it; another is a block of its own; a model
-/// that takes none is told.
+/// Proves FILE-11: the image of a result is inside it; another is a separate block; a text replaces it for a model
+/// without images.
 #[test]
 fn images() {
     let failed = MessagePart::ToolResult {
@@ -549,8 +549,8 @@ fn images() {
     assert!(!body.contains("AAAA") && !body.contains("BBBB"), "{body}");
 }
 
-/// Proves LLM-3, ERR-21 on the wire: fields around the messages, for Anthropic and for servers
-/// that may refuse what is new.
+/// Proves LLM-3, ERR-21 on the wire: fields around the messages, for Anthropic and for servers that may refuse new
+/// ones.
 #[test]
 fn the_fields_around_the_messages() {
     let (messages, tools) = ([Message::user("Hi")], tools());
@@ -573,7 +573,7 @@ fn the_fields_around_the_messages() {
     assert_eq!(body.get("system"), None);
     let body = body_of(&wire(false), asked);
     assert_eq!(body.get("output_config"), None);
-    // What the provider is configured for stays the limit.
+    // The configured limit of the provider applies.
     let many = ChatRequest {
         max_output_tokens: Some(5000),
         ..request(&messages, &[])

@@ -1,7 +1,7 @@
 //! The Messages API as a [`Wire`], and the fields of its requests around the messages.
 //!
-//! What never changes in a conversation (model, limits, tools, system prompt) comes first, then
-//! the messages, and after them what may differ between two requests.
+//! Constant fields of a conversation (model, limits, tools, system prompt) come first, then the messages, and after
+//! them the fields that may differ between two requests.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(crate) struct Messages {
     /// Whether this is Anthropic itself. Compatible servers may refuse its newer fields: they get
     /// no `output_config`.
     pub(super) anthropic: bool,
-    /// Whether the model takes images; else they are left out, which is said.
+    /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
 }
 

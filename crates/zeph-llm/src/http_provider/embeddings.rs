@@ -14,9 +14,9 @@ use crate::price::Prices;
 use crate::provider::{EmbeddingModel, Embeddings};
 use crate::retry::Retries;
 
-/// The most texts of one request: what common servers take without being told otherwise.
+/// The most texts of one request: a number that common servers accept by default.
 const MAX_TEXTS: usize = 32;
-/// The most bytes of the texts of one request, but for a single text.
+/// The most bytes of the texts of one request; a single text may exceed it.
 const MAX_BYTES: usize = 128 << 10;
 /// The largest answer that is read: the vectors of a request take a tenth of it.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
@@ -26,15 +26,15 @@ const MAX_NUMBERS: usize = 1 << 16;
 /// How an API is asked for vectors. Those that have any take the same request, `{model, input}`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EmbeddingsApi {
-    /// The API's name for people.
+    /// The API's name for display.
     pub(crate) name: &'static str,
-    /// What stands in the place of the path of answers: `embeddings`.
+    /// The path that replaces the path of responses: `embeddings`.
     pub(crate) path: &'static str,
     /// Reads an answer: the vectors in the order of the texts, and the tokens that were counted.
     pub(crate) read: fn(&[u8]) -> Result<Embeddings, String>,
 }
 
-/// Where a provider's vectors come from.
+/// The source of a provider's embeddings.
 #[derive(Debug)]
 pub(super) struct Source {
     api: EmbeddingsApi,
@@ -44,7 +44,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// What is configured; `None` where nothing is.
+    /// The configured source; `None` without an embedding model.
     pub(super) fn of<W: Wire>(
         config: &ProviderConfig,
         url: &Url,
@@ -125,7 +125,7 @@ impl<W: Wire> RemoteProvider<W> {
         }
     }
 
-    /// Sends a request once, and reads what is answered.
+    /// Sends a request once, and reads the response.
     async fn once(&self, source: &Source, body: Bytes) -> Result<Vec<u8>, LlmError> {
         let target = self.target_of(source);
         let mut headers: HeaderMap = self.headers.clone();

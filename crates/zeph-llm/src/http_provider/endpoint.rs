@@ -1,15 +1,15 @@
-//! Where requests go: the URL behind `base_url`.
+//! The URL of requests, derived from `base_url`.
 
 use reqwest::Url;
 
-/// Where an API lives.
+/// The location of an API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ApiPath {
     /// The vendor's own server, which is meant without a `base_url`.
     pub(crate) vendor: &'static str,
-    /// What a `base_url` may end in without meaning another place: `v1`.
+    /// The suffix that a `base_url` may have or omit: `v1`.
     pub(crate) prefix: &'static str,
-    /// The path behind the prefix: `chat/completions`.
+    /// The path after the prefix: `chat/completions`.
     pub(crate) path: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl Endpoint {
         &self.url
     }
 
-    /// The URL for texts: its query, which may hold a key, left out.
+    /// The URL for texts, without its query, which may hold a key.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }

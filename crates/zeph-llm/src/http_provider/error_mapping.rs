@@ -1,5 +1,4 @@
-//! What a failure means: HTTP statuses, error bodies and broken connections, put into classes
-//! and into words that say how to mend them.
+//! Classification of failures (HTTP statuses, error bodies and broken connections), with texts that state the fix.
 
 use std::error::Error;
 
@@ -26,7 +25,7 @@ impl Failure {
     }
 }
 
-/// What the texts name: where the request went, and by which key and model.
+/// The values for error texts: the URL of the request, its key and its model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     /// The URL without query.
@@ -36,11 +35,11 @@ pub(crate) struct Target<'a> {
     pub(crate) api: &'a str,
     /// The environment variable of the key.
     pub(crate) key_env: Option<&'a str>,
-    /// What is asked for.
+    /// The purpose of the request.
     pub(crate) purpose: RequestKind,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     /// An answer of the model.
@@ -49,8 +48,8 @@ pub(crate) enum RequestKind {
     Embeddings,
 }
 
-/// An error as servers write it: OpenAI's `{"error": {message, type, code}}`, the bare object of
-/// older servers, `{"error": "text"}`, FastAPI's `{"detail": …}`, or text that is no JSON.
+/// An error in the forms of servers: OpenAI's `{"error": {message, type, code}}`, the bare object of older servers,
+/// `{"error": "text"}`, FastAPI's `{"detail": …}`, or text that is not JSON.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ErrorBody {
     message: String,
@@ -163,7 +162,7 @@ fn classify(status: Option<u16>, body: &ErrorBody) -> LlmErrorKind {
     }
 }
 
-/// The failure that an error answer (or an error object in a stream) stands for.
+/// The failure of an error response, or of an error object in a stream.
 pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<'_>) -> Failure {
     let kind = classify(status, body);
     let Target {
@@ -208,7 +207,7 @@ pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
     Failure::new(kind, format!("{answered}{said}{end}{mend}"))
 }
 
-/// A failure to send or to be answered. Nothing of the URL's query is told.
+/// A failure of sending or receiving. Its text omits the URL's query.
 pub(crate) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failure {
     let url = target.url;
     let timed_out = error.is_timeout();
@@ -265,7 +264,7 @@ pub(crate) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failu
     Failure::new(kind, message)
 }
 
-/// An error and what lies beneath it. An I/O error hides what it wraps from `source()`.
+/// An error and its causes. An I/O error hides its inner error from `source()`.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
         let error: &'a (dyn Error + 'static) = *error;
@@ -279,7 +278,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// The innermost cause of an error: what the layers around it only repeat.
+/// The innermost cause of an error, which the outer errors only repeat.
 pub(crate) fn innermost_cause(error: &reqwest::Error) -> String {
     excerpt(
         &causes(error)
@@ -324,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// As hyper wraps what rustls says: twice, in I/O errors.
+    /// hyper wraps the errors of rustls twice in I/O errors.
     #[test]
     fn causes_reach_into_io_errors() {
         let refused = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);

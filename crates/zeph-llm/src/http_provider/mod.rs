@@ -1,13 +1,13 @@
-//! A provider behind HTTP, whatever API it speaks ([`Wire`]).
+//! A provider that uses HTTP, independent of the API ([`Wire`]).
 //!
-//! A request is serialized once from the borrowed history; the answer is streamed. What fails is
-//! sent again as [`crate::retry`] decides. When a stream breaks off:
+//! A request is serialized once from the borrowed history; the response is streamed. [`crate::retry`] decides which
+//! failed requests are sent again. When a stream breaks off:
 //!
-//! - nothing of the text was shown: the request is sent again from the start;
-//! - text was shown: after a notice the request is sent again with that text as the model's
-//!   message and the instruction to go on, and both texts become one answer;
-//! - text was shown and a `response_schema` is set: an answer under a schema cannot be continued,
-//!   so it is sent again from the start, and only the new text counts.
+//! - Without displayed text, the request is sent again from the start.
+//! - With displayed text, a notice follows. The request is sent again with that text as the model's message and the
+//!   instruction to continue, and both texts become one response.
+//! - With displayed text and a `response_schema`, the response cannot be continued. The request is sent again from
+//!   the start, and only the new text counts.
 //!
 //! Calls come only from complete streams.
 
@@ -58,7 +58,7 @@ const DRAIN: Duration = Duration::from_millis(20);
 /// A shorter key is a placeholder for a server that wants none, and a common word at that.
 const MIN_SECRET_LEN: usize = 8;
 
-/// What a provider can do, beside speaking its API.
+/// Properties of a provider that do not depend on its API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Tokens in the model's window.
@@ -67,12 +67,12 @@ pub(crate) struct Limits {
     pub(crate) images: bool,
     /// Whether the model calls tools by the API.
     pub(crate) tools: bool,
-    /// What it costs.
+    /// Its prices.
     pub(crate) prices: Option<Prices>,
 }
 
 impl Limits {
-    /// As configured; `window` where no window is.
+    /// The configured values; `window` is the default of the window.
     pub(crate) fn of(config: &ProviderConfig, window: usize) -> Self {
         Self {
             context_window: config.context_window.unwrap_or(window),
@@ -111,12 +111,11 @@ impl<W: Wire> fmt::Debug for RemoteProvider<W> {
 }
 
 impl<W: Wire> RemoteProvider<W> {
-    /// A provider for a checked configuration. Nothing is connected yet; even the HTTP client is
-    /// made by the first request.
+    /// A provider for a checked configuration. It does not connect yet; the first request creates the HTTP client.
     ///
     /// # Errors
-    /// `Config` for a `base_url` that cannot be used; `Auth` when the configuration wants a key
-    /// and `api_key` is absent, or it cannot stand in a header.
+    /// `Config` for a `base_url` that cannot be used; `Auth` if the configuration requires a key and `api_key` is
+    /// absent or not valid in a header.
     pub(crate) fn new(
         config: &ProviderConfig,
         retry: RetryConfig,
@@ -238,7 +237,7 @@ impl<W: Wire> RemoteProvider<W> {
         self.read(response, answer, sink).await
     }
 
-    /// Sends a request once; an answer that is no success is an error.
+    /// Sends a request once; a response without a success status is an error.
     async fn send(
         &self,
         url: Url,
@@ -287,7 +286,7 @@ impl<W: Wire> RemoteProvider<W> {
         reader.end(sink).map_err(|failure| self.error(failure))
     }
 
-    /// The error for an answer that is no success.
+    /// The error for a response without a success status.
     async fn refusal(&self, response: Response, target: Target<'_>) -> LlmError {
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
@@ -305,7 +304,7 @@ impl<W: Wire> RemoteProvider<W> {
     }
 }
 
-/// What the server asks to wait; `retry-after-ms` is a finer form that some send.
+/// The wait that the server requested; `retry-after-ms` is a finer form that some servers send.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok();
     let fine = text("retry-after-ms")

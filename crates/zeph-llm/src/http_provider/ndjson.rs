@@ -1,7 +1,7 @@
 //! An incremental decoder of newline-delimited JSON (<https://github.com/ndjson/ndjson-spec>).
 //!
-//! Bytes go in as they come from the network, in any chunking; complete lines come out, blank ones
-//! left out. Work is linear in the bytes, and memory is bounded by a cap for one line.
+//! The input is bytes from the network in chunks of any size; the output is complete lines without blank ones. Work
+//! is linear in the bytes, and memory is bounded by a cap for one line.
 
 use memchr::memchr;
 
@@ -11,7 +11,7 @@ use crate::error::LlmErrorKind;
 /// The decoder. One per stream.
 #[derive(Debug)]
 pub(crate) struct LineDecoder {
-    /// The beginning of a line whose end has not come yet.
+    /// The start of an incomplete line.
     line: Vec<u8>,
     limit: usize,
 }
@@ -25,11 +25,10 @@ impl LineDecoder {
         }
     }
 
-    /// Takes the next bytes and hands every line that they complete to `on_line`, in order. Bytes
-    /// that are no UTF-8 become U+FFFD.
+    /// Decodes the next bytes, and passes every complete line to `on_line`, in order. Invalid UTF-8 becomes U+FFFD.
     ///
     /// # Errors
-    /// `Protocol` for a line above the cap, or what `on_line` returned.
+    /// `Protocol` for a line above the cap, or the error of `on_line`.
     pub(crate) fn push(
         &mut self,
         bytes: &[u8],

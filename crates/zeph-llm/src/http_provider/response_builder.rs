@@ -21,7 +21,7 @@ const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// The most parts that one answer may have.
 const MAX_PARTS: usize = 1024;
 
-/// What arrived so far.
+/// The received parts of a response.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseBuilder {
     parts: Vec<PartialResponse>,
@@ -47,7 +47,7 @@ enum PartialResponse {
     Call(usize),
 }
 
-/// A call whose arguments still come.
+/// A call with incomplete arguments.
 #[derive(Debug, Default)]
 pub(crate) struct DraftCall {
     pub(crate) id: String,
@@ -88,8 +88,7 @@ impl ResponseBuilder {
         }
     }
 
-    /// Whether the server said that the answer is at its end; nothing is lost if the connection
-    /// breaks now.
+    /// Whether the server marked the end of the response; a connection that breaks after that loses nothing.
     pub(crate) fn is_complete(&self) -> bool {
         self.stop.is_some()
     }
@@ -119,7 +118,7 @@ impl ResponseBuilder {
         &mut self.usage
     }
 
-    /// Begins a text of its own: what follows is no part of the text before.
+    /// Begins a separate text: later text does not extend the previous one.
     pub(crate) fn begin_text(&mut self) {
         let blank =
             matches!(self.parts.last(), Some(PartialResponse::Text(text)) if text.is_empty());
@@ -175,7 +174,7 @@ impl ResponseBuilder {
         sink(StreamEvent::ReasoningDelta(delta));
     }
 
-    /// What makes the newest reasoning worth sending back: its signature, or sealed content.
+    /// Sets the signature or the encrypted content of the newest reasoning, which makes it valid for sending back.
     pub(crate) fn seal_reasoning(&mut self, seal: String) {
         self.bytes += seal.len();
         if let Some((_, signature)) = self.newest_reasoning() {
@@ -244,12 +243,10 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// The answer, if it was complete. `id_taken` tells whether the history has a call of that
-    /// id already.
+    /// The response, if it is complete. `id_taken` returns whether the history already has a call of that id.
     ///
     /// # Errors
-    /// `StreamCut` when the stream ended before the answer did; `Protocol` for a call without a
-    /// name.
+    /// `StreamCut` if the stream ended before the response did; `Protocol` for a call without a name.
     pub(crate) fn finish(
         self,
         id_taken: impl Fn(&str) -> bool,
@@ -291,7 +288,7 @@ impl ResponseBuilder {
                 .map(std::mem::take)
                 .unwrap_or_default();
             let input = arguments(&call.arguments);
-            // A limit cuts anywhere: what is no object then was not said to its end.
+            // A limit cuts at any position: arguments that are not an object are then incomplete.
             if was_cut && (call.arguments.trim().is_empty() || !input.is_object()) {
                 sink(StreamEvent::Notice(format!(
                     "the output limit or a filter cut off a call of `{}`; it is dropped",
@@ -321,8 +318,8 @@ impl ResponseBuilder {
     }
 }
 
-/// The arguments as the caller sees them: nothing is `{}`; an object that was encoded twice is
-/// unpacked; what is no JSON stays as text.
+/// The arguments for the caller: an empty text is `{}`; an object that was encoded twice is unpacked; invalid JSON
+/// stays as text.
 pub(crate) fn arguments(raw: &str) -> Value {
     if raw.trim().is_empty() {
         return Value::Object(serde_json::Map::new());

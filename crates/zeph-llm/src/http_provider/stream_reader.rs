@@ -27,7 +27,7 @@ pub(crate) struct AnswerReader<'a, W: Wire> {
     pieces: Pieces<'a, W>,
 }
 
-/// Where the pieces of an answer go.
+/// The destination of the pieces of a response.
 #[derive(Debug)]
 struct Pieces<'a, W: Wire> {
     reading: W::StreamState,
@@ -46,11 +46,11 @@ impl<W: Wire> Pieces<'_, W> {
     }
 }
 
-/// What the body is. Its first byte tells, whatever the `Content-Type` says or leaves out: no
-/// event begins with a brace, and no JSON with anything else.
+/// The format of the body. Its first byte decides, regardless of the `Content-Type`: a JSON document
+/// begins with a bracket or brace, and an event never does.
 #[derive(Debug)]
 enum Format {
-    /// What came is blank so far.
+    /// Only blank bytes so far.
     Unknown(Vec<u8>),
     Events(SseDecoder),
     Lines(LineDecoder),
@@ -77,10 +77,10 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
         }
     }
 
-    /// Takes the next bytes.
+    /// Reads the next bytes.
     ///
     /// # Errors
-    /// `Protocol` for what is no answer, or the class of an error object in the stream.
+    /// `Protocol` for an invalid response, or the class of an error object in the stream.
     pub(crate) fn push(&mut self, bytes: &[u8], sink: StreamSink<'_>) -> Result<(), Failure> {
         let room = HEAD_BYTES.saturating_sub(self.head.len());
         let behind_head = bytes.len().saturating_sub(room);
@@ -98,7 +98,7 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
                 Some(b'{' | b'[') => Format::Json(Vec::new()),
                 _ => Format::Events(SseDecoder::new(MAX_EVENT_BYTES)),
             };
-            // What was held back belongs to it: a byte order mark may come in two pieces.
+            // The buffered bytes belong to it: a byte order mark may arrive in two pieces.
             bytes = Cow::Owned(std::mem::take(blank));
             self.format = format;
         }
@@ -107,7 +107,7 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
         match &mut self.format {
             Format::Unknown(_) => Ok(()),
             Format::Events(decoder) => {
-                // The head decides by itself, however much came with it.
+                // The head alone decides, regardless of the number of bytes after it.
                 let (head, rest) = bytes.split_at(bytes.len() - behind_head);
                 for part in [head, rest] {
                     decoder.push(part, |event| {
@@ -227,7 +227,7 @@ fn could_be_events(head: &[u8]) -> bool {
         .any(|name| name.starts_with(&head[..head.len().min(name.len())]))
 }
 
-/// The failure for a piece that is no part of an answer.
+/// The failure for a piece that does not belong to a response.
 pub(crate) fn no_piece(error: &serde_json::Error, data: &str, target: Target<'_>) -> Failure {
     Failure::new(
         LlmErrorKind::Protocol,

@@ -7,8 +7,7 @@ use super::stream_reader::AnswerReader;
 use super::wire::Wire;
 use crate::provider::{ChatResponse, StreamEvent};
 
-/// The answer in a body that arrives in `pieces`, and what was shown of it meanwhile. The id
-/// `taken` counts as used before.
+/// The response in a body that arrives in `pieces`, and the events during it. The id `taken` counts as used before.
 pub(crate) fn read<'a, W: Wire>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Result<ChatResponse, Failure>, Vec<StreamEvent>) {

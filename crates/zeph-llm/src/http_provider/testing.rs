@@ -118,7 +118,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// A history, and how much of it each of some requests has, with what may differ in them.
+/// A history, and the number of its messages in each of some requests, with their other fields.
 #[derive(Debug)]
 pub(crate) struct RequestSequence {
     messages: Vec<Message>,
@@ -132,9 +132,8 @@ pub(crate) fn any_course() -> impl Strategy<Value = RequestSequence> {
         .prop_map(|(messages, steps)| RequestSequence { messages, steps })
 }
 
-/// Checks that what is continued from the last request is what would be written anew, whatever
-/// comes between: a last message that is replaced, a broken stream, another tool choice, other
-/// tools.
+/// Checks that a continued request body equals a completely new one. The sequence may contain a replaced last
+/// message, a broken stream, another tool choice, or other tools.
 pub(crate) fn check_continued(
     wire: &impl Wire,
     course: &RequestSequence,

@@ -1,4 +1,4 @@
-//! What one API is beside HTTP: the shape of its requests and of its answers. Pure: no I/O.
+//! The properties of an API that do not depend on HTTP: the shape of its requests and responses. No I/O.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,29 +21,29 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// One API. The provider around it ([`super::RemoteProvider`]) connects, sends, retries and goes
-/// on after a broken stream.
+/// One API. The provider around it ([`super::RemoteProvider`]) connects, sends, retries, and continues after a broken
+/// stream.
 pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
-    /// What is remembered from one piece of an answer to the next.
+    /// The state between two pieces of a response.
     type StreamState: fmt::Debug + Default + Send;
 
-    /// The API's name for people.
+    /// The API's name for display.
     const NAME: &'static str;
-    /// Where the API lives on a server.
+    /// The location of the API on a server.
     const PLACE: ApiPath;
     /// How its answers are cut.
     const FRAMING: Framing;
-    /// The header that carries the key, and what stands before the key in it.
+    /// The header with the key, and the prefix of the key in it.
     const KEY_HEADER: (&'static str, &'static str);
-    /// What every request carries in its head.
+    /// The headers of every request.
     const HEADERS: &'static [(&'static str, &'static str)] = &[];
     /// The field of the request that holds the messages.
     const MESSAGES: &'static str = "messages";
     /// How vectors of texts are asked for, where the servers make some.
     const EMBEDDINGS: Option<EmbeddingsApi> = None;
 
-    /// The object of what stands before the messages. Nothing of it changes in a conversation,
-    /// so that a provider's prompt cache finds the beginning again.
+    /// The object with the fields before the messages. It is constant in a conversation, so that a provider's prompt
+    /// cache matches the prefix.
     fn head(&self, request: &ChatRequest<'_>) -> impl Serialize;
 
     /// The elements before the first message: an array.
@@ -58,16 +58,16 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
         messages.len().saturating_sub(1)
     }
 
-    /// What a broken stream had already delivered, and the instruction to go on: an array.
+    /// The already received text of a broken stream, and the instruction to continue: an array.
     fn go_on(&self, shown: &str) -> impl Serialize;
 
-    /// The object of what stands after the messages: what may differ between two requests.
+    /// The object with the fields after the messages, which may differ between two requests.
     fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize;
 
-    /// Takes the data of one event, or one line.
+    /// Reads the data of one event, or one line.
     ///
     /// # Errors
-    /// `Protocol` for what is no part of an answer, or the class of the error that it tells.
+    /// `Protocol` for data that does not belong to a response, or the class of an error in the data.
     fn piece(
         reading: &mut Self::StreamState,
         data: &str,
@@ -76,7 +76,7 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
         sink: StreamSink<'_>,
     ) -> Result<(), Failure>;
 
-    /// Takes an answer that came whole, as one JSON document. `None`: it is no answer.
+    /// Reads a complete response as one JSON document. `None` if it is not a response.
     ///
     /// # Errors
     /// As [`Wire::piece`].
@@ -88,11 +88,11 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<()>, Failure>;
 }
 
-/// What makes the model go on after a broken stream.
+/// The instruction to continue after a broken stream.
 pub(crate) const GO_ON: &str = "Your answer was cut off by the network. Continue exactly where it stopped: \
 do not repeat any of it, do not comment on the interruption.";
 
-/// Stands for an image that the model cannot take.
+/// The replacement for an image that the model does not take.
 pub(crate) const IMAGE_LEFT_OUT: &str = "[image omitted: this model does not accept images]";
 
 /// The lower of the provider's limit on an answer's tokens and the request's.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::http_provider::wire::{GO_ON, IMAGE_LEFT_OUT};
 use crate::message::{Message, MessagePart, Role};
 
-/// Stands for the seal of thinking that came from Ollama: its text goes back.
+/// The seal of thinking from Ollama, which is sent back as text.
 pub(super) const THINKING: &str = "ollama-thinking:";
 
 /// Some messages of a history, as elements of the `messages` array.
@@ -16,7 +16,7 @@ pub(super) struct Elements<'a> {
     pub(super) all: &'a [Message],
     pub(super) from: usize,
     pub(super) until: usize,
-    /// Whether images are sent; else it is said that they were left out.
+    /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
@@ -47,7 +47,7 @@ impl Serialize for System<'_> {
     }
 }
 
-/// What a broken stream had already delivered, and the instruction to go on.
+/// The already received text of a broken stream, and the instruction to continue.
 pub(super) struct GoOn<'a>(pub(super) &'a str);
 
 impl Serialize for GoOn<'_> {
@@ -59,8 +59,8 @@ impl Serialize for GoOn<'_> {
     }
 }
 
-/// Results first, each under the name of its tool, as the API has no ids. Then what else the
-/// message says, with its images, and those of the results, which are named in the text.
+/// Results first, each under the name of its tool, as the API has no ids. Then the other parts of the message with
+/// its images, and the images of results, which the text names.
 fn of_user<S: SerializeSeq>(
     seq: &mut S,
     parts: &[MessagePart],
@@ -150,8 +150,8 @@ fn joined(mut texts: Vec<Cow<'_, str>>) -> Cow<'_, str> {
     }
 }
 
-/// The arguments of a call. The server refuses the whole request when they are no object, so what
-/// the model wrote amiss goes back inside one.
+/// The arguments of a call. The server refuses a request with arguments that are not an object, so such values are
+/// wrapped into one.
 fn object(input: &Value) -> Cow<'_, Value> {
     match input {
         Value::Object(_) => Cow::Borrowed(input),

@@ -60,7 +60,7 @@ struct Function {
     arguments: Value,
 }
 
-/// What is remembered from one line to the next.
+/// The state between two lines.
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
     /// The newest piece was thinking.
@@ -68,10 +68,10 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Takes a line, which is quoted as `data` when it is no part of an answer.
+    /// Reads a line. `data` is its text for an error message.
     ///
     /// # Errors
-    /// The class of the error that the line tells; `Protocol` for one that tells nothing.
+    /// The class of the error in the line; `Protocol` for a line without content.
     pub(super) fn add(
         &mut self,
         line: Line,

@@ -1,14 +1,13 @@
 //! Ollama's own API.
 //!
-//! Format: <https://docs.ollama.com/api/chat>. One JSON document per line; calls come whole, with
-//! arguments as an object or, from some versions and models, as JSON text, and often without an id.
+//! Format: <https://docs.ollama.com/api/chat>. One JSON document per line. Calls are complete, with arguments as an
+//! object or, from some versions and models, as JSON text, and often without an id.
 //!
-//! The window is part of each request (`options.num_ctx`): without it the server takes a small one
-//! of its own, and silently drops the beginning of what is longer.
+//! The window is part of each request (`options.num_ctx`). Without it, the server uses a small default, and silently
+//! drops the start of a longer conversation.
 //!
-//! The types are our own and not those of the crate `ollama-rs` (0.3.6): even without its features it
-//! brings an HTTP client of an older generation beside the one that is here, and its types own what
-//! they hold, so that each request would copy the history.
+//! The types are our own and not those of the crate `ollama-rs` (0.3.6). Even without its features, that crate adds a
+//! second, older HTTP client. Its types own their content, so that each request would copy the history.
 
 mod embeddings;
 mod history;
@@ -30,7 +29,7 @@ use crate::provider::{
 };
 use wire::OllamaChat;
 
-/// Where the API lives on a server.
+/// The location of the API on a server.
 pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "http://127.0.0.1:11434",
     prefix: "api",

@@ -129,7 +129,7 @@ fn an_answer_over_many_lines() {
     assert!(matches!(&parts[2], MessagePart::ToolUse(call) if call.name == "a"));
     assert_eq!(parts[3], reasoning("More.", Some("ollama-thinking:")));
     assert!(matches!(&parts[4], MessagePart::ToolUse(call) if call.name == "b"));
-    // Thinking goes back as what it was.
+    // Thinking is sent back as thinking.
     let messages = [Message::user("Hi"), model(parts)];
     let sent = body_of(&wire(), request(&messages, &[]));
     assert_eq!(sent["messages"][2]["thinking"], "Hm.\n\nMore.");
@@ -274,8 +274,8 @@ fn the_fields_around_the_messages() {
     );
 }
 
-/// Proves LLM-7, FILE-11: results go back as role `tool` under the name of their tool; images
-/// follow them; what a model wrote amiss stands in an object.
+/// Proves LLM-7, FILE-11: results are sent as role `tool` under the name of their tool; images follow them; invalid
+/// arguments of a model are wrapped into an object.
 #[test]
 fn the_history() {
     let messages = [

@@ -25,7 +25,7 @@ pub(crate) struct OllamaChat {
     pub(super) context_window: usize,
     /// The most tokens of the answer.
     pub(super) max_output_tokens: Option<u32>,
-    /// Whether the model takes images; else they are left out, which is said.
+    /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
@@ -93,7 +93,7 @@ impl Wire for OllamaChat {
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
 
-    /// The API cannot be told to offer tools and forbid calls: without calls there are no tools.
+    /// The API has no option for tools that must not be called: if calls are forbidden, the request has no tools.
     fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
         let tools = match request.tool_choice {
             ToolChoice::Auto => request.tools,

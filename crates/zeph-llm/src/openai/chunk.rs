@@ -1,5 +1,5 @@
-//! The answer's JSON, a chunk of a stream or a whole one, read with patience: compatible servers
-//! leave out fields, send `null`, or send another shape.
+//! JSON of a response, as a chunk of a stream or complete, with tolerant parsing: compatible servers omit fields,
+//! send `null`, or send another shape.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(super) struct Chunk {
 pub(super) struct Choice {
     #[serde(default)]
     pub(super) index: Option<u64>,
-    /// `message` in an answer that is no stream.
+    /// The name is `message` in a response without a stream.
     #[serde(default, alias = "message")]
     pub(super) delta: Option<Delta>,
     #[serde(default)]
@@ -81,7 +81,7 @@ pub(super) struct WireUsage {
     completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     prompt_tokens_details: Option<PromptDetails>,
-    /// DeepSeek's place for what came from the cache.
+    /// DeepSeek's field for cached tokens.
     #[serde(
         default,
         deserialize_with = "crate::http_provider::lenient::token_count"

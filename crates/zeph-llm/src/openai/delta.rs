@@ -6,7 +6,7 @@ use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answe
 use crate::http_provider::response_builder::{ResponseBuilder, arguments};
 use crate::provider::{StopReason, StreamSink};
 
-/// What is remembered from one chunk to the next.
+/// The state between two chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Deltas {
     /// By the number of the call.
@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl Deltas {
-    /// Takes a chunk and tells the sink what is new in it.
+    /// Reads a chunk, and emits its new content to the sink.
     ///
     /// # Errors
     /// The class of an error object in the stream.
@@ -53,7 +53,7 @@ impl Deltas {
         Ok(())
     }
 
-    /// What a `finish_reason` means.
+    /// The meaning of a `finish_reason`.
     fn stop(&self, reason: &str) -> Result<StopReason, Failure> {
         Ok(match reason {
             "length" | "max_tokens" => StopReason::MaxTokens,
@@ -124,9 +124,9 @@ impl Deltas {
 
     /// The call that a delta belongs to; `None` begins a new one.
     ///
-    /// By the standard the index decides. Servers that leave it out, or send 0 for all, are told
-    /// apart by a name that comes with a new id, and by a name after a call that came whole. A
-    /// new id alone means nothing: some servers make one up for every delta.
+    /// By the standard, the index decides. Some servers omit it or always send 0. Then a name with a new id begins a
+    /// call, and so does a name after a complete call. A new id alone means nothing: some servers generate one for
+    /// every delta.
     fn call_of(
         &self,
         answer: &ResponseBuilder,

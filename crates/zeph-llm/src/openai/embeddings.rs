@@ -23,7 +23,7 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Item {
-    /// The number of the text; some servers leave it out, and keep the order.
+    /// The number of the text; some servers omit it and preserve the order.
     #[serde(default)]
     index: Option<usize>,
     embedding: Vec<f32>,

@@ -16,7 +16,7 @@ const MAX_NAME: usize = 64;
 /// Some messages of a history, as elements of the `messages` array.
 pub(super) struct Messages<'a> {
     pub(super) messages: &'a [Message],
-    /// Whether images are sent; else it is said that they were left out.
+    /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
@@ -46,7 +46,7 @@ impl Serialize for System<'_> {
     }
 }
 
-/// What a broken stream had already delivered, and the instruction to go on.
+/// The already received text of a broken stream, and the instruction to continue.
 pub(super) struct ContinuationPrompt<'a>(pub(super) &'a str);
 
 impl Serialize for ContinuationPrompt<'_> {
@@ -63,8 +63,8 @@ impl Serialize for ContinuationPrompt<'_> {
     }
 }
 
-/// Results first, each as a message of its own: they must follow the calls directly, and are texts
-/// alone. Then what else the message says, the images of results among it.
+/// Results first, each as a separate message: they must directly follow the calls, and contain only text. Then the
+/// other parts of the message, including the images of results.
 fn user_messages<S: SerializeSeq>(
     seq: &mut S,
     parts: &[MessagePart],
@@ -104,7 +104,7 @@ fn assistant_text(parts: &[MessagePart]) -> Option<Content<'_>> {
     (!calls || !silent).then_some(Content::Joined(parts))
 }
 
-/// The texts, with a note in the place of each image.
+/// The texts, with a note instead of each image.
 fn texts(parts: &[MessagePart]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|part| match part {
         MessagePart::Text { text } => Some(text.as_str()),
@@ -137,7 +137,7 @@ enum Content<'a> {
     Text(&'a str),
     /// The text parts as one string, with blank lines between them.
     Joined(&'a [MessagePart]),
-    /// Texts and images as an array; before the image of a result, whose it is.
+    /// Texts and images as an array; a text before the image of a result names the result.
     Parts(&'a [MessagePart]),
 }
 
@@ -261,7 +261,7 @@ struct WireCallFunction<'a> {
     arguments: AsText<Arguments<'a>>,
 }
 
-/// Serializes what it displays as a string, without building that string.
+/// Serializes its display text as a string, without building that string.
 pub(crate) struct AsText<T>(pub(crate) T);
 
 impl<T: fmt::Display> Serialize for AsText<T> {
@@ -270,8 +270,8 @@ impl<T: fmt::Display> Serialize for AsText<T> {
     }
 }
 
-/// A call's arguments as JSON text. Servers parse them and refuse the whole request when they
-/// are no object, so what the model wrote amiss goes back inside one.
+/// A call's arguments as JSON text. Servers refuse a request with arguments that are not an object, so such values
+/// are wrapped into one.
 pub(crate) struct Arguments<'a>(pub(crate) &'a ToolUseRequest);
 
 impl fmt::Display for Arguments<'_> {

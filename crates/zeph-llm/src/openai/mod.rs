@@ -22,14 +22,14 @@ use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::{Limits, RemoteProvider};
 use wire::ChatCompletions;
 
-/// Where Chat Completions lives on a server.
+/// The location of Chat Completions on a server.
 pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "https://api.openai.com",
     prefix: "v1",
     path: "chat/completions",
 };
 
-/// A server that speaks Chat Completions.
+/// A provider for a server with Chat Completions.
 ///
 /// # Errors
 /// As [`RemoteProvider::new`].

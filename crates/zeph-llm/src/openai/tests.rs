@@ -103,7 +103,7 @@ fn interleaved_parallel_calls_are_put_together_by_index() {
     );
 }
 
-/// Proves LLM-3: what compatible servers send in place of the standard's calls.
+/// Proves LLM-3: the forms of calls that compatible servers send instead of the standard form.
 #[test]
 fn dialects_of_calls() {
     let one = |name: &str, input: Value| vec![(name.to_owned(), input)];
@@ -359,7 +359,7 @@ fn reasoning_is_shown_and_kept_apart_from_the_text() {
     }
 }
 
-/// A call that an output limit cut off is dropped, and said so; a whole one before it stays.
+/// A call that an output limit cut off is dropped with a notice; a complete one before it stays.
 #[test]
 fn a_call_cut_off_by_the_limit_is_no_call() {
     let body = stream(&[
@@ -512,7 +512,7 @@ proptest! {
     }
 }
 
-/// What the body is shows at its first byte that is not blank; the bytes before belong to it.
+/// The first byte that is not blank decides the format of the body; the bytes before belong to it.
 #[test]
 fn a_byte_order_mark_may_come_in_pieces() {
     let events = [
@@ -540,7 +540,7 @@ fn a_byte_order_mark_may_come_in_pieces() {
     assert_eq!(read([&odd[..]]).0.is_ok(), read(odd.chunks(1)).0.is_ok());
 }
 
-/// A body that is no stream is told by how it begins, however much comes at once.
+/// The start of a body without a stream identifies it, for any size of its pieces.
 #[test]
 fn what_is_no_stream_is_none_in_one_piece_too() {
     let body = [
@@ -620,7 +620,7 @@ fn body_of(settings: ChatCompletions, request: ChatRequest<'_>, shown: Option<&s
     serde_json::from_slice(&request_body(settings, request, shown).unwrap()).unwrap()
 }
 
-/// Proves ERR-21 on the wire: an object is asked for, and no more tokens than the request allows.
+/// Proves ERR-21 on the wire: the request asks for an object, with at most the tokens that it allows.
 #[test]
 fn a_request_for_an_object_beside_the_conversation() {
     let messages = [Message::user("JSON, please.")];
@@ -634,7 +634,7 @@ fn a_request_for_an_object_beside_the_conversation() {
     assert_eq!(body["max_completion_tokens"], 50);
     assert_eq!(body["response_format"], json!({"type": "json_object"}));
     assert_eq!(body.get("tools"), None);
-    // What the provider is configured for stays the limit; other servers may not know the format.
+    // The configured limit of the provider applies; other servers may not know the format.
     let body = body_of(settings(false), asked(5000), None);
     assert_eq!(body["max_tokens"], 100);
     assert_eq!(body.get("response_format"), None);
@@ -721,8 +721,8 @@ fn with_images() -> [Message; 3] {
     ]
 }
 
-/// Proves FILE-11, LLM-6: tool messages are texts, so the images of results follow all of them in
-/// one message of the user, each named; what a later request adds does not change them.
+/// Proves FILE-11, LLM-6: tool messages are texts, so the images of results follow all of them in one message of the
+/// user, each with a name; later requests do not change them.
 #[test]
 fn images_of_results_follow_the_results() {
     let messages = with_images();
@@ -770,7 +770,7 @@ fn images_of_results_follow_the_results() {
     assert_eq!(second["messages"], fresh["messages"]);
 }
 
-/// Proves FILE-11: a model that takes no images is told of those that an earlier one was shown.
+/// Proves FILE-11: a text replaces the images of the history for a model without images.
 #[test]
 fn images_are_left_out_where_none_are_taken() {
     let messages = with_images();
@@ -816,8 +816,8 @@ fn strict_mode_only_for_schemas_that_meet_its_rules() {
     );
 }
 
-/// The same history gives the same bytes, and a longer one begins with them; so it stays when
-/// the last request forbids calls. Proves LLM-6.
+/// The same history has the same bytes, and a longer one begins with them, even if the last request forbids calls.
+/// Proves LLM-6.
 #[test]
 fn consecutive_requests_share_their_prefix() {
     let (history, tools) = (history(), tools());
@@ -893,8 +893,8 @@ fn any_message() -> impl Strategy<Value = Message> {
 }
 
 proptest! {
-    /// What is continued from the last request is what would be written anew, whatever comes
-    /// between: a last message that is replaced, a broken stream, another tool choice, other tools.
+    /// A continued request body equals a completely new one. The sequence may contain a replaced last message, a
+    /// broken stream, another tool choice, or other tools.
     ///
     /// Proves LLM-6.
     #[test]

@@ -1,8 +1,7 @@
 //! Chat Completions as a [`Wire`], and the fields of its requests around the messages.
 //!
-//! They stand in an order that keeps the prefix stable: what never changes in a
-//! conversation (model, limits, tools) comes first, then the messages, and after them what may
-//! differ between two requests (`tool_choice`, `response_format`).
+//! The order preserves a constant prefix. Constant fields of a conversation (model, limits, tools) come first, then
+//! the messages, and after them the fields that may differ between two requests (`tool_choice`, `response_format`).
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
@@ -30,7 +29,7 @@ pub(crate) struct ChatCompletions {
     /// Whether this is OpenAI itself. Compatible servers may refuse or ignore its newer fields:
     /// they get no `prompt_cache_key`, and `max_tokens` in place of `max_completion_tokens`.
     pub(super) openai: bool,
-    /// Whether the model takes images; else they are left out, which is said.
+    /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
@@ -117,7 +116,7 @@ impl Wire for ChatCompletions {
     }
 }
 
-/// What stands before the messages: nothing of it changes in a conversation.
+/// The fields before the messages, which are constant in a conversation.
 struct Head<'w, 'r> {
     wire: &'w ChatCompletions,
     max_output_tokens: Option<u32>,
@@ -150,7 +149,7 @@ impl Serialize for Head<'_, '_> {
     }
 }
 
-/// What stands after the messages: it may differ between two requests.
+/// The fields after the messages, which may differ between two requests.
 struct Tail<'a> {
     has_tools: bool,
     tool_choice: ToolChoice,
@@ -216,8 +215,8 @@ impl<'a> ResponseFormat<'a> {
     }
 }
 
-/// Whether a schema meets the rules of strict mode, which refuses others: every object names all
-/// its properties as required and allows no more.
+/// Whether a schema meets the rules of strict mode, which refuses others: every object has all its properties as
+/// required and allows no others.
 pub(crate) fn allows_strict(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {

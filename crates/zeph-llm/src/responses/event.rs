@@ -32,7 +32,7 @@ pub(super) struct Event<'a> {
     summary_index: Option<u64>,
     #[serde(default, borrow)]
     response: Option<&'a RawValue>,
-    /// Of the event `error`, whose fields stand beside each other or in an object.
+    /// The error of the event `error`; its fields are in this object or directly in the event.
     #[serde(default)]
     error: Value,
     #[serde(default)]
@@ -111,7 +111,7 @@ impl Response<'_> {
     }
 }
 
-/// What is remembered from one event to the next: the items that began, in order.
+/// The state between two events: the items that began, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     items: Vec<Open>,
@@ -139,11 +139,10 @@ enum Kind {
 }
 
 impl Items {
-    /// Takes an event and tells the sink what is new in it.
+    /// Reads an event, and emits its new content to the sink.
     ///
     /// # Errors
-    /// The class of an error event, or of a failed answer; `Protocol` for arguments of a call that
-    /// never began.
+    /// The class of an error event, or of a failed response; `Protocol` for arguments of a call that never began.
     pub(super) fn add(
         &mut self,
         event: &Event<'_>,
@@ -254,8 +253,7 @@ impl Items {
         self.items.len() - 1
     }
 
-    /// Notes that content of an item came in pieces. Where a server tells no beginning of it, this
-    /// is one.
+    /// Records that content of an item arrived in pieces. If the server sent no start of the item, this starts it.
     fn touch(&mut self, event: &Event<'_>, kind: Kind) {
         let ids = event.ids();
         match self.at(event, ids) {
@@ -340,11 +338,10 @@ impl Items {
         }
     }
 
-    /// Takes the end of an answer. What it repeats of items is only read where these did not come
-    /// before.
+    /// Reads the end of a response. Its copies of items are used only if the items did not arrive before.
     ///
     /// # Errors
-    /// The class of the error that it failed with.
+    /// The class of the response's error.
     pub(super) fn end(
         &mut self,
         response: &Response<'_>,
@@ -409,7 +406,7 @@ impl Event<'_> {
     }
 }
 
-/// The arguments of a call as a whole, for a call of which no pieces came.
+/// The complete arguments of a call that arrived without pieces.
 fn complete_arguments(
     number: usize,
     whole: &Value,

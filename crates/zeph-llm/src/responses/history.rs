@@ -14,7 +14,7 @@ const MAX_NAME: usize = 64;
 /// Some messages of a history, as elements of the `input` array.
 pub(super) struct Elements<'a> {
     pub(super) messages: &'a [Message],
-    /// Whether images are sent; else it is said that they were left out.
+    /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
@@ -31,7 +31,7 @@ impl Serialize for Elements<'_> {
     }
 }
 
-/// What a broken stream had already delivered, and the instruction to go on.
+/// The already received text of a broken stream, and the instruction to continue.
 pub(super) struct GoOn<'a>(pub(super) &'a str);
 
 impl Serialize for GoOn<'_> {
@@ -43,8 +43,8 @@ impl Serialize for GoOn<'_> {
     }
 }
 
-/// Results first: they must follow the calls directly, and are texts alone. Then what else the
-/// message says, the images of results among it, each behind the name of its result.
+/// Results first: they must directly follow the calls, and contain only text. Then the other parts of the message,
+/// including the images of results, each after the name of its result.
 fn of_user<S: SerializeSeq>(
     seq: &mut S,
     parts: &[MessagePart],
@@ -91,8 +91,8 @@ fn of_user<S: SerializeSeq>(
     seq.serialize_element(&asked(content))
 }
 
-/// What the model said, in order. The API refuses reasoning that nothing follows, as a broken or
-/// limited answer leaves it.
+/// The parts of the model's message, in order. The API refuses reasoning without a following part, which a broken or
+/// limited response may have.
 fn of_model<S: SerializeSeq>(seq: &mut S, parts: &[MessagePart]) -> Result<(), S::Error> {
     let is_said = |part: &MessagePart| match part {
         MessagePart::Text { text } => !text.is_empty(),
@@ -125,8 +125,8 @@ fn of_model<S: SerializeSeq>(seq: &mut S, parts: &[MessagePart]) -> Result<(), S
     Ok(())
 }
 
-/// The model's text as an input of its own. Parts of type `output_text` belong to the item of an answer,
-/// whose id and status would have to go with them.
+/// The model's text as a separate input. Parts of type `output_text` belong to the item of a response, and would need
+/// its id and status.
 fn said(text: &str) -> Element<'_> {
     Element::Message {
         role: Role::Assistant,
@@ -170,7 +170,7 @@ enum Content<'a> {
     InputText {
         text: &'a str,
     },
-    /// Says whose image follows.
+    /// Names the result of the next image.
     OfResult {
         id: std::borrow::Cow<'a, str>,
     },

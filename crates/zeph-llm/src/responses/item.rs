@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Stands before a reasoning item as it came.
+/// The prefix of an unchanged reasoning item.
 pub(super) const ITEM: &str = "openai-item:";
 
 /// One item. Fields may be missing; items of other kinds are skipped.
@@ -53,13 +53,12 @@ pub(super) enum Content {
 }
 
 impl Item {
-    /// Reads an item; what is no item of a known kind is skipped.
+    /// Reads an item; an item of an unknown kind is skipped.
     pub(super) fn of(raw: &RawValue) -> Self {
         serde_json::from_str(raw.get()).unwrap_or(Self::Other)
     }
 
-    /// What is kept of a reasoning item to be sent back: the item as it came, if there is
-    /// something in it that the model can read.
+    /// The unchanged reasoning item to send back, if it has content that the model can read.
     pub(super) fn seal(&self, raw: &RawValue) -> Option<String> {
         let Self::Reasoning {
             encrypted_content,

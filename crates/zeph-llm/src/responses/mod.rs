@@ -3,10 +3,10 @@
 //! Format: <https://platform.openai.com/docs/api-reference/responses> and its page on streaming.
 //!
 //! - Nothing is stored on the server (`store: false`): each request holds the whole history.
-//! - Reasoning goes back as it came, byte by byte, when there is something in it that the model can
-//!   read: its sealed content, or its text. A summary alone is shown and kept, but not sent.
-//! - Items are told apart by their place in the answer, which some servers leave out; then by their
-//!   id, then by what came last.
+//! - Reasoning is sent back byte by byte if it has content that the model can read: its encrypted content, or its
+//!   text. A summary alone is shown and stored, but not sent.
+//! - The position in the response identifies an item. If a server omits it, the id does; without
+//!   an id, it is the latest item.
 
 mod event;
 mod history;
@@ -24,14 +24,14 @@ use crate::http_provider::{Limits, RemoteProvider};
 use crate::openai::context_window;
 use wire::Responses;
 
-/// Where the Responses API lives on a server.
+/// The location of the Responses API on a server.
 pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "https://api.openai.com",
     prefix: "v1",
     path: "responses",
 };
 
-/// A server that speaks the Responses API.
+/// A provider for a server with the Responses API.
 ///
 /// # Errors
 /// As [`RemoteProvider::new`].

@@ -61,7 +61,7 @@ fn parts(events: &[Value]) -> Vec<MessagePart> {
     answer_to(&stream(events)).into_message().parts
 }
 
-/// Proves LLM-3, LLM-4: what servers send of a call.
+/// Proves LLM-3, LLM-4: the forms in which servers send a call.
 #[test]
 fn dialects_of_calls() {
     let ls = "{\"command\":\"ls\"}";
@@ -149,7 +149,7 @@ fn dialects_of_calls() {
     assert_eq!(answer_to(&document).into_message().parts, expect);
 }
 
-/// Calls whose pieces are mixed are told apart. Proves LLM-4.
+/// Calls with interleaved pieces are distinguished. Proves LLM-4.
 #[test]
 fn interleaved_calls() {
     let item = |id: &str, name: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": ""});
@@ -171,7 +171,7 @@ fn interleaved_calls() {
     assert!(calls[1].id.starts_with("call_"), "an id used twice");
 }
 
-/// A reasoning item goes back byte by byte, whatever stands in it. Proves LLM-3.
+/// A reasoning item is sent back byte by byte, with any content. Proves LLM-3.
 #[test]
 fn reasoning_goes_back_as_it_came() {
     let item = r#"{"id":"rs_1", "type":"reasoning","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"gAAA\u0042","n":1.50e+2,"z":1,"a":null}"#;
@@ -199,7 +199,7 @@ fn reasoning_goes_back_as_it_came() {
     );
 }
 
-/// Proves LLM-3: summaries are shown; what no model can read is not sent back.
+/// Proves LLM-3: summaries are shown; content that no model can read is not sent back.
 #[test]
 fn reasoning_without_content_is_kept_but_not_sent() {
     let part = |index: u64| json!({"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": index});
@@ -284,7 +284,7 @@ fn stops_and_usage() {
     assert_eq!((parts, stop), (vec![text("no")], StopReason::Refusal));
 }
 
-/// What is new is skipped, whatever its fields hold. Proves LLM-3.
+/// Unknown items are skipped, with any content. Proves LLM-3.
 #[test]
 fn unknown_events_and_items_are_skipped() {
     let events = [
@@ -404,7 +404,7 @@ fn no_prefix_of_a_stream_yields_a_call() {
     check_no_prefix_yields_a_call::<Responses>(&(before + &last), complete);
 }
 
-/// A call that the limit cut off is dropped, and said so. Proves LLM-4.
+/// A call that the limit cut off is dropped with a notice. Proves LLM-4.
 #[test]
 fn a_call_cut_off_by_the_limit_is_no_call() {
     let body = stream(&[
@@ -475,8 +475,8 @@ fn the_fields_around_the_input() {
     assert_eq!(body, expect);
 }
 
-/// Proves FILE-11, LLM-3: images of results follow the results; a model that takes none is told;
-/// what another provider left behind is mended.
+/// Proves FILE-11, LLM-3: images of results follow the results; a text replaces them for a model without images;
+/// content of another provider is repaired.
 #[test]
 fn histories_with_images_and_of_other_providers() {
     let messages = [
@@ -540,15 +540,14 @@ fn is_of_a_type(element: &Value) -> bool {
         }
         (Some("function_call"), None) => texts(element, &["call_id", "name", "arguments"]),
         (Some("function_call_output"), None) => texts(element, &["call_id", "output"]),
-        // As it came.
+        // An unchanged item.
         (Some("reasoning"), None) => true,
         _ => false,
     }
 }
 
 proptest! {
-    /// Proves LLM-3: reasoning stands before what was said after it, and everything is of a type
-    /// that the API knows.
+    /// Proves LLM-3: reasoning precedes the text that followed it, and every element has a type that the API knows.
     #[test]
     fn elements_are_of_the_apis_types(messages in proptest::collection::vec(any_message(), 0..8), images: bool) {
         let wire = Responses { images, ..wire(true) };

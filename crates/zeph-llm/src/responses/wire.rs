@@ -1,7 +1,7 @@
 //! The Responses API as a [`Wire`], and the fields of its requests around the messages.
 //!
-//! What never changes in a conversation (model, limits, system prompt, tools) comes first, then
-//! the input, and after it what may differ between two requests.
+//! Constant fields of a conversation (model, limits, system prompt, tools) come first, then the input, and after it
+//! the fields that may differ between two requests.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -26,10 +26,10 @@ pub(crate) struct Responses {
     pub(super) model: String,
     /// The most tokens of the answer.
     pub(super) max_output_tokens: Option<u32>,
-    /// Whether this is OpenAI itself. Compatible servers may refuse what they do not know: they
-    /// get neither `include` nor `prompt_cache_key`.
+    /// Whether this is OpenAI itself. Compatible servers may refuse unknown fields: they get neither `include` nor
+    /// `prompt_cache_key`.
     pub(super) openai: bool,
-    /// Whether the model takes images; else they are left out, which is said.
+    /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
@@ -50,8 +50,8 @@ struct Head<'w, 'r> {
     tools: Vec<Tool<'r>>,
 }
 
-/// A tool; unlike in Chat Completions its fields stand beside its type. Without `strict: false`
-/// the API would make every parameter a required one.
+/// A tool; unlike in Chat Completions, its fields are next to its type. Without `strict: false` the API would make
+/// every parameter a required one.
 #[derive(Serialize)]
 struct Tool<'r> {
     r#type: &'static str,
@@ -153,7 +153,7 @@ impl Wire for Responses {
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
-        // Some servers end as Chat Completions does. It says nothing that was not said before.
+        // Some servers end like Chat Completions. It has no new content.
         if data.trim_ascii() == "[DONE]" {
             answer.mark_done();
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a scenario's step expects of the request that it answers.
+//! Expectations of a scenario's step about its request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +15,7 @@ use crate::tool::ToolChoice;
 /// How many characters of a text a failed expectation shows.
 const SHOWN_CHARS: usize = 300;
 
-/// Expectations; absent ones are not checked. Each text may be one string or an array of them,
-/// of which all must be met.
+/// Expectations; absent ones are not checked. Each text may be one string or an array of strings that must all match.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
@@ -28,9 +27,9 @@ pub struct Expect {
     pub tool_result_excludes: Texts,
     /// In the system prompt.
     pub system_contains: Texts,
-    /// Tools that are offered.
+    /// Tools that the request has.
     pub tools_include: Texts,
-    /// Tools that are not offered.
+    /// Tools that the request does not have.
     pub tools_exclude: Texts,
     /// How many messages the request has.
     pub messages: Option<usize>,
@@ -89,7 +88,7 @@ impl Expect {
         .flat_map(|texts| texts.0.iter().map(String::as_str))
     }
 
-    /// Checks a request; the error says what was expected and what came.
+    /// Checks a request; the error has the expected and the actual value.
     pub(super) fn check(
         &self,
         request: &ChatRequest<'_>,

@@ -1,12 +1,12 @@
-//! A provider that replays a scenario: for the offline demo and for tests from end to end.
+//! A provider that replays a scenario, for the offline demo and for end-to-end tests.
 //!
-//! It asks no model and never pretends to be one: [`LlmProvider::model`] is `scripted`. Every
-//! request takes the next step of the [`Scenario`]; the step's expectations are checked against
-//! the request, then its answer or fault is given. A step whose expectations fail is not used
-//! up. Nothing is retried here: a fault is what remains after all retries. A new process begins
-//! at the first step, so a test of a resumed session gives each process its own scenario.
+//! It asks no model and never pretends to be one: [`LlmProvider::model`] is `scripted`. Every request uses the next
+//! step of the [`Scenario`]: its expectations are checked against the request, then its response or fault is
+//! returned. A step with failed expectations is not used up. There are no retries: a fault represents the failure
+//! after all retries. A new process begins at the first step, so a test of a resumed session gives each process a
+//! separate scenario.
 //!
-//! The format is described at [`Scenario`] and, with examples, in `docs/scripted-provider.md`.
+//! [`Scenario`] describes the format, and `docs/scripted-provider.md` has examples.
 
 mod expect;
 mod scenario;
@@ -86,14 +86,14 @@ impl ScriptedProvider {
         }
     }
 
-    /// The same with another window than the default of 128,000 tokens.
+    /// Sets another window than the default of 128,000 tokens.
     #[must_use]
     pub fn with_context_window(mut self, tokens: usize) -> Self {
         self.context_window = tokens;
         self
     }
 
-    /// The same as a provider that does not call tools.
+    /// Turns off native tool calls.
     #[must_use]
     pub fn without_tool_use(mut self) -> Self {
         self.tool_use = false;
@@ -103,8 +103,8 @@ impl ScriptedProvider {
     /// A provider for a checked configuration.
     ///
     /// # Errors
-    /// `Config` for a configuration that [`ProviderConfig::validate`] refuses; `Scenario` for a
-    /// file that cannot be read or is none.
+    /// `Config` for a configuration that [`ProviderConfig::validate`] refuses; `Scenario` for a file that cannot be
+    /// read or is invalid.
     pub fn from_config(config: &ProviderConfig) -> Result<Self, LlmError> {
         config.validate()?;
         let path = config.scenario.as_deref().unwrap_or("".as_ref());
@@ -202,7 +202,7 @@ impl ScriptedProvider {
     }
 }
 
-/// What a captured value is taken from: the results in the last message, or else its text.
+/// The source of captured values: the results in the last message, otherwise its text.
 fn last_said(messages: &[Message]) -> String {
     let Some(last) = messages.last() else {
         return String::new();

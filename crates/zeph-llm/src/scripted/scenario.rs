@@ -12,11 +12,11 @@ use super::template;
 use crate::error::LlmErrorKind;
 use crate::provider::{StopReason, Usage};
 
-/// A scenario: what is answered to which request. Unknown keys are refused with their line.
+/// A scenario: the responses to requests. Unknown keys are refused with their line.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What the scenario shows; for readers of the file.
+    /// The purpose of the scenario, for readers of the file.
     #[serde(default)]
     pub description: String,
     /// Values for `{{name}}` in texts, inputs, ids and expectations.
@@ -29,16 +29,16 @@ pub struct Scenario {
     pub steps: Vec<Step>,
 }
 
-/// One answer, and what the request must look like.
+/// One response, and the expectations about the request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What is expected of the request.
+    /// The expectations about the request.
     #[serde(default)]
     pub expect: Expect,
-    /// Names and regular expressions: each is looked for in the request's last message (the tool
-    /// results there, or else its text); its first group becomes the variable of that name, for
-    /// this step's answer and all later steps.
+    /// Names and regular expressions. Each is searched in the request's last message (the tool results there,
+    /// otherwise its text). Its first group becomes the variable of that name, for this step's response and all later
+    /// steps.
     #[serde(default)]
     pub capture: BTreeMap<String, Pattern>,
     /// The text of the answer.
@@ -88,7 +88,7 @@ fn one_time() -> u32 {
 pub struct Call {
     /// The tool's name.
     pub tool: String,
-    /// The arguments; a string stands for arguments that were no JSON.
+    /// The arguments; a string represents arguments that were not JSON.
     #[serde(default = "no_input")]
     pub input: Value,
     /// The call's id; made up when absent.
@@ -195,11 +195,11 @@ impl<'de> Deserialize<'de> for Pattern {
 }
 
 impl Scenario {
-    /// Reads a file: JSON when it ends in `.json`, TOML otherwise. `vars` are added to the
-    /// file's own and win over them.
+    /// Reads a file: JSON if its name ends in `.json`, TOML otherwise. `vars` are added to the file's own and
+    /// override them.
     ///
     /// # Errors
-    /// A message with the file, and for its content the line and what is wrong there.
+    /// A message with the file, and for its content the line and the error.
     pub fn load(path: &Path, vars: BTreeMap<String, String>) -> Result<Self, String> {
         let shown = path.display();
         let source = std::fs::read_to_string(path)
@@ -211,7 +211,7 @@ impl Scenario {
         parse(&source, vars).map_err(|message| format!("the scenario {shown}: {message}"))
     }
 
-    /// Reads TOML.
+    /// Reads a scenario as TOML.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -220,7 +220,7 @@ impl Scenario {
         scenario.prepare(vars)
     }
 
-    /// Reads JSON.
+    /// Reads a scenario as JSON.
     ///
     /// # Errors
     /// As [`Scenario::load`].

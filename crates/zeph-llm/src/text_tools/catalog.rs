@@ -144,7 +144,7 @@ fn parameters(out: &mut String, schema: &Value) {
     }
 }
 
-/// What a value may be; a schema that has no short form stands there as it is.
+/// Writes the type of a value; a schema without a short form is written unchanged.
 fn kind(out: &mut String, schema: &Value) {
     if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
         let choices: Vec<_> = choices.iter().map(Value::to_string).collect();

@@ -1,8 +1,8 @@
-//! The history as texts alone: what a model reads that knows neither calls nor results.
+//! The history as text, for a model without calls and results.
 //!
-//! An answer stays as it was said; a call of a provider that calls tools natively, which stands in
-//! no text, is written out. Results are said by the user. Messages of one role in a row become
-//! one, as the templates of many models want them to alternate.
+//! A response is unchanged. A call of a provider with native calls, which is not part of a text, is written out.
+//! Results are messages of the user. Consecutive messages of one role are merged, since the templates of many models
+//! require alternating roles.
 
 use serde_json::{Value, json};
 
@@ -151,7 +151,7 @@ fn of_model(parts: &[MessagePart]) -> Vec<MessagePart> {
     let mut texts = Vec::new();
     for part in parts {
         match part {
-            // It stands in the text.
+            // The call is part of the text.
             MessagePart::ToolUse(call) if call.id.starts_with(ID) => {}
             MessagePart::ToolUse(call) => add(&mut texts, text(written(call))),
             part => add(&mut texts, part.clone()),

@@ -1,13 +1,11 @@
-//! The fenced blocks of a text that stand at its top level, as CommonMark has them.
+//! Fenced blocks at the top level of a text, as in CommonMark.
 //!
-//! What stands in a quote, in an item of a list, in another fence or in HTML is no block of its own.
-//! Only as much of the structure is read as decides on that: containers are skipped whole.
-//! <https://spec.commonmark.org/0.31.2/>
+//! A fence inside a quotation, an item of a list, another fence or HTML is not a block. Only the structure that
+//! decides this is parsed: containers are skipped as a whole. <https://spec.commonmark.org/0.31.2/>
 
 use std::ops::Range;
 
-/// What servers leave in a text that should have ended the answer. What follows is the model's
-/// invention of the next message.
+/// End markers that some servers leave in the text. The text after them is the model's invention of the next message.
 const ENDS: [&str; 13] = [
     "<|im_end|>",
     "<|im_start|>",
@@ -24,10 +22,10 @@ const ENDS: [&str; 13] = [
     "</s>",
 ];
 
-/// HTML whose content ends with its closing tag, and not at an empty line.
+/// HTML elements that end with their closing tag, and not at an empty line.
 const RAW_TAGS: [&str; 4] = ["pre", "script", "style", "textarea"];
 
-/// Tags that begin HTML wherever they stand at the beginning of a line.
+/// Tags that begin HTML at the start of any line.
 const BLOCK_TAGS: &str = " address article aside base basefont blockquote body caption center col colgroup dd details dialog dir \
 div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hr html iframe legend li link main \
 menu menuitem nav noframes ol optgroup option p param search section summary table tbody td tfoot th thead title tr track ul ";
@@ -35,11 +33,11 @@ menu menuitem nav noframes ol optgroup option p param search section summary tab
 /// A closed fence of backticks at the beginning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block<'a> {
-    /// What stands behind the opening backticks, without blanks around it.
+    /// The text after the opening backticks, without surrounding blanks.
     pub(super) info: &'a str,
     /// The lines between the fences, without the last line's end.
     pub(super) body: &'a str,
-    /// Where the block is in the text, its fences included.
+    /// The position of the block in the text, with its fences.
     pub(super) span: Range<usize>,
 }
 
@@ -48,17 +46,17 @@ pub(super) struct Block<'a> {
 pub(super) struct Blocks<'a> {
     /// The closed ones, in order.
     pub(super) closed: Vec<Block<'a>>,
-    /// What stands behind the backticks of a last one that was never closed, and its lines.
+    /// The text after the backticks of a last block without a closing fence, and its lines.
     pub(super) unclosed: Option<(&'a str, &'a str)>,
 }
 
-/// What a line is part of.
+/// The container of a line.
 enum Within<'a> {
     Text,
     Fence(Fence<'a>),
     /// HTML up to a line that holds one of these; up to an empty line where there are none.
     Html(&'static [&'static str]),
-    /// An item of a list, whose lines are indented by as many columns.
+    /// An item of a list, with lines that are indented by this number of columns.
     Item(usize),
 }
 
@@ -174,7 +172,7 @@ fn body(text: &str, from: usize, until: usize) -> &str {
     body.strip_suffix('\r').unwrap_or(body)
 }
 
-/// The text without what servers leave at its end.
+/// The text without end markers of servers.
 pub(super) fn without_end(text: &str) -> &str {
     let mut text = text.trim();
     while let Some(rest) = ENDS.iter().find_map(|token| text.strip_suffix(token)) {
@@ -183,7 +181,7 @@ pub(super) fn without_end(text: &str) -> &str {
     text
 }
 
-/// JSON that goes on over lines. What looks like a block in it is a string of it.
+/// JSON that spans several lines. A block inside it is part of a string.
 fn is_cut(line: &str) -> bool {
     line.starts_with('{')
         && (line.contains("\"tool_id\"") || line.contains("\"arguments\""))
@@ -204,7 +202,7 @@ impl Fence<'_> {
     }
 }
 
-/// The mark of an opening fence, how often it stands there, and the info string.
+/// The character of an opening fence, its count, and the info string.
 fn opening(line: &str) -> Option<(u8, usize, &str)> {
     let mark = line
         .bytes()
@@ -267,7 +265,7 @@ fn item(line: &str, in_paragraph: bool) -> Option<usize> {
     })
 }
 
-/// What ends the HTML that begins with this line.
+/// The end of the HTML that begins with this line.
 fn html(line: &str, in_paragraph: bool) -> Option<&'static [&'static str]> {
     const RAW_ENDS: &[&str] = &["</pre>", "</script>", "</style>", "</textarea>"];
     let rest = line.strip_prefix('<')?;
@@ -306,7 +304,7 @@ fn html(line: &str, in_paragraph: bool) -> Option<&'static [&'static str]> {
     (is_block || (!in_paragraph && is_alone())).then_some(&[])
 }
 
-/// Whether the line holds one of the ends, in whatever case.
+/// Whether the line contains one of the ends, ignoring case.
 fn holds(line: &str, ends: &[&str]) -> bool {
     let line = line.to_ascii_lowercase();
     ends.iter().any(|end| line.contains(end))

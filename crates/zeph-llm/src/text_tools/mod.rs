@@ -1,9 +1,8 @@
-//! Tools for models that do not call any: the calls stand in the text.
+//! Tool calls in the text of models without native calls.
 //!
-//! [`TextTools`] is around a provider that calls no tools. The model is told of the tools in the
-//! system prompt (`catalog`), reads the history as texts (`history`), and the blocks of its
-//! answer are the calls (`parse`, `markdown`). Whoever asks it sees calls as from any other
-//! provider; the text stays as it was said, blocks included.
+//! [`TextTools`] wraps a provider without tool calls. The system prompt lists the tools (`catalog`), the model reads
+//! the history as texts (`history`), and the blocks of its response are the calls (`parse`, `markdown`). The caller
+//! gets calls as from any other provider; the text is unchanged, blocks included.
 
 pub mod catalog;
 mod history;
@@ -35,7 +34,7 @@ const BASH: &str = "bash";
 const SCRAPE: &str = "web_scrape";
 /// How a result begins, in front of the tool's name.
 const RESULT: &str = "[tool result: ";
-/// How the ids of calls begin that stand in the text.
+/// The prefix of the ids of calls in a text.
 const ID: &str = "text_";
 /// The most calls of one answer.
 const MAX_CALLS: usize = 1024;
@@ -135,7 +134,7 @@ impl TextTools {
     }
 }
 
-/// The texts of an answer. Only what thoughts stand between makes it more than one.
+/// The texts of a response. There is more than one only if thinking separates them.
 fn joined(parts: &[MessagePart]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         MessagePart::Text { text } => Some(text.as_str()),
@@ -144,7 +143,7 @@ fn joined(parts: &[MessagePart]) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Where a stream broke off that was then continued: a call never goes across such a place.
+/// The positions at which a stream broke off and was continued: a call never spans such a position.
 #[derive(Debug, Default)]
 struct Seams {
     shown: usize,
@@ -160,7 +159,7 @@ impl Seams {
         }
     }
 
-    /// Whether the stream broke inside. Where more was shown than the answer has, it was begun anew.
+    /// Whether the stream broke inside. If more text was shown than the response has, the response was restarted.
     fn cut(&self, span: &std::ops::Range<usize>, length: usize) -> bool {
         self.shown <= length
             && self

@@ -1,14 +1,14 @@
-//! The calls in an answer. Pure, and linear in the length of the text.
+//! The calls in a response, in a pure parser that is linear in the length of the text.
 //!
-//! A call is a closed fence at the top level of the answer, at the beginning of a line, tagged
+//! A call is a closed fence at the top level of the response, at the start of a line, with one of these tags:
 //!
 //! - `bash`: the command;
 //! - `scrape`: the parameters of `web_scrape` as JSON;
-//! - `json`: an object with the `tool_id` of an offered tool and its `params`, or, as many models
-//!   have learned it, with `name` and `arguments`;
+//! - `json`: an object with the `tool_id` of an available tool and its `params`, or, as many models have learned it,
+//!   with `name` and `arguments`;
 //!
-//! or such an object that is the whole answer. All else is text. JSON that is meant as a call and is
-//! none becomes one all the same, with the text as its arguments, so that its result can say so.
+//! An object like that of `json` may also be the complete response. Everything else is text. Invalid JSON that looks like a call
+//! becomes a call with the text as its arguments, so that its result can report the error.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use super::markdown::{Block, blocks, without_end};
 use super::{BASH, RESULT, SCRAPE};
 use crate::http_provider::response_builder::arguments;
 
-/// The tags in which some models enclose what they think before they speak.
+/// The tags around the thinking of some models before the response.
 const THOUGHT: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
 /// A call.
@@ -28,11 +28,11 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// Its arguments: an object, or a text that should have been one.
     pub(crate) input: Value,
-    /// Where it stands in the answer.
+    /// Its position in the response.
     pub(crate) span: Range<usize>,
 }
 
-/// What an answer asks for.
+/// The calls of a response.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Calls {
     /// The calls, in order.
@@ -41,7 +41,7 @@ pub(crate) struct Calls {
     pub(crate) unclosed: bool,
 }
 
-/// The calls in an answer; `offers` tells which tools there are.
+/// The calls in a response; `offers` returns whether a tool is available.
 pub(crate) fn calls(answer: &str, offers: impl Fn(&str) -> bool) -> Calls {
     let start = spoken(answer);
     let text = answer.get(start..).unwrap_or_default();
@@ -65,8 +65,8 @@ pub(crate) fn calls(answer: &str, offers: impl Fn(&str) -> bool) -> Calls {
     }
 }
 
-/// Where the model begins to speak, after what it thought. Some templates open the thought
-/// before the answer begins.
+/// The start of the response after the thinking. Some templates open the tag of the thinking before the response
+/// begins.
 fn spoken(answer: &str) -> usize {
     let begin = answer.len() - answer.trim_start().len();
     for (open, close) in THOUGHT {
@@ -96,7 +96,7 @@ fn whole(text: &str, start: usize, offers: &impl Fn(&str) -> bool) -> Option<Cal
         return None;
     }
     let (name, input) = match read(object) {
-        // An object that is no call has no blocks either.
+        // An object that is not a call has no blocks either.
         Some(value) => match of_value(value, offers) {
             Some(call) => call,
             None => return Some(Calls::default()),
@@ -170,7 +170,7 @@ fn of_value(value: Value, offers: &impl Fn(&str) -> bool) -> Option<(String, Val
     None
 }
 
-/// The tool that something wants to call which is no JSON; the text stands for the arguments.
+/// The tool of a call that is not valid JSON; the text becomes the arguments.
 fn amiss(text: &str, offers: &impl Fn(&str) -> bool) -> Option<(String, Value)> {
     let named = |key: &str| {
         let (_, rest) = text.split_once(key)?;

@@ -1,4 +1,4 @@
-//! What counts as a call, and what a model reads and says around it.
+//! Tests of calls in texts, and of the texts around them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,8 +23,7 @@ fn found(answer: &str) -> Calls {
     calls(answer, |name| TOOLS.contains(&name))
 }
 
-/// The calls of an answer as tool and arguments; what stands at their places begins and ends as
-/// a call does.
+/// The calls of a response as tool and arguments. The text at their positions begins and ends like a call.
 #[track_caller]
 fn check(answer: &str, expect: &[(&str, Value)]) {
     let calls = found(answer).calls;
@@ -49,7 +48,7 @@ fn bash(command: &str) -> (&'static str, Value) {
     ("bash", json!({ "command": command }))
 }
 
-/// Proves LLM-8, D-24: what is a call.
+/// Proves LLM-8, D-24: texts that are calls.
 #[test]
 fn what_is_a_call() {
     let read = || ("read", json!({"path": "a"}));
@@ -125,7 +124,7 @@ fn what_is_a_call() {
         "One:\n```bash\nls\n```\nTwo:\n```json\n{\"tool_id\":\"read\",\"params\":{\"path\":\"a\"}}\n```\n```bash\npwd\n```\n",
         &[bash("ls"), read(), bash("pwd")],
     );
-    // After what is none.
+    // After text that is not a call.
     for before in [
         "> ```bash\n> rm a\n> ```\n",
         "- ```bash\n  rm a\n  ```\n",
@@ -148,7 +147,7 @@ fn what_is_a_call() {
     }
 }
 
-/// Proves LLM-8, D-24: what is only shown, or was not said to its end.
+/// Proves LLM-8, D-24: calls that are only quoted, or incomplete.
 #[test]
 fn what_is_no_call() {
     for answer in [
@@ -194,14 +193,14 @@ fn what_is_no_call() {
         "So: {\"tool_id\": \"read\", \"params\": {}}",
         "{\"tool_id\": \"read\", \"params\": {}}\nThat is it.\n> {",
         "{\"version\": 1}",
-        // A string of JSON that is none, for its line feeds would be elsewhere than in a string.
+        // This is not a string of JSON, because a JSON string has no line feeds.
         "So:\n{\"tool_id\": \"write\", \"params\": {\"content\": \"\n```bash\nls\n```\n\"}}",
     ] {
         let calls = found(answer).calls;
         let runs = calls.iter().filter(|call| call.input.is_object());
         assert_eq!(runs.count(), 0, "{answer}: {calls:?}");
     }
-    // Tools that are not offered have no blocks.
+    // Unavailable tools have no blocks.
     let answer =
         "```bash\nls\n```\n```scrape\n{}\n```\n```json\n{\"tool_id\":\"read\",\"params\":{}}\n```";
     let found = calls(answer, |name| name == "read");
@@ -209,7 +208,7 @@ fn what_is_no_call() {
     assert_eq!(names, ["read"]);
 }
 
-/// Proves LLM-8: what is meant as a call and is no JSON is one, whose result can say so.
+/// Proves LLM-8: a call with invalid JSON is a call, so that its result can report the error.
 #[test]
 fn malformed_calls() {
     let raw = |tool: &'static str, text: &str| (tool, json!(text));
@@ -240,7 +239,7 @@ fn malformed_calls() {
             &[raw("web_scrape", body)],
         );
     }
-    // What belongs to no call is no concern.
+    // Invalid JSON without a call is ignored.
     check("```json\n{\"name\": \"zeph\", \"arguments\": {]}\n```", &[]);
     check("{ curly }\n```bash\nls\n```", &[bash("ls")]);
 }
@@ -261,7 +260,7 @@ fn blocks_that_are_not_closed_are_told() {
     }
 }
 
-/// Any text with what matters in it.
+/// Any text with the significant parts in it.
 fn any_answer() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => Just("```bash\nls\n```\n".to_owned()),
@@ -289,7 +288,7 @@ proptest! {
         prop_assert_eq!(shielded("x\n", "    ", ""), []);
         let fence = "`".repeat(answer.len() + 3);
         let fenced = shielded(&format!("x\n{fence}text\n"), "", &fence);
-        // A thought that ends in it begins the answer anew.
+        // A closing tag of thinking in the text restarts the response.
         prop_assert!(fenced.is_empty() || answer.contains("</think>"), "{fenced:?}");
         let open = shielded("x\n````````````bash\n", "", "");
         prop_assert!(open.is_empty() || answer.contains("</think>"), "{open:?}");
@@ -298,7 +297,7 @@ proptest! {
     /// The calls of the first lines are the first calls.
     #[test]
     fn what_follows_changes_no_call(answer in any_answer(), lines in 0usize..20) {
-        // What is thought, and what is JSON as a whole, is read as a whole.
+        // Thinking and a complete JSON object are parsed as a whole.
         let answer = format!("So:\n{}", answer.replace("think", "thing"));
         let first = answer.split_inclusive('\n').take(lines);
         let first: String = first.filter(|line| line.ends_with('\n')).collect();
@@ -306,8 +305,8 @@ proptest! {
         prop_assert!(all.starts_with(&few), "{few:?} {all:?}");
     }
 
-    /// Proves LLM-6, LLM-8: what is kept of the last request changes nothing, and what the next
-    /// one adds leaves what was there as it was, but for the last message.
+    /// Proves LLM-6, LLM-8: the cache of the last request changes nothing, and the next request leaves earlier
+    /// messages unchanged, except the last one.
     #[test]
     fn a_continued_history(messages in proptest::collection::vec(any_message(), 1..12), images: bool) {
         let id = HistoryId::unique();
@@ -333,7 +332,7 @@ proptest! {
         }
     }
 
-    /// A call that is written out is read as what it was.
+    /// A written call is parsed as the same call.
     #[test]
     fn written_calls_are_read(command in "[`a-z \n]{0,20}", native in any::<bool>()) {
         let input = if native { json!({"command": command}) } else { json!({"command": command, "timeout_secs": 1}) };
@@ -345,7 +344,7 @@ proptest! {
     }
 }
 
-/// Proves LLM-8: answers as they were said, results as the user's words.
+/// Proves LLM-8: responses are unchanged, results are text of the user.
 #[test]
 fn the_history() {
     let native = call("call_1", "web_scrape", json!({"url": "https://a"}));
@@ -451,7 +450,7 @@ fn the_catalog() {
         catalog::with_tools("You are Zeph.\n", &[]),
         "You are Zeph.\n"
     );
-    // Every example is a call, and only what is offered is told of.
+    // Every example is a call, and only available tools are listed.
     let all = tools();
     for offered in [&all[..], &all[..1], &all[1..2], &all[1..4], &all[4..]] {
         let said = catalog::with_tools("", offered);
@@ -491,8 +490,7 @@ async fn ask(
     (answer, events)
 }
 
-/// Proves LLM-8: the text as it was said, then the calls; none where none may be made, or where the
-/// answer was cut off.
+/// Proves LLM-8: the unchanged text, then the calls; no calls if they are forbidden, or if the response was cut off.
 #[tokio::test]
 async fn answers() {
     let said =
@@ -543,7 +541,7 @@ async fn answers() {
     assert_eq!(answer.unwrap_err().kind, LlmErrorKind::Protocol);
 }
 
-/// Proves LLM-4: a call that a broken stream was put together from is none.
+/// Proves LLM-4: text that spans a break of the stream is not a call.
 #[test]
 fn a_call_does_not_go_over_a_seam() {
     let mut seams = Seams::default();
