@@ -1,4 +1,4 @@
-//! Which tools succeeded in a session: the table `completed_tools`, behind
+//! Successful tools of a session in the table `completed_tools`, for
 //! `zeph_tools::gate::dependencies::CompletedTools`.
 
 use std::collections::HashSet;
@@ -79,7 +79,7 @@ impl Store {
         }
     }
 
-    /// Forgets what succeeded in a session.
+    /// Deletes the successful tools of a session.
     pub(crate) async fn forget_completed(&self, session: &str) -> Result<(), StoreError> {
         let delete = query(
             "DELETE FROM completed_tools WHERE session = (SELECT number FROM session WHERE id = ?1)",

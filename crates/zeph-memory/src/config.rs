@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Synchronous {
-    /// What is written survives the death of the process at any point.
+    /// Written data survives the death of the process at any point.
     #[default]
     Normal,
     /// It survives a power cut too; every write waits for the disk.
     Full,
 }
 
-/// Where sessions, messages and the audit trail are kept.
+/// Where sessions, messages and the audit trail are stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {

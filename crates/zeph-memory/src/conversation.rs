@@ -11,14 +11,14 @@ use uuid::Uuid;
 use crate::error::StoreError;
 use crate::store::{SqlQuery, Store};
 
-/// The least of an id that stands for the whole.
+/// The minimum length of an id prefix that identifies a session.
 const MIN_PREFIX: usize = 4;
 /// The most bytes of an id.
 const MAX_ID: usize = 256;
 /// How many of the sessions that fit an ambiguous prefix are named.
 const NAMED: usize = 6;
 
-/// What is known about a session.
+/// The description of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionInfo {
     /// Its id.
@@ -92,7 +92,7 @@ fn session_of(row: &SqliteRow) -> Result<SessionInfo, sqlx::Error> {
 }
 
 impl Store {
-    /// The session `id`; it is created for `project` when there is none.
+    /// The session `id`; it is created for `project` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError::InvalidSessionId`], or a failure of the database.
@@ -129,11 +129,11 @@ impl Store {
         found.into_iter().next().ok_or_else(|| unknown(id))
     }
 
-    /// The session whose id is `prefix`, or else the only one whose id begins with it.
+    /// The session with the id `prefix`, otherwise the only one with that prefix.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSession`], [`StoreError::AmbiguousSession`],
-    /// [`StoreError::ShortPrefix`], or a failure of the database.
+    /// [`StoreError::UnknownSession`], [`StoreError::AmbiguousSession`], [`StoreError::ShortPrefix`], or a failure of
+    /// the database.
     pub async fn find_session(&self, prefix: &str) -> Result<SessionInfo, StoreError> {
         let select = query(select_session!(
             "WHERE s.id >= ?1 AND substr(s.id, 1, length(?1)) = ?1 ORDER BY s.id LIMIT ?2"
@@ -161,8 +161,7 @@ impl Store {
         }
     }
 
-    /// The session of `project` with the latest activity, among those that hold a message: what
-    /// `--continue` goes on with.
+    /// The session of `project` with the latest activity, among those with a message. `--continue` resumes it.
     ///
     /// # Errors
     /// A failure of the database.
@@ -195,7 +194,7 @@ impl Store {
         self.sessions(select).await
     }
 
-    /// Deletes a session with its messages, tasks and what it saw of files. Its audit entries stay.
+    /// Deletes a session with its messages, tasks and records of read files. Its audit entries stay.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], [`StoreError::SessionInUse`], or a failure of the database.
@@ -214,11 +213,11 @@ impl Store {
         self.write_to_session(id, update.bind(id).bind(title)).await
     }
 
-    /// The tools that the model of a session is offered, in their order; none where none were noted since the
-    /// window was cleared or summed up.
+    /// The tools in the model's catalog of a session, in their order; empty if none were recorded since the window
+    /// was cleared or compacted. An unknown session has none.
     ///
     /// # Errors
-    /// A failure of the database. A session that there is not has none.
+    /// A failure of the database.
     pub async fn offered_tools(&self, id: &str) -> Result<Vec<String>, StoreError> {
         let select = query("SELECT coalesce(offered_tools, '') FROM session WHERE id = ?1");
         let rows = self.fetch(select.bind(id)).await?;
@@ -229,7 +228,7 @@ impl Store {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Notes which tools the model of a session is offered, in their order.
+    /// Records the tools in the model's catalog of a session, in their order.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.

@@ -1,5 +1,4 @@
-//! Embeddings of texts that were computed before: the table `embedding`, behind
-//! `zeph_tools::embedding_cache::EmbeddingCache`.
+//! Cache of embeddings in the table `embedding`, for `zeph_tools::embedding_cache::EmbeddingCache`.
 //!
 //! The key is the SHA-256 of a text, not the text. The newest [`MAX_EMBEDDINGS`] are stored.
 
@@ -61,7 +60,7 @@ fn failed(error: StoreError) -> KeptVectorsError {
 }
 
 impl Store {
-    /// The vectors that `model` made of `texts`, in their order; `None` for what is not kept.
+    /// The cached embeddings of `texts` by `model`, in their order; `None` for a text without one.
     ///
     /// # Errors
     /// A failure of the database.
@@ -87,7 +86,7 @@ impl Store {
         Ok(texts.map(|digest| known.get(digest).cloned()).collect())
     }
 
-    /// Keeps a vector of each text, all of one length, in the place of what was kept of it.
+    /// Stores an embedding of each text, all of one length. They replace earlier ones.
     ///
     /// # Errors
     /// A failure of the database.

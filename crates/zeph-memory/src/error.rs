@@ -1,9 +1,9 @@
-//! What can go wrong with the store, in words for a person.
+//! Errors of the store, as messages for the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failure of the store: what, where, and how to mend it.
+/// A failure of the store, with its place and its fix.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder of the database, or a file in it, cannot be made or reached.
@@ -14,13 +14,13 @@ pub enum StoreError {
     Unreachable {
         /// The database.
         path: PathBuf,
-        /// What the system says.
+        /// The message of the system.
         reason: String,
     },
-    /// A folder, a pipe or a device stands where the file should be.
+    /// A folder, a pipe or a device has the name of the file.
     #[error("{path} is not a regular file: set `[memory] path` to the name of a file")]
     NotAFile {
-        /// What stands there.
+        /// The path.
         path: PathBuf,
     },
     /// The file or its folder must not be written.
@@ -51,7 +51,7 @@ pub enum StoreError {
     Corrupt {
         /// The database.
         path: PathBuf,
-        /// What SQLite says.
+        /// The message of SQLite.
         reason: String,
     },
     /// A newer program has changed the tables.
@@ -119,7 +119,7 @@ pub enum StoreError {
     Database {
         /// The database.
         path: PathBuf,
-        /// What SQLite or its driver says.
+        /// The error of SQLite or its driver.
         source: sqlx::Error,
     },
     /// No session has this id.
@@ -131,7 +131,7 @@ pub enum StoreError {
     /// Several sessions begin so.
     #[error("{prefix:?} is the beginning of several sessions: {}; give more of the id", ids.join(", "))]
     AmbiguousSession {
-        /// What was given.
+        /// The given prefix.
         prefix: String,
         /// The first few that fit.
         ids: Vec<String>,
@@ -139,7 +139,7 @@ pub enum StoreError {
     /// Too little of an id to look for.
     #[error("{prefix:?} is no session; an ID prefix needs at least {min} characters")]
     ShortPrefix {
-        /// What was given.
+        /// The given prefix.
         prefix: String,
         /// How many characters are needed.
         min: usize,
@@ -149,7 +149,7 @@ pub enum StoreError {
         "{id:?} cannot be the id of a session: use 1 to {max} bytes without control characters"
     )]
     InvalidSessionId {
-        /// What was given.
+        /// The given id.
         id: String,
         /// The most bytes that an id may have.
         max: usize,
@@ -162,10 +162,10 @@ pub enum StoreError {
     SessionInUse {
         /// The session.
         id: String,
-        /// The process that holds it, when it told.
+        /// The process that holds it, if known.
         pid: Option<u32>,
     },
-    /// More messages at once than one statement can take.
+    /// More messages than one statement can take.
     #[error("{count} messages cannot be appended at once: the most is {max}")]
     BatchTooLarge {
         /// How many there were.
@@ -222,7 +222,7 @@ fn known_tasks(known: &[String]) -> String {
 }
 
 impl StoreError {
-    /// The error that a failed system call on the database's file or folder stands for.
+    /// Converts a failed system call on the database's file or folder to an error.
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
@@ -237,7 +237,7 @@ impl StoreError {
         }
     }
 
-    /// The error that a failed statement stands for.
+    /// Converts a failed statement to an error.
     pub(crate) fn sql(path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
         let sqlx::Error::Database(error) = &source else {

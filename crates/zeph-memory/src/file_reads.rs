@@ -1,4 +1,4 @@
-//! What a session has seen of files: the table `seen_file`.
+//! Records of the files that a session has read: the table `seen_file`.
 
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,7 @@ const MAX_STORED_BYTES: i64 = 64 << 20;
 /// How many notes come between two looks at how much is kept.
 const NOTES: i64 = 64;
 
-/// Keeps in the database what sessions have seen of files.
+/// Stores the records of read files in the database.
 #[derive(Debug, Clone)]
 pub struct SqliteSeenFiles {
     store: Store,
@@ -63,7 +63,7 @@ fn restored(content: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 impl Store {
-    /// Forgets what the session `id` has seen of all files.
+    /// Deletes the records of all files of the session `id`.
     pub(crate) async fn forget_seen(&self, id: &str) -> Result<(), StoreError> {
         let delete = query(
             "DELETE FROM seen_file WHERE session = (SELECT number FROM session WHERE id = ?1)",
@@ -112,7 +112,7 @@ impl Store {
             .map(drop)
     }
 
-    /// A column of what the session has seen of `path`.
+    /// A column of the session's record of `path`.
     async fn seen(
         &self,
         select: &'static str,

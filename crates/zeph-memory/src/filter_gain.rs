@@ -1,4 +1,4 @@
-//! What filters saved, by rule: sums over all sessions.
+//! Savings of filters by rule, as sums over all sessions.
 
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;

@@ -5,20 +5,20 @@
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
-//! - [`file_reads`]: the files that a session has read, behind `zeph_tools::ReadLedger`.
-//! - [`audit`]: the audit trail in the database and in files, behind `zeph_tools::AuditSink`.
-//! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
-//! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
-//! - [`quota`]: how many calls a session made, behind `zeph_tools::gate::quota::CallCounter`.
-//! - [`completed_tools`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
-//! - [`schedule`]: tasks that are due later, and their runs.
+//! - [`file_reads`]: the files that a session has read, for `zeph_tools::ReadLedger`.
+//! - [`audit`]: the audit trail in the database and in files, for `zeph_tools::AuditSink`.
+//! - [`overflow`]: outputs that are too long for the model, for `zeph_tools::overflow::OverflowStore`.
+//! - [`undo`]: the undo journal, for `zeph_tools::UndoJournal`.
+//! - [`quota`]: the number of calls of a session, for `zeph_tools::gate::quota::CallCounter`.
+//! - [`completed_tools`]: the successful tools of a session, for `zeph_tools::gate::dependencies::CompletedTools`.
+//! - [`schedule`]: scheduled tasks and their runs.
 //! - [`memories`]: facts that outlive their session.
 //! - [`memory_vectors`]: search of facts by meaning; `sign_bits` makes it fast.
-//! - [`summaries`]: what older messages were summed up to, and which of them a model still sees.
-//! - [`embedding_cache`]: embeddings of texts, behind `zeph_tools::embedding_cache::EmbeddingCache`.
-//! - [`filter_gain`]: what filters saved, by rule.
-//! - `code_index`: symbols of a project's files, behind `zeph_tools::file::code::CodeIndex` (feature `syntax`).
-//! - [`error`]: what can go wrong, in words for a person.
+//! - [`summaries`]: summaries of older messages, and the messages that a model still sees.
+//! - [`embedding_cache`]: embeddings of texts, for `zeph_tools::embedding_cache::EmbeddingCache`.
+//! - [`filter_gain`]: savings of filters, by rule.
+//! - `code_index`: symbols of a project's files, for `zeph_tools::file::code::CodeIndex` (feature `syntax`).
+//! - [`error`]: errors, as messages for the user.
 //! - [`config`][]: the section `[memory]`.
 
 pub mod audit;

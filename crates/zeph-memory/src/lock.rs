@@ -1,4 +1,4 @@
-//! One agent at a time on a session: a locked file beside the database for each.
+//! Locks that allow one agent at a time on a session: a locked file next to the database for each session.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::conversation::unknown;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// How often a lock file that its holder removes at the same moment is made anew.
+/// The maximum number of attempts to create a lock file that its holder removes at the same moment.
 const ATTEMPTS: usize = 64;
 
 /// The right to work on a session. It ends when this is dropped, or with the process, however

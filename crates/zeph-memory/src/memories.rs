@@ -1,4 +1,4 @@
-//! Facts that outlive their session: the table `memory`, searched by words (SQLite's FTS5, ranked by BM25).
+//! Facts that outlive their session: the table `memory`, with a keyword search (SQLite's FTS5, ranked by BM25).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::store::Store;
 /// The longest fact, in bytes.
 pub const MAX_MEMORY_BYTES: usize = 16 * 1024;
 
-/// The most words of a search that count, the longest first: they tell most.
+/// The maximum number of words of a search. The longest come first, since they are the most specific.
 const MAX_WORDS: usize = 16;
 
 /// The most of them that count where many facts have each.
@@ -25,7 +25,7 @@ const MANY: i64 = 2000;
 /// A word of so many characters is also found as the beginning of longer ones.
 const PREFIX_FROM: usize = 4;
 
-/// Words that nearly every text has: they are left out where others remain.
+/// Words of nearly every text, which are omitted if others remain.
 const COMMON: &[&str] = &[
     "a", "about", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "for", "from",
     "had", "has", "have", "how", "i", "in", "is", "it", "my", "of", "on", "or", "our", "that",
@@ -38,7 +38,7 @@ const COMMON: &[&str] = &[
 pub struct Memory {
     /// `memory_1`, `memory_2`, …
     pub id: String,
-    /// What is kept.
+    /// The text of the fact.
     pub content: String,
     /// The session that saved it last.
     pub session: String,
@@ -84,8 +84,8 @@ impl Store {
         self.memory_of(rows.first().ok_or_else(|| unknown(session))?)
     }
 
-    /// The up to `most` facts that fit `text` best, by the words they have in common. Where no word
-    /// is found, those that hold the text as it stands.
+    /// The up to `most` facts that match `text` best, by common words. If no word matches, those that contain the
+    /// text unchanged.
     ///
     /// # Errors
     /// A failure of the database.
@@ -116,8 +116,8 @@ impl Store {
         rows.iter().map(|row| self.memory_of(row)).collect()
     }
 
-    /// The latest facts that have all of `words`, each of which many have; where these are too few, those of the latest with
-    /// any of them that fit best. One word alone tells next to nothing, so the latest facts do.
+    /// The latest facts that have all of `words`, which are all frequent. If these are too few, the best matches with
+    /// any of the words among the latest follow. A single frequent word does not rank facts, so only their age does.
     async fn with_common(&self, words: &[String], most: u64) -> Result<Vec<SqliteRow>, StoreError> {
         let words = words.get(..MAX_COMMON).unwrap_or(words);
         let all = query(
@@ -146,8 +146,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// The words that some facts have, and those that many have: with these alone nearly every fact would have to
-    /// be ranked. Words that none has are left out.
+    /// The rare and the frequent words. Frequent words alone would require the ranking of nearly every fact. Words
+    /// without a match are omitted.
     async fn by_frequency(
         &self,
         words: Vec<String>,
@@ -193,7 +193,7 @@ impl Store {
         Ok(found.unsigned_abs())
     }
 
-    /// Removes a fact, named as [`Memory::id`]; the fact, or `None` where there is none of this name.
+    /// Removes the fact with this [`Memory::id`], and returns it; `None` if it does not exist.
     ///
     /// # Errors
     /// A failure of the database.
@@ -225,7 +225,7 @@ impl Store {
     }
 }
 
-/// The words of `text`, each as a query of FTS5: in quotes, so that nothing in it is an operator.
+/// The words of `text` as quoted terms of FTS5, so that nothing in it is an operator.
 pub(crate) fn match_words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words: BTreeSet<String> = words
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(found[0].content, first);
         let found = store.search_memory("service port", 3).await.unwrap();
         assert_eq!(found.len(), 3);
-        // An old fact that has both of two words which many have is found before later ones with one.
+        // An old fact with both of two frequent words is found before later ones with one.
         for n in 0..=MANY {
             store.save_memory("s", &format!("Red {n}.")).await.unwrap();
             store.save_memory("s", &format!("Blue {n}.")).await.unwrap();

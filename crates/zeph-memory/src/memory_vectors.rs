@@ -17,14 +17,14 @@ use crate::store::Store;
 const BLOCK: i64 = 128;
 /// Of how many facts a search reads the vectors.
 const READ: usize = 500;
-/// Models whose vectors are kept: one, and the one before it.
+/// The number of models with stored embeddings: the current one and the one before it.
 const MODELS: i64 = 2;
 /// The bytes of a number.
 const WIDTH: usize = size_of::<f32>();
-/// How far from 1 the length of a vector may be; what is farther is damaged.
+/// The maximum distance from 1 of an embedding's length; a larger one means damage.
 const TOLERANCE: f32 = 0.001;
 
-/// A fact that was found by what it means.
+/// A fact that was found by its meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Near {
     /// The fact.
@@ -119,7 +119,7 @@ impl Store {
                 (None, None) => begin(&mut transaction, model, length, *first, *last).await?,
                 _ => return Ok(()),
             };
-            // CROSS JOIN: what is on its left is read once.
+            // CROSS JOIN: SQLite reads the left table once.
             let insert = query(
                 "INSERT INTO memory_vector (model, fact, vector)
                  SELECT ?1, m.number, substr(?3, 1 + j.key * ?4, ?4)
@@ -142,8 +142,10 @@ impl Store {
         Ok(())
     }
 
-    /// Up to `most` facts whose vectors of `model` are nearest to `vector`, the nearest first; all that have one are compared.
-    /// `None` where they have another length: another model answers to the name, so they are removed.
+    /// Up to `most` facts with the nearest embeddings of `model` to `vector`, the nearest first. All embeddings are
+    /// compared.
+    ///
+    /// `None` if they have another length: the name then means another model, so they are removed.
     ///
     /// # Errors
     /// A failure of the database.
@@ -186,7 +188,7 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Looks at all bits that stand; returns the blocks whose bits have to be made.
+    /// Compares all stored bits, and returns the blocks without valid bits.
     async fn look_at_blocks(
         &self,
         model: i64,
@@ -292,7 +294,7 @@ async fn find(
     row.map(read).transpose()
 }
 
-/// A row for `model`; what models have made that were begun long ago goes.
+/// Adds a row for `model`, and removes the embeddings of older models.
 async fn begin(
     connection: &mut SqliteConnection,
     model: &str,

@@ -1,4 +1,4 @@
-//! Search in the text of earlier conversations: prompts and answers, by words (SQLite's FTS5, ranked by BM25).
+//! Keyword search in the text of earlier conversations: prompts and responses (SQLite's FTS5, ranked by BM25).
 
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;

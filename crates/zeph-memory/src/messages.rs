@@ -31,9 +31,9 @@ pub struct Usage {
 pub struct NewMessage {
     /// Who speaks: `user`, `assistant`, …
     pub role: String,
-    /// What is said; the store does not look into it.
+    /// The content; the store does not parse it.
     pub content: String,
-    /// What the request cost, for an answer of a model.
+    /// The usage of the request, for a response of a model.
     pub usage: Option<Usage>,
 }
 
@@ -44,11 +44,11 @@ pub struct StoredMessage {
     pub seq: i64,
     /// Who speaks.
     pub role: String,
-    /// What is said.
+    /// The content.
     pub content: String,
     /// When it was appended: milliseconds since the Unix epoch.
     pub created_at: i64,
-    /// What the request cost.
+    /// The usage of the request.
     pub usage: Option<Usage>,
 }
 
@@ -99,9 +99,8 @@ fn insert_messages(count: usize) -> String {
 }
 
 impl Store {
-    /// Begins the window anew: [`Store::messages`] returns only what is appended from now on. No
-    /// message is deleted; what was seen of files and summed up is forgotten with those that showed it, and
-    /// calls are counted anew.
+    /// Starts a new window: [`Store::messages`] returns only later messages. No message is deleted. Records of read
+    /// files and summaries are deleted with the window, and the count of calls restarts.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.

@@ -1,8 +1,8 @@
-//! Outputs that were too long for the model: the tables `tool_overflow` and `tool_overflow_block`,
-//! behind `zeph_tools::overflow::OverflowStore`.
+//! Outputs that were too long for the model: the tables `tool_overflow` and `tool_overflow_block`, for
+//! `zeph_tools::overflow::OverflowStore`.
 //!
-//! An entry belongs to a session and goes with it. It is written in one transaction, and read
-//! block by block, so that neither needs memory for all of it.
+//! An entry belongs to a session and is deleted with it. It is written in one transaction, and read block by block,
+//! so that neither needs memory for all of it.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -15,7 +15,7 @@ use crate::conversation::{count, integer, now, unknown};
 use crate::error::StoreError;
 use crate::store::{SqlQuery, Store};
 
-/// How many entries are removed at once: others get their turn in between.
+/// The number of entries that are removed in one transaction, so that other writers can run in between.
 const BATCH: i64 = 4;
 
 /// The port over a [`Store`].
@@ -143,7 +143,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is known of a stored output, if it belongs to `session`; to any, when none is named.
+    /// The description of a stored output of `session`, or of any session if none is given.
     ///
     /// # Errors
     /// A failure of the database.
@@ -216,11 +216,11 @@ impl Store {
         Ok(entries.into_iter().map(|(entry, _)| entry).collect())
     }
 
-    /// Removes what was stored before `since` (milliseconds since the Unix epoch), the oldest
-    /// first and a few at a time. How many that were.
+    /// Removes outputs that were stored before `since` (milliseconds since the Unix epoch), the oldest first and a
+    /// few at a time. Returns their number.
     ///
     /// # Errors
-    /// A failure of the database; what was removed until then is gone.
+    /// A failure of the database; earlier removals stay in force.
     pub async fn expire_overflow(&self, since: i64) -> Result<usize, StoreError> {
         let mut removed = 0;
         loop {

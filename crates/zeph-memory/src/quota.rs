@@ -1,4 +1,4 @@
-//! How many calls a session made: the table `call_quota`, behind `zeph_tools::gate::quota::CallCounter`.
+//! Number of calls of a session: the table `call_quota`, for `zeph_tools::gate::quota::CallCounter`.
 
 use async_trait::async_trait;
 use sqlx::{Row, query};
@@ -44,8 +44,8 @@ fn failed(error: StoreError) -> CountError {
 }
 
 impl Store {
-    /// Counts `calls` more of a session if then there are no more than `max`: one statement, so that
-    /// no other process comes between.
+    /// Adds `calls` to the count of a session if the sum is at most `max`. It is one statement, so that no other
+    /// process interferes.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database; then nothing is counted.
@@ -86,7 +86,7 @@ impl Store {
         Ok(count(used))
     }
 
-    /// Begins to count the calls of a session anew.
+    /// Resets the count of calls of a session.
     pub(crate) async fn forget_calls(&self, session: &str) -> Result<(), StoreError> {
         let delete = query(
             "DELETE FROM call_quota WHERE session = (SELECT number FROM session WHERE id = ?1)",

@@ -1,7 +1,7 @@
-//! Tasks that are due later, and what became of each time that they were.
+//! Scheduled tasks, and the results of their runs.
 //!
-//! A run is claimed by the one statement that adds its row: of several processes one gets it. Times are
-//! given by the caller, in milliseconds since the Unix epoch.
+//! One statement claims a run by adding its row, so only one of several processes gets it. The caller gives times in
+//! milliseconds since the Unix epoch.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,9 +21,9 @@ pub const MAX_SCHEDULED: i64 = 100;
 pub struct NewScheduled<'a> {
     /// The directory where it runs.
     pub project: &'a Path,
-    /// What is said to the model.
+    /// The prompt for the model.
     pub prompt: &'a str,
-    /// When, as it was said.
+    /// The time, as the user wrote it.
     pub said: &'a str,
     /// When it comes again; `None`: once.
     pub cron: Option<&'a str>,
@@ -40,9 +40,9 @@ pub struct NewScheduled<'a> {
 pub struct Scheduled {
     /// Its number.
     pub id: i64,
-    /// What is said to the model.
+    /// The prompt for the model.
     pub prompt: String,
-    /// When, as it was said.
+    /// The time, as the user wrote it.
     pub said: String,
     /// When it comes again; `None`: once.
     pub cron: Option<String>,
@@ -54,7 +54,7 @@ pub struct Scheduled {
     pub created_at: i64,
 }
 
-/// What became of a time that a task was due.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -66,7 +66,7 @@ pub enum RunState {
     Failed,
     /// Nothing was up that could run it.
     Missed,
-    /// What ran it died.
+    /// The process that ran it died.
     Interrupted,
 }
 
@@ -99,15 +99,15 @@ pub struct ScheduledRun {
     pub id: i64,
     /// The task's number.
     pub task: i64,
-    /// What is said to the model.
+    /// The prompt for the model.
     pub prompt: String,
     /// When it was due.
     pub due_at: i64,
-    /// What became of it.
+    /// Its state.
     pub state: RunState,
     /// The session that it ran in.
     pub session: Option<String>,
-    /// More about it, in words.
+    /// A note about it.
     pub note: String,
 }
 
@@ -188,7 +188,7 @@ impl Store {
         tasks.map_err(|error| self.sql(error))
     }
 
-    /// Takes a task back; whether there was one. A run that has begun goes on.
+    /// Removes a task, and returns whether there was one. A run that has begun continues.
     ///
     /// # Errors
     /// A failure of the database.
@@ -218,7 +218,7 @@ impl Store {
             Some(_) => RunState::Running,
             None => RunState::Missed,
         };
-        // A task that was taken back, or that another process moved on, is not due any more.
+        // A removed task, or one that another process rescheduled, is not due.
         let insert = query(
             "INSERT INTO schedule_run (task, due_at, state, note, changed_at, lease_until)
              SELECT id, next_at, ?3, ?4, ?5, ?6 FROM schedule WHERE id = ?1 AND next_at = ?2
@@ -238,7 +238,7 @@ impl Store {
         id.map_err(|error| self.sql(error))
     }
 
-    /// The times of a task from `from` on and before `until` of which is known what became of them.
+    /// The times of a task from `from` until before `until` that have a run in any state.
     ///
     /// # Errors
     /// A failure of the database.
@@ -259,7 +259,7 @@ impl Store {
         times.map_err(|error| self.sql(error))
     }
 
-    /// Makes a task due at another time; nothing where it was moved on or taken back meanwhile.
+    /// Reschedules a task; no effect if it was rescheduled or removed meanwhile.
     ///
     /// # Errors
     /// A failure of the database.
@@ -270,7 +270,7 @@ impl Store {
         self.write(update, 0).await.map(drop)
     }
 
-    /// Says that a run goes on; whether it is still the caller's.
+    /// Renews the lease of a run, and returns whether the run is still active.
     ///
     /// # Errors
     /// A failure of the database.
@@ -312,7 +312,7 @@ impl Store {
         self.write(update, 0).await.map(drop)
     }
 
-    /// Ends the runs of a project whose process has died. They are not made again.
+    /// Ends the runs of a project with a dead process. They are not repeated.
     ///
     /// # Errors
     /// A failure of the database.
@@ -345,8 +345,8 @@ impl Store {
         .await
     }
 
-    /// The runs of a project that were missed or interrupted, and that nobody was told of; they are the
-    /// caller's to tell, and no one else's.
+    /// The runs of a project that were missed or interrupted and not reported yet. Each is returned once, so the
+    /// caller must report it.
     ///
     /// # Errors
     /// A failure of the database.

@@ -1,4 +1,4 @@
-//! What a session spent on models: the table `spending`.
+//! Costs of a session for models: the table `spending`.
 
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
@@ -8,7 +8,7 @@ use crate::conversation::{count, integer};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// What a session spent on a model.
+/// The costs of a session for one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredSpending {
     /// The provider's name in the configuration.
@@ -25,9 +25,9 @@ pub struct StoredSpending {
     pub cached_tokens: u64,
     /// The part of `input_tokens` that was written to the provider's cache.
     pub cache_write_tokens: u64,
-    /// Billionths of a US dollar, of the requests whose price is known.
+    /// The cost of requests with a known price, in billionths of a US dollar.
     pub cost_nanos: u64,
-    /// Requests whose price is not known.
+    /// The number of requests without a known price.
     pub unpriced: u64,
 }
 
@@ -46,7 +46,7 @@ fn spending_of(row: &SqliteRow) -> Result<StoredSpending, sqlx::Error> {
 }
 
 impl Store {
-    /// Adds what was spent to what a session spent on the same model before.
+    /// Adds costs to those of the session for the same model.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database; then nothing is added.
@@ -83,7 +83,7 @@ impl Store {
         self.write_to_session(session, insert).await
     }
 
-    /// What a session spent, by model, in the order in which they were asked first.
+    /// The costs of a session by model, in the order of their first requests.
     ///
     /// # Errors
     /// A failure of the database.

@@ -18,7 +18,7 @@ use tokio::sync::{MappedMutexGuard, Mutex as AsyncMutex, MutexGuard};
 use crate::config::Synchronous;
 use crate::error::StoreError;
 
-/// The scripts that make the tables; the n-th leads from version n - 1 to n (`PRAGMA user_version`).
+/// The scripts that make the tables; the n-th upgrades version n - 1 to n (`PRAGMA user_version`).
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_sessions_tasks_audit.sql"),
     include_str!("../migrations/0002_seen_files.sql"),
@@ -45,7 +45,7 @@ const APPLICATION_ID: i64 = 0x5A45_5048;
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a small write adds to the log, about: four pages.
+/// The approximate number of bytes that a small write adds to the log: four pages.
 const WRITE_OVERHEAD: usize = 16 * 1024;
 
 /// How far the log grows before it is moved into the database, in bytes, about.
@@ -102,11 +102,11 @@ impl Store {
         Ok(Self::over(path, options, Some(connection)))
     }
 
-    /// Opens the database at `path` for reading alone; `None` when there is none. Tables of an older
-    /// version stay as they are, and are refused.
+    /// Opens the database at `path` read-only; `None` if it does not exist. A database of an older version stays
+    /// unchanged, and is refused.
     ///
     /// # Errors
-    /// [`StoreError`] when the file cannot be read or understood.
+    /// [`StoreError`] if the file cannot be read or is not valid.
     pub async fn open_for_reading(path: &Path) -> Result<Option<Self>, StoreError> {
         let path = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
         match fs::metadata(&path) {
@@ -116,7 +116,7 @@ impl Store {
         }
         let mut log = path.clone().into_os_string();
         log.push("-wal");
-        // Without a log the file is whole, and nothing has to be made beside it to read it.
+        // Without a log the file is complete, and reading it needs no additional files.
         let whole = fs::metadata(&log).is_err();
         let options = SqliteConnectOptions::new()
             .filename(&path)
@@ -136,7 +136,7 @@ impl Store {
         Ok(Some(Self::over(path, options, Some(connection))))
     }
 
-    /// A store whose database is not opened: whatever asks it is told that it is closed.
+    /// A store without an open database: every request fails because it is closed.
     #[must_use]
     pub fn unopened(path: &Path) -> Self {
         let options = SqliteConnectOptions::new().filename(path);
@@ -198,7 +198,7 @@ impl Store {
             .map_err(|error| self.sql(error))
     }
 
-    /// Runs one statement that writes about `bytes`, and returns what its `RETURNING` gives.
+    /// Runs one statement that writes about `bytes`, and returns the rows of its `RETURNING`.
     pub(crate) async fn write(
         &self,
         query: SqlQuery<'_>,
@@ -228,7 +228,7 @@ impl Store {
     }
 }
 
-/// Moves what it can of the log into the database without making anyone wait.
+/// Moves as much of the log into the database as possible, without blocking other connections.
 async fn checkpoint(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
     let mut connection = options.connect().await?;
     raw_sql("PRAGMA wal_checkpoint(PASSIVE)")
@@ -271,7 +271,7 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
         }
         Err(error) => return Err(fail(&error)),
     }
-    // SQLite opens what it cannot write for reading, and fails at the first write only.
+    // SQLite opens a write-protected file for reading, and fails only at the first write.
     for place in [path, folder] {
         rustix::fs::access(place, Access::WRITE_OK).map_err(|errno| fail(&errno.into()))?;
     }
@@ -297,7 +297,7 @@ fn tighten(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks whose database it is and of which version, and brings it up to date.
+/// Checks the application and the version of the database, and upgrades it.
 async fn ready(
     connection: &mut SqliteConnection,
     path: &Path,
@@ -369,7 +369,7 @@ impl State {
     }
 }
 
-/// Reads version and mode; refuses what is not ours or too new.
+/// Reads version and mode; refuses a foreign or too new database.
 async fn state(connection: &mut SqliteConnection, path: &Path) -> Result<State, StoreError> {
     let row = query(
         "SELECT (SELECT application_id FROM pragma_application_id),

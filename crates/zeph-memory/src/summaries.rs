@@ -1,4 +1,4 @@
-//! What older messages were summed up to, and which messages a model still sees: the table `summaries`.
+//! Summaries of older messages, and the messages that a model still sees: the table `summaries`.
 
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
@@ -8,7 +8,7 @@ use crate::conversation::{count, integer, now, unknown};
 use crate::error::StoreError;
 use crate::store::{SqlQuery, Store};
 
-/// What made a conversation's older messages be summed up.
+/// The reason for a summary of older messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompressionStrategy {
@@ -40,13 +40,13 @@ impl CompressionStrategy {
 pub struct NewSummary {
     /// The text.
     pub content: String,
-    /// What made it.
+    /// The method of the summary.
     pub method: CompressionStrategy,
-    /// The first and the last message that it stands for.
+    /// The first message that it replaces.
     pub first_seq: i64,
-    /// See `first_seq`.
+    /// The last message that it replaces.
     pub last_seq: i64,
-    /// How many messages it stands for.
+    /// The number of messages that it replaces.
     pub messages: u64,
     /// Estimated tokens of the conversation before.
     pub tokens_before: u64,
@@ -65,11 +65,11 @@ pub struct StoredSummary {
     pub content: String,
     /// `triggered`, `manual` or `autonomous`.
     pub compaction_method: String,
-    /// The first message that it stands for.
+    /// The first message that it replaces.
     pub first_seq: i64,
     /// The last one.
     pub last_seq: i64,
-    /// How many messages it stands for.
+    /// The number of messages that it replaces.
     pub messages: u64,
     /// Estimated tokens of the conversation before.
     pub tokens_before: u64,
@@ -83,16 +83,16 @@ pub struct StoredSummary {
     pub created_at: i64,
 }
 
-/// A change of what a model sees of a session.
+/// A change of the messages of a session that a model sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compaction {
-    /// The messages before `window_start`, but `pinned`, leave the window and this takes their place.
+    /// The summary that replaces the messages before `window_start`, except `pinned`.
     pub summary: Option<NewSummary>,
     /// The first message that stays; `None` leaves the window's beginning where it is.
     pub window_start: Option<i64>,
     /// A message before `window_start` that stays all the same.
     pub pinned: Option<i64>,
-    /// What is sent in place of messages, by their numbers.
+    /// Replacement texts of messages, by their numbers.
     pub shown: Vec<(i64, String)>,
 }
 
@@ -112,7 +112,7 @@ fn summary_of(row: &SqliteRow) -> Result<StoredSummary, sqlx::Error> {
 }
 
 impl Store {
-    /// Changes what a model sees of a session, all of it or nothing. No message is deleted.
+    /// Changes the messages of a session that a model sees, in one transaction. No message is deleted.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
@@ -160,7 +160,7 @@ impl Store {
                 statements.push(insert);
             }
             if let Some(start) = compaction.window_start {
-                // Nothing of the provider's cache survives: what is offered may begin anew.
+                // The provider's cache is invalid anyway, so the catalog of tools may change.
                 let update = query(
                     "UPDATE session SET window_start = ?2, pinned = ?3, offered_tools = NULL
                      WHERE number = ?1",
@@ -178,8 +178,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a model is told of the messages that left the window, in order: the summaries since the last
-    /// [`Store::clear_window`].
+    /// The summaries that replace messages outside the window, in order, since the last [`Store::clear_window`].
     ///
     /// # Errors
     /// A failure of the database.

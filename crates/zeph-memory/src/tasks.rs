@@ -60,7 +60,7 @@ impl FromStr for TaskStatus {
 pub struct Task {
     /// `task_1`, `task_2`, … in its session.
     pub id: String,
-    /// What is to be done.
+    /// The description of the task.
     pub content: String,
     /// How far it is.
     pub status: TaskStatus,

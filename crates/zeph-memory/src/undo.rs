@@ -1,4 +1,4 @@
-//! The undo journal in SQLite: the table `undo_change`, behind `zeph_tools::UndoJournal`.
+//! The undo journal in SQLite: the table `undo_change`, for `zeph_tools::UndoJournal`.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -205,8 +205,8 @@ impl Packed {
 }
 
 impl<'a> NewChange<'a> {
-    /// The statement that inserts it and returns its number; nothing is inserted where there is no
-    /// such session, or the journal would then hold more than `room`.
+    /// The statement that inserts the change and returns its number. It inserts nothing if the session does not
+    /// exist, or if the journal would then exceed `room`.
     fn insert(&'a self, room: Option<u64>) -> SqlQuery<'a> {
         query(
             "INSERT INTO undo_change (session, batch, created_at, tool, what, lost, bytes, change, images)
@@ -304,13 +304,13 @@ impl UndoJournal for SqliteUndo {
 /// A change that is on record, without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredChange {
-    /// What is undone together has the same.
+    /// The batch; changes of one batch are undone together.
     pub batch: String,
     /// When it was made: milliseconds since the Unix epoch.
     pub created_at: i64,
     /// The tool.
     pub tool: String,
-    /// What was changed, for a person to read.
+    /// The description of the change for the user.
     pub what: String,
     /// Why it cannot be undone.
     pub lost: Option<String>,

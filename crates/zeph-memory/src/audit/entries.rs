@@ -11,7 +11,7 @@ use crate::store::Store;
 /// How many rows are read at a time.
 const PAGE: u32 = 1000;
 
-/// An entry as it is stored; `AuditEntry` says what the fields mean.
+/// An entry as it is stored; `AuditEntry` documents the fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of `AuditEntry`")]
 pub struct StoredAudit {
@@ -106,7 +106,7 @@ impl StoredAudit {
 pub struct AuditFilter {
     /// Of this tool.
     pub tool: Option<String>,
-    /// Of conversations whose id begins so.
+    /// Of conversations with this prefix of their id.
     pub session: Option<String>,
     /// That ended so.
     pub result: Option<String>,
@@ -129,7 +129,7 @@ pub(super) struct Unchained {
     pub(super) digest: String,
 }
 
-/// Hashes entries from before the chain, one after the other.
+/// Hashes the entries from before the chain, in order.
 #[derive(Default)]
 pub(super) struct UnchainedHash {
     entries: u64,
@@ -183,7 +183,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// The first entries behind the one with this `id`; no more than a page.
+    /// The first entries after the one with this `id`, at most one page.
     pub(super) async fn audit_page(&self, after: i64) -> Result<Vec<StoredAudit>, StoreError> {
         let select = query("SELECT * FROM tool_audit WHERE id > ?1 ORDER BY id LIMIT ?2");
         self.audit_rows(select.bind(after).bind(PAGE)).await
@@ -223,7 +223,7 @@ impl Store {
         Ok(hash.as_ref() == Some(&link.hash))
     }
 
-    /// The name of the chain: what its first entry is behind.
+    /// The name of the chain, which is the predecessor of its first entry.
     pub(super) async fn audit_name(&self) -> Result<String, StoreError> {
         let select = query("SELECT prev FROM tool_audit WHERE seq IS NOT NULL ORDER BY id LIMIT 1");
         let rows = self.fetch(select).await?;
@@ -284,7 +284,7 @@ fn link(row: &SqliteRow) -> Result<Option<Link>, sqlx::Error> {
     }))
 }
 
-/// A boolean; any other number has been put there by somebody else.
+/// Reads a boolean; any other number is foreign data.
 fn boolean(column: &str, value: i64) -> Result<bool, sqlx::Error> {
     match value {
         0 => Ok(false),

@@ -1,10 +1,11 @@
-//! The heads of chains: how far each has come, kept apart from its entries.
+//! Heads of chains: the last entry of each chain, stored separately from the entries.
 //!
-//! Beside the database `zeph.db` lies the directory `zeph.db-audit`, and in it one small file for
-//! the chain in the database and one for each JSONL file. It says in one line: the version, the
-//! name of the chain, the number and the hash of its last entry, and how long the JSONL file was
-//! behind it. The line has always the same length and is overwritten in place, after the entry is
-//! durable: who dies between the two leaves a head that is behind its chain, never ahead of it.
+//! The directory `zeph.db-audit` next to the database `zeph.db` has one small file for the chain in the database and
+//! one for each JSONL file. Its only line has the version, the name of the chain, the number and the hash of its last
+//! entry, and the length of the JSONL file after it.
+//!
+//! The line has a constant length and is overwritten in place, after the entry is durable. A process that dies
+//! between the two leaves a head that is older than its chain, never newer.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,7 +16,7 @@ use rustix::fs::OFlags;
 use zeph_tools::audit::Link;
 use zeph_tools::audit::chain::{hex_digest, is_hash};
 
-/// What every head begins with: the version of its form.
+/// The prefix of every head: the version of its format.
 const VERSION: &str = "1 ";
 /// Bytes of a head with its line break.
 const LENGTH: usize = 2 + 64 + 1 + 20 + 1 + 64 + 1 + 20 + 1;
@@ -23,7 +24,7 @@ const LENGTH: usize = 2 + 64 + 1 + 20 + 1 + 64 + 1 + 20 + 1;
 /// How far a chain has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// The name of the chain: what stands before its first entry.
+    /// The name of the chain, which precedes its first entry.
     pub chain: String,
     /// Its last entry.
     pub last: Link,
@@ -63,7 +64,7 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// The heads that lie beside `database`.
+    /// The heads next to `database`.
     #[must_use]
     pub fn beside(database: &Path) -> Self {
         let mut folder = database.as_os_str().to_owned();
@@ -90,7 +91,7 @@ impl Heads {
         }
     }
 
-    /// The head of the chain of this name, whatever it is the chain of: a copy has it too.
+    /// The head of the chain of this name, regardless of its storage: a copy has the same name.
     #[must_use]
     pub fn of_chain(&self, name: &str) -> Option<Head> {
         let files = fs::read_dir(&self.folder).ok()?;
@@ -108,16 +109,16 @@ pub struct HeadFile {
 }
 
 impl HeadFile {
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The head; `None` when there is no file.
+    /// The head; `None` if the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, or is none.
+    /// If the file cannot be read or is invalid.
     pub fn read(&self) -> io::Result<Option<Head>> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -128,10 +129,10 @@ impl HeadFile {
         }
     }
 
-    /// Opens it for [`OpenHead::note`]; makes it, and its directory, when it is not there.
+    /// Opens it for [`OpenHead::note`], and creates it and its directory if necessary.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(super) fn open(&self) -> io::Result<OpenHead> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -160,7 +161,7 @@ pub(super) struct OpenHead {
 }
 
 impl OpenHead {
-    /// What it says; `None` for one that was just made, or that is damaged.
+    /// The content; `None` for a new or damaged file.
     pub(super) fn read(&self) -> Option<Head> {
         read(&self.file).ok().flatten()
     }
@@ -217,11 +218,10 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it is damaged")
 }
 
-/// The place that the next entry attaches to. `last` is the last entry that is there, `on_chain`
-/// whether the head is one of those.
+/// The link to which the next entry attaches. `last` is the last existing entry; `on_chain` is whether the head is
+/// one of the entries.
 ///
-/// Where the entry that was noted is not there, the chain goes on from what was noted: the break
-/// stays visible for ever.
+/// If the entry of the head is missing, the chain continues from the head: the break stays visible permanently.
 pub(super) fn attach(head: Option<&Head>, last: Option<Link>, on_chain: bool) -> Link {
     match (head, last) {
         (Some(head), last) if !on_chain => Link {

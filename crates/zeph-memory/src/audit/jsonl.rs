@@ -33,11 +33,11 @@ pub struct JsonlAudit {
     flush: bool,
 }
 
-/// Where the next line goes.
+/// The position of the next line.
 struct End {
     name: String,
     link: Link,
-    /// What a crash left of a line behind the last entry.
+    /// The incomplete line after the last entry, left by a crash.
     torn: Vec<u8>,
 }
 
@@ -108,7 +108,7 @@ impl JsonlAudit {
         })
     }
 
-    /// Writes one line with one call of the system. What was written in part is taken back.
+    /// Writes one line with one system call. A partial write is undone.
     fn write(
         &self,
         file: &mut File,
@@ -215,7 +215,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Makes room on the disk for `bytes` behind the end of the file.
+/// Reserves `bytes` on the disk after the end of the file.
 fn reserve(file: &File, length: u64, bytes: u64) -> io::Result<()> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
     if limit.is_some_and(|limit| length.saturating_add(bytes) > limit) {
@@ -267,7 +267,7 @@ fn end_of(file: &File, length: u64, head: Option<&Head>) -> io::Result<End> {
     Ok(End { name, link, torn })
 }
 
-/// The end of a chain whose head was lost: that of its last line.
+/// The end of a chain with a lost head: that of its last line.
 fn end_without_head(file: &File, length: u64) -> io::Result<End> {
     let (lines, torn) = split(&tail(file, length, length)?);
     let links = lines.iter().filter_map(|line| chain::open(line));
@@ -284,7 +284,7 @@ fn end_without_head(file: &File, length: u64) -> io::Result<End> {
     })
 }
 
-/// What follows the last line break.
+/// The text after the last line break.
 fn last_piece(file: &File, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = length.min(64 * 1024);
     loop {
@@ -303,7 +303,7 @@ fn tail(file: &File, length: u64, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Whole lines, and what follows the last of them.
+/// Complete lines, and the text after the last of them.
 fn split(bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<u8>) {
     let mut lines: Vec<Vec<u8>> = bytes.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
     let torn = lines.pop().unwrap_or_default();

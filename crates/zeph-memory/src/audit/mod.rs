@@ -40,12 +40,12 @@ struct Chain {
     name: String,
     /// The hash of the last row there is; `None` for none, or for one from before the chain.
     row: Option<String>,
-    /// What the next entry attaches to.
+    /// The link to which the next entry attaches.
     end: Link,
 }
 
 impl SqliteAudit {
-    /// A sink that writes to `store`, and keeps the chain's head beside it.
+    /// A sink that writes to `store`, and stores the chain's head next to it.
     #[must_use]
     pub fn new(store: Store) -> Self {
         let head = Heads::beside(store.path()).of_database();
@@ -56,8 +56,8 @@ impl SqliteAudit {
         }
     }
 
-    /// Appends behind all that is there, also what other processes append at the same time: the
-    /// statement inserts only if the last row still is the one that the entry attaches to.
+    /// Appends after all existing entries, including concurrent ones of other processes. The statement inserts only
+    /// if the last row is still the one that the entry attaches to.
     async fn chained(&self, entry: &AuditEntry) -> Result<(), AuditError> {
         let mut known = self.chain.lock().await;
         let opened = self.head.open();
@@ -66,7 +66,7 @@ impl SqliteAudit {
         let repairs = Value::from(entry.repairs.as_slice()).to_string();
         let fields = Fields::of(entry, &call, &repairs);
         loop {
-            // The head is read before the rows: it may be behind them, and never ahead.
+            // The head is read before the rows: it may be older than them, and never newer.
             let chain = match known.take() {
                 Some(chain) if is_at(noted.as_ref(), &chain.end) => chain,
                 _ => self.end_of_chain().await?,

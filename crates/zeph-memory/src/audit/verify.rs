@@ -1,6 +1,6 @@
-//! Checks a trail: the database's, or that of a JSONL file.
+//! Verification of a trail, in the database or in a JSONL file.
 //!
-//! The head is read before the entries, so that a trail that grows meanwhile is no false alarm.
+//! The head is read before the entries, so that concurrent growth of a trail causes no false alarm.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -19,7 +19,7 @@ use super::head::{Head, Heads};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Entries in the chain that are right, from the first on.
@@ -30,11 +30,11 @@ pub struct Verdict {
     pub last: Option<Link>,
     /// The first place that is wrong, and why.
     pub wrong: Option<String>,
-    /// What a person should know beside that.
+    /// Additional notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What the chain is compared with.
+/// The references with which the chain is compared.
 struct Known {
     head: Option<Head>,
     links: Vec<Link>,
@@ -57,7 +57,7 @@ impl Known {
         ChainCheck::new(self.links.clone())
     }
 
-    /// Whether anything tells how far the chain has to reach.
+    /// Whether a reference determines the minimum end of the chain.
     fn tells_the_end(&self) -> bool {
         self.links.iter().any(|link| link.seq > 0)
     }
@@ -124,7 +124,7 @@ pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdi
     Ok(finish(rows.check, rows.verdict, &known, &missing, true))
 }
 
-/// The rows of the table, one after the other.
+/// The rows of the table, in order.
 struct Rows {
     check: ChainCheck,
     unchained: UnchainedHash,
@@ -197,7 +197,7 @@ fn is_note(entry: &StoredAudit) -> bool {
         && serde_json::from_str::<TrailNote>(&entry.call).is_ok_and(|note| note.unchained.is_some())
 }
 
-/// What entries about the trail itself say.
+/// The content of entries about the trail itself.
 #[derive(Deserialize)]
 struct TrailNote {
     unchained: Option<UnchainedNote>,
@@ -216,7 +216,7 @@ struct TornNote {
     sha256: String,
 }
 
-/// What of a line of JSON is needed beside its place in the chain.
+/// The fields of a JSON line that are needed in addition to its link.
 #[derive(Deserialize)]
 struct LineNote {
     tool: String,
@@ -250,7 +250,7 @@ pub fn verify_file(
             if !found.is_file() {
                 return Err(io::Error::other("it is no regular file"));
             }
-            // No entry is half written, and the head not behind, while writers are kept out.
+            // The lock excludes writers, so no entry is incomplete and the head is current.
             file.lock_shared()?;
             let read = (file.metadata()?.len(), head_file.read());
             file.unlock()?;
@@ -292,11 +292,11 @@ fn first_name(mut file: &File, length: u64) -> io::Result<Option<String>> {
     Ok(chain::open(&line).map(|(_, prev)| prev))
 }
 
-/// The lines of a file, one after the other.
+/// The lines of a file, in order.
 struct Lines {
     check: ChainCheck,
     number: u64,
-    /// A line that is no entry; the next one has to say so.
+    /// A line that is not an entry; the next entry has to report it.
     torn: Option<Vec<u8>>,
     verdict: Verdict,
 }

@@ -1,7 +1,6 @@
-//! The index of symbols of a project: a database of its own, behind
-//! `zeph_tools::file::code::CodeIndex`.
+//! The index of symbols of a project: a separate database, for `zeph_tools::file::code::CodeIndex`.
 //!
-//! Nothing in it is worth saving: one that is damaged, or of another version, is made anew.
+//! Its content can be recomputed: a database that is damaged or of another version is created again.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,7 +19,7 @@ use open::{Open, failed, is_damage};
 
 /// Names that are ranked.
 const MAX_NAMES: u32 = 3000;
-/// Names whose symbols are asked for together.
+/// The number of names in one query for symbols.
 const TOGETHER: usize = 64;
 
 /// Keeps the index in a file, which is opened at the first call.
@@ -48,7 +47,7 @@ impl SqliteCodeIndex {
         MutexGuard::try_map(open, Option::as_mut).map_err(|_| failed(&"it is closed"))
     }
 
-    /// The error of a statement. What is damaged is closed, so that the next call makes it anew.
+    /// Converts the error of a statement. A damaged database is closed, so that the next call creates it again.
     async fn broken(&self, error: sqlx::Error) -> CodeIndexError {
         let lost = is_damage(&error);
         if lost && let Some(open) = self.open.lock().await.take() {
@@ -163,7 +162,7 @@ async fn forget_all(
             .await?;
     }
     transaction.commit().await?;
-    // The journal holds what was there before. Where others still read it, it goes with a later one.
+    // The journal holds earlier content. While other processes still read it, a later checkpoint removes it.
     query("PRAGMA wal_checkpoint(TRUNCATE)")
         .execute(connection)
         .await
@@ -195,13 +194,13 @@ async fn find_all(
     Ok((found, version))
 }
 
-/// The names that may fit, in about the order in which they do. Exactly that is said by [`rank`].
+/// The candidate names, in approximate order; [`rank`] computes the exact one.
 const NAMES: &str = "
     SELECT DISTINCT name FROM symbol WHERE name LIKE ?1 ESCAPE '\\'
     ORDER BY name = ?2 DESC, lower(name) = lower(?2) DESC, name LIKE ?3 ESCAPE '\\' DESC,
              instr(lower(name), lower(?2)) > 0 DESC, length(name)
     LIMIT ?4";
-/// The same for what is wanted alone: it has to read the symbols, and [`NAMES`] an index.
+/// The candidate names with the conditions of the query: this reads the symbols, and [`NAMES`] only an index.
 const NAMES_WANTED: &str = "
     SELECT DISTINCT name FROM symbol WHERE name LIKE ?1 ESCAPE '\\'
       AND (?5 = '[]' OR kind IN (SELECT value FROM json_each(?5)))
@@ -218,8 +217,7 @@ async fn names_for(
     kinds: &str,
     below: &str,
 ) -> Result<Vec<((u8, usize), String)>, sqlx::Error> {
-    // `_` of a query stands for nothing: `get_rank` finds `getRank`. SQLite tells upper and lower case of
-    // ASCII alone.
+    // A `_` in a query is ignored: `get_rank` finds `getRank`. SQLite ignores the case of ASCII letters only.
     let letters = wanted.name.chars().filter(|c| *c != '_');
     let mut letters: String = letters.filter(char::is_ascii).collect();
     if letters.is_empty() && wanted.name.is_ascii() {
@@ -259,7 +257,7 @@ async fn find_in(
     let kinds = serde_json::json!(kinds).to_string();
     let below = format!("{}/", wanted.below.trim_end_matches('/'));
     let names = names_for(connection, wanted, &kinds, &below).await?;
-    // One more tells that there are more.
+    // One additional result shows that there are more.
     let most = wanted.most.saturating_add(1);
     let mut found = Vec::new();
     for names in names.chunks(TOGETHER) {

@@ -1,8 +1,7 @@
-//! The file of the index: made, opened, and made anew where it is of no use.
+//! The file of the index: created, opened, and replaced if it is unusable.
 //!
-//! Who has it open holds a shared lock on a file beside it. A database is taken away only under the
-//! exclusive one: to unlink one that another process has open would leave that process with a journal
-//! that belongs to the next.
+//! A process with an open index holds a shared lock on a file next to it. The database is removed only under the
+//! exclusive lock: another process would otherwise keep an open database with the journal of the next one.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -16,7 +15,7 @@ use zeph_tools::file::code::CodeIndexError;
 
 /// `PRAGMA user_version` of these tables. It also has to grow when symbols are read differently.
 const VERSION: i64 = 2;
-/// The tables. Rows of a file lie together, so that they go together.
+/// The tables. Rows of a file are adjacent, so that their deletion is fast.
 const TABLES: &str = "
 CREATE TABLE file (
     id INTEGER PRIMARY KEY,
@@ -52,10 +51,10 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Opens the index at `path`; one of another version, or a damaged one, is made anew.
+    /// Opens the index at `path`; an index of another version or a damaged one is replaced.
     ///
     /// # Errors
-    /// When neither can be done.
+    /// If neither is possible.
     pub(super) async fn at(path: &Path) -> Result<Self, CodeIndexError> {
         let opened = async {
             let lock = lock_beside(path)?;
@@ -64,7 +63,7 @@ impl Open {
         };
         let lock = opened.await.map_err(|error| failed(&error))?;
         let connection = match connect(path).await {
-            // Nothing is lost by beginning anew.
+            // The index has no data that could be lost.
             Ok(None) => renew(path, &lock).await?,
             Err(error) if is_damage(&error) => renew(path, &lock).await?,
             Ok(Some(connection)) => connection,
@@ -77,7 +76,7 @@ impl Open {
         })
     }
 
-    /// Closes it, and removes it where nobody else has it open: they notice the damage themselves.
+    /// Closes the index, and removes it if no other process has it open: they detect the damage themselves.
     pub(super) async fn discard(self) {
         let _ = self.connection.close_hard().await;
         if self.lock.unlock().is_ok() && self.lock.try_lock().is_ok() {
@@ -86,7 +85,7 @@ impl Open {
     }
 }
 
-/// Makes the index anew, once nobody else has it open. `lock` is held shared, then and now.
+/// Replaces the index when no other process has it open. The caller holds `lock` shared, before and after the call.
 async fn renew(path: &Path, lock: &File) -> Result<SqliteConnection, CodeIndexError> {
     lock.unlock().map_err(|error| failed(&error))?;
     if locked(|| lock.try_lock(), OTHERS).await.is_err() {
@@ -94,7 +93,7 @@ async fn renew(path: &Path, lock: &File) -> Result<SqliteConnection, CodeIndexEr
             &"it is damaged or of another version, and another process has it open",
         ));
     }
-    // Another may have made it anew before us.
+    // Another process may have replaced it already.
     let made = match connect(path).await {
         Ok(Some(connection)) => Ok(Some(connection)),
         Err(error) if !is_damage(&error) => Err(error),
@@ -151,7 +150,7 @@ fn code_of(error: &sqlx::Error) -> Option<i32> {
     Some(code.parse::<i32>().ok()? & 0xff)
 }
 
-/// Whether the file is no database, or a damaged one.
+/// Whether the file is not a database or is damaged.
 pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     match error {
         // SQLITE_CORRUPT and SQLITE_NOTADB; a table that is missing.
@@ -168,17 +167,17 @@ fn is_busy(error: &sqlx::Error) -> bool {
     matches!(code_of(error), Some(5 | 6))
 }
 
-/// Removes the database and what lies beside it.
+/// Removes the database and its log files.
 fn remove(path: &Path) {
     for ending in ["", "-wal", "-shm", "-journal"] {
         let mut file = path.as_os_str().to_owned();
         file.push(ending);
-        // What cannot be removed shows when it is opened again.
+        // A failed removal shows when the file is opened again.
         let _ = fs::remove_file(file);
     }
 }
 
-/// Makes the file (mode 0600) where there is none.
+/// Creates the file (mode 0600) if it is missing.
 fn prepare(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(path) {
@@ -187,8 +186,8 @@ fn prepare(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens the database; `None` when it is of another version. Of two processes that switch to WAL at once one
-/// is told at once that it is locked, whatever time it gives: it tries again.
+/// Opens the database; `None` if it has another version. If two processes switch to WAL concurrently, one gets the
+/// lock error without waiting for the busy timeout, and tries again.
 async fn connect(path: &Path) -> Result<Option<SqliteConnection>, sqlx::Error> {
     let began = Instant::now();
     loop {
@@ -208,7 +207,7 @@ async fn connect_once(path: &Path) -> Result<Option<SqliteConnection>, sqlx::Err
         .busy_timeout(BUSY_TIMEOUT)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
-        // Names of what may not be read any more do not stay behind.
+        // Deleted names are overwritten, since the file may no longer be readable.
         .pragma("secure_delete", "ON")
         .disable_statement_logging();
     let mut connection = options.connect().await?;

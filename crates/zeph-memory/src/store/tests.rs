@@ -1,4 +1,4 @@
-//! What only shows from inside: settings of the connection, a full disk, the log.
+//! Tests of internal behaviour: settings of the connection, a full disk, the log.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -82,7 +82,7 @@ async fn a_full_disk_is_told_and_costs_only_the_write_that_met_it() {
 #[tokio::test]
 async fn the_log_is_moved_in_the_background_and_begins_anew() {
     let (_folder, store) = store(Synchronous::Normal).await;
-    // Twice what starts a checkpoint.
+    // Twice the size that starts a checkpoint.
     let mut left = 2 * CHECKPOINT_AFTER / 100_000;
     while left > 0 {
         store
@@ -123,7 +123,7 @@ async fn a_closed_store_says_so() {
     assert!(!Path::new(&log).exists(), "the log was moved");
 }
 
-/// The kinds of failed system calls that a person mends differently.
+/// The kinds of failed system calls with different fixes for the user.
 #[test]
 fn failed_system_calls_are_told_apart() {
     fn check(kind: io::ErrorKind, expect: &str) {
