@@ -1,7 +1,7 @@
-//! The one table that says which kind of work a tool does.
+//! The table of tools and their kinds of work, which a client needs for display.
 //!
-//! A client chooses the icon and the presentation of a call by its kind. The names are those of
-//! `ToolKind` in the Agent Client Protocol, version 1.
+//! A client chooses the icon and the presentation of a call by its kind. The names are those of `ToolKind` in the
+//! Agent Client Protocol, version 1.
 
 use serde::Serialize;
 
@@ -17,13 +17,13 @@ pub enum ToolKind {
     Delete,
     /// Moves or renames a file or a directory.
     Move,
-    /// Looks for something.
+    /// Searches for information.
     Search,
     /// Runs a command.
     Execute,
     /// Gets something from the network.
     Fetch,
-    /// Everything else.
+    /// Any other work.
     Other,
 }
 

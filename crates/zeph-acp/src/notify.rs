@@ -170,7 +170,7 @@ impl ToolCallUpdate {
         }
     }
 
-    /// The end of a call: completed when `success`, else failed.
+    /// The end of a call: completed if `success`, otherwise failed.
     #[must_use]
     pub fn ended(tool_call_id: ToolCallId, success: bool, content: Vec<ToolCallContent>) -> Self {
         Self {
@@ -225,7 +225,7 @@ impl SessionNotification {
         }
     }
 
-    /// The notification as a JSON-RPC 2.0 message: without an `id`, since no answer is expected.
+    /// The notification as a JSON-RPC 2.0 message: without an `id`, since it expects no response.
     #[must_use]
     pub fn to_json_rpc(&self) -> Value {
         json!({"jsonrpc": "2.0", "method": "session/update", "params": self})

@@ -73,8 +73,8 @@ pub struct ProviderConfig {
     /// Whether the model takes images. Without a value, those of Anthropic and OpenAI are taken to and those of a server named by `base_url` not to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Whether the model calls tools by the API. With `false` the system prompt lists them, and the model calls them
-    /// by blocks in its text. Without a value, it does.
+    /// Whether the model calls tools by the API. With `false` it finds them in the system prompt, and calls
+    /// them by blocks in its text. Without a value, it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use: Option<bool>,
     /// Whether a `candle` model computes on all cores. Without a value it computes on one: many are slow where other programs run too.
@@ -265,8 +265,8 @@ impl ProviderConfig {
         }
     }
 
-    /// Whether a provider takes images: as configured, else as its server is the vendor's. A local
-    /// model seldom does.
+    /// Whether a provider takes images: as configured, otherwise whether the server is the vendor's. Local models
+    /// rarely do.
     pub(crate) fn takes_images(&self) -> bool {
         let usual = || self.kind != ProviderKind::Ollama && self.is_vendor();
         self.images.unwrap_or_else(usual)

@@ -23,17 +23,17 @@ use crate::provider::{
 /// The time for which a failed provider is skipped.
 const PASSED_OVER: Duration = Duration::from_secs(300);
 
-/// Providers, in the order in which they are asked.
+/// Providers, in the order of requests.
 #[derive(Debug)]
 pub struct Fallback {
     first: Arc<dyn LlmProvider>,
     others: Vec<Arc<dyn LlmProvider>>,
-    /// Which one is asked first, and since when it is not the first one.
+    /// The number of the provider that gets requests first, and since when it is not the first one.
     current: Mutex<Option<(usize, Instant)>>,
 }
 
 impl Fallback {
-    /// `first`, and who is asked in its place, in this order.
+    /// Creates a fallback chain: `first`, then `others` in this order.
     #[must_use]
     pub fn new(first: Arc<dyn LlmProvider>, others: Vec<Arc<dyn LlmProvider>>) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Fallback {
         }
     }
 
-    /// The number of the provider that is asked first.
+    /// The number of the provider that gets the next request first.
     fn start(&self) -> usize {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_some_and(|(_, since)| since.elapsed() >= PASSED_OVER) {
@@ -52,7 +52,7 @@ impl Fallback {
         current.map_or(0, |(number, _)| number)
     }
 
-    /// Notes which one answered.
+    /// Records the provider that responded.
     fn stay_with(&self, number: usize) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match *current {
@@ -68,13 +68,13 @@ impl Fallback {
             .unwrap_or(&self.first)
     }
 
-    /// The one that is asked first.
+    /// The provider that gets the next request first.
     fn now(&self) -> &dyn LlmProvider {
         &**self.get(self.start())
     }
 }
 
-/// Whether another provider may succeed where one failed like this.
+/// Whether another provider may succeed after this failure.
 fn is_worth_another(kind: LlmErrorKind) -> bool {
     match kind {
         LlmErrorKind::Network
@@ -152,7 +152,7 @@ impl LlmProvider for Fallback {
         }
     }
 
-    /// That of the first one: vectors of another model could not be compared with its own.
+    /// The model of the first provider: embeddings of another model could not be compared with its own.
     fn embedding_model(&self) -> Option<&EmbeddingModel> {
         self.first.embedding_model()
     }
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(notices.len(), 1);
     }
 
-    /// Who answered is asked first, until the first one's turn comes again.
+    /// The provider that responded gets the next requests, until the first one is tried again.
     #[tokio::test(start_paused = true)]
     async fn the_one_that_answers_stays_for_a_while() {
         let first = scripted("a", &["fault = \"server\"", "text = \"a again\""]);

@@ -42,8 +42,8 @@ pub fn read_answer<'a>(
     (answer.ok(), events)
 }
 
-/// The calls in the text of an answer, each with its tool, its arguments and its place. The tools
-/// are `bash`, `web_scrape` and `read`.
+/// The calls in the text of a response, each with its tool, its arguments and its position. The tools are `bash`,
+/// `web_scrape` and `read`.
 #[must_use]
 pub fn text_calls(answer: &str) -> Vec<(String, Value, Range<usize>)> {
     let offers = |name: &str| ["bash", "web_scrape", "read"].contains(&name);

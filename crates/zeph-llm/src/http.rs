@@ -1,8 +1,8 @@
-//! The one place where HTTP clients are made.
+//! Construction of all HTTP clients, with lazy creation.
 //!
-//! Building one for `https://` reads the root certificates (figures at [`http_client_builder`]),
-//! so a provider makes its client at its first request ([`LazyClient`]), off the threads that
-//! drive the terminal; for `http://` no certificate is read at all.
+//! Building a client for `https://` reads the root certificates (figures at [`http_client_builder`]). Therefore a
+//! provider builds its client at its first request ([`LazyClient`]), off the threads that drive the terminal. For
+//! `http://` no certificate is read.
 
 use std::sync::Once;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub fn http_client_builder(target: &Url, retry: &RetryConfig) -> ClientBuilder {
     builder
 }
 
-/// A client that is built when it is first needed.
+/// A client that is built at its first use.
 #[derive(Debug, Default)]
 pub struct LazyClient(OnceCell<Client>);
 
@@ -54,7 +54,7 @@ impl LazyClient {
     /// The client for `target`, built by the first call.
     ///
     /// # Errors
-    /// reqwest's, when there are no root certificates for `https://`. The next call tries again.
+    /// The error of reqwest if there are no root certificates for `https://`. The next call tries again.
     pub async fn get(&self, target: &Url, retry: &RetryConfig) -> Result<&Client, reqwest::Error> {
         let build = async || {
             let builder = http_client_builder(target, retry);
@@ -63,7 +63,7 @@ impl LazyClient {
             }
             match tokio::task::spawn_blocking(move || builder.build()).await {
                 Ok(built) => built,
-                // The thread pool is gone: the runtime shuts down, or the thread panicked.
+                // The thread pool is closed: the runtime shuts down, or the thread panicked.
                 Err(_) => http_client_builder(target, retry).build(),
             }
         };

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::ToolUseRequest;
 
-/// Who speaks. Tool results travel in a [`Role::User`] message, as in the Messages API; wires
-/// that know a role of their own for them split such a message.
+/// The author of a message. Tool results are in a [`Role::User`] message, as in the Messages API; wires with a
+/// separate role for them split such a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, or the results of the calls the model asked for.
+    /// The user, or the results of the model's calls.
     User,
     /// The model.
     Assistant,
@@ -42,11 +42,11 @@ pub enum MessagePart {
         /// The bytes in standard base64.
         data: String,
     },
-    /// A call that the model asks for.
+    /// A call of the model.
     ToolUse(ToolUseRequest),
     /// The result of a call.
     ToolResult {
-        /// The id of the [`ToolUseRequest`] that this answers.
+        /// The id of the [`ToolUseRequest`] with this result.
         tool_use_id: String,
         /// The text for the model.
         content: String,
@@ -56,7 +56,7 @@ pub enum MessagePart {
     },
     /// Reasoning that an API wants back unchanged.
     Reasoning {
-        /// The reasoning as text; empty when the API keeps it sealed.
+        /// The reasoning as text; empty if the API encrypts it.
         text: String,
         /// Signature or sealed content, as the API gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ impl Message {
             .collect()
     }
 
-    /// The calls this message asks for, in order.
+    /// The calls of this message, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseRequest> {
         self.parts.iter().filter_map(|part| match part {
             MessagePart::ToolUse(request) => Some(request),

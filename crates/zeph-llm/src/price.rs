@@ -15,7 +15,7 @@ use crate::provider::Usage;
 const TABLE: &str = include_str!("prices.toml");
 /// Billionths in a dollar.
 const NANOS: u32 = 1_000_000_000;
-/// Tokens that a price is for.
+/// The number of tokens to which a price applies.
 const PER: u128 = 1_000_000;
 /// The most dollars that are taken for an amount.
 const MAX_USD: f64 = 1e9;
@@ -25,7 +25,7 @@ const MAX_USD: f64 = 1e9;
 pub struct Usd(u64);
 
 impl Usd {
-    /// So many billionths of a dollar.
+    /// An amount of billionths of a dollar.
     #[must_use]
     pub fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

@@ -11,7 +11,7 @@ use crate::message::{Message, MessagePart, Role};
 use crate::price::Prices;
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
 
-/// Everything one request says. It borrows: the history is never copied to be sent.
+/// The content of one request. It borrows: the history is never copied for sending.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatRequest<'a> {
     /// The system prompt.
@@ -24,12 +24,12 @@ pub struct ChatRequest<'a> {
     pub tool_choice: ToolChoice,
     /// Names the conversation to the provider's prompt cache.
     pub cache_key: Option<&'a str>,
-    /// JSON Schema the answer's text must follow.
+    /// The JSON Schema of the response's text.
     pub response_schema: Option<&'a Value>,
     /// Whether the response has to be one JSON object and nothing else, such as the arguments of a call. The text of
     /// the request has to ask for it too: not every server supports the option.
     pub json_object: bool,
-    /// The most tokens that the answer may have, where less than the provider allows.
+    /// The maximum number of tokens of the response, if less than the provider allows.
     pub max_output_tokens: Option<u32>,
     /// The id of an append-only history.
     ///
@@ -62,7 +62,7 @@ impl<'a> ChatRequest<'a> {
 pub struct HistoryId(u64);
 
 impl HistoryId {
-    /// An id that no other history of this process has.
+    /// An id that is unique in this process.
     #[must_use]
     pub fn unique() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -103,7 +103,7 @@ impl Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done.
+    /// The model finished.
     EndTurn,
     /// It wants calls to be run.
     ToolUse,
@@ -113,7 +113,7 @@ pub enum StopReason {
     Refusal,
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatResponse {
     /// Text alone: the turn ends.
@@ -135,7 +135,7 @@ pub enum ChatResponse {
 }
 
 impl ChatResponse {
-    /// Builds the fitting variant: `ToolUse` when there is a call among the parts.
+    /// Builds the matching variant: `ToolUse` if there is a call among the parts.
     #[must_use]
     pub fn from_parts(parts: Vec<MessagePart>, stop: StopReason, usage: Usage) -> Self {
         if parts
@@ -166,7 +166,7 @@ impl ChatResponse {
         }
     }
 
-    /// The calls asked for, in order; none for text.
+    /// The calls of the response, in order; empty for text.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseRequest> {
         let (Self::Text { parts, .. } | Self::ToolUse { parts, .. }) = self;
         parts.iter().filter_map(|part| match part {
@@ -179,7 +179,7 @@ impl ChatResponse {
 /// An event during a response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
-    /// More text of the answer.
+    /// More text of the response.
     TextDelta(String),
     /// More reasoning.
     ReasoningDelta(String),
@@ -194,32 +194,32 @@ pub enum StreamEvent {
     Notice(String),
 }
 
-/// Receives the events of a stream, in order, on the task that awaits the answer.
+/// Receives the events of a stream, in order, on the task that awaits the response.
 pub type StreamSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
-/// A model that turns texts into vectors.
+/// An embedding model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingModel {
     /// Its name for display.
     pub name: String,
-    /// Names it together with the place where it runs: only vectors of equal keys can be compared.
+    /// Identifies the model and its server: only embeddings of equal keys can be compared.
     pub key: String,
     /// Its prices; `None` if they are not known.
     pub prices: Option<Prices>,
 }
 
-/// Vectors of texts.
+/// Embeddings of texts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Embeddings {
     /// One for each text, in their order, all of one length; every number is finite.
     pub vectors: Vec<Vec<f32>>,
-    /// Tokens, as far as the provider counted them.
+    /// Tokens, as counted by the provider.
     pub usage: Usage,
 }
 
 /// A language model.
 ///
-/// Cancellation is dropping the future: an implementation holds no task that outlives it.
+/// Dropping the future cancels a request: an implementation has no task that outlives it.
 #[async_trait]
 pub trait LlmProvider: Send + Sync + std::fmt::Debug {
     /// The provider's name in the configuration.
@@ -238,7 +238,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Tokens that fit into one request and its answer.
+    /// The maximum number of tokens of a request and its response.
     fn context_window(&self) -> usize;
 
     /// The prices of its tokens; `None` if they are not known.
@@ -275,7 +275,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         self.chat_stream(request, &mut |_| ()).await
     }
 
-    /// The model that [`LlmProvider::embed`] asks; `None` when the provider has no embeddings.
+    /// The model of [`LlmProvider::embed`]; `None` if the provider has no embeddings.
     fn embedding_model(&self) -> Option<&EmbeddingModel> {
         None
     }

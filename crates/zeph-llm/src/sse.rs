@@ -1,9 +1,8 @@
 //! An incremental decoder of server-sent events.
 //!
-//! Format: the event stream of the WHATWG HTML standard, section 9.2.6. Bytes go in as they come
-//! from the network, in any chunking; complete events come out. Work is linear in the bytes, and
-//! memory is bounded by a cap for one event. The fields `id` and `retry` serve reconnection,
-//! which no provider offers, and are skipped.
+//! Format: the event stream of the WHATWG HTML standard, section 9.2.6. The input is bytes from the network in chunks
+//! of any size; the output is complete events. Work is linear in the bytes, and memory is bounded by a cap for one
+//! event. The fields `id` and `retry` serve reconnection, which no provider supports, and are skipped.
 
 use memchr::memchr2;
 
@@ -13,9 +12,9 @@ const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SseEvent<'a> {
-    /// The `event` field; empty when there was none (the standard's "message").
+    /// The `event` field; empty if it is missing (the standard's "message").
     pub event: &'a str,
-    /// The `data` lines, joined with line feeds. Bytes that are no UTF-8 became U+FFFD.
+    /// The `data` lines, joined with line feeds. Invalid UTF-8 is replaced by U+FFFD.
     pub data: &'a str,
 }
 
@@ -111,7 +110,7 @@ impl SseDecoder {
         })
     }
 
-    /// Drops a BOM at the very beginning, also one that comes in pieces.
+    /// Removes a BOM at the start, also one that arrives in pieces.
     fn skip_bom<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let Some(mut seen) = self.bom else {
             return bytes;
@@ -329,7 +328,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any chunking gives the events of the whole, and those are the standard's.
+        /// Any chunking has the events of the complete input, and those are the standard's.
         #[test]
         fn chunking_never_matters(bytes in stream_like(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12)) {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();

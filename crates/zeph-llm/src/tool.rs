@@ -1,4 +1,4 @@
-//! Tools as a provider sees them: a name, a description, a schema.
+//! Tools for a provider: a name, a description, a schema.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use serde_json::Value;
 pub struct ToolDefinition {
     /// The name the model calls.
     pub name: String,
-    /// When to use it and when not.
+    /// The purpose of the tool and its limits.
     pub description: String,
     /// JSON Schema of the arguments: an object schema. Shared, never copied per request.
     pub parameters: Arc<Value>,
 }
 
-/// A call the model asks for.
+/// A call of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUseRequest {
-    /// The provider's id of the call; made up where the provider gives none.
+    /// The provider's id of the call; generated if the provider sends none.
     pub id: String,
     /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments. An object where the model kept to the protocol; when the arguments were no
-    /// JSON, [`Value::String`] with the text as it came, so that the caller can say so.
+    /// The arguments. An object if the model followed the protocol. Invalid JSON is [`Value::String`] with the
+    /// unchanged text, so that the caller can report it.
     pub input: Value,
 }
 

@@ -14,8 +14,7 @@ const MAX_NAME_CHARS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
-    /// How long a start waits for servers to list their tools; slower ones have their tools offered from the next
-    /// prompt on. Milliseconds.
+    /// How long a start waits for servers to say which tools they have; those that take longer have their tools offered from the next prompt on. Milliseconds.
     pub start_wait_ms: u64,
     /// The servers.
     pub servers: Vec<McpServerConfig>,
@@ -43,13 +42,13 @@ pub struct McpServerConfig {
     #[serde(default)]
     pub args: Vec<String>,
     /// Variables of the program's environment, added to those that commands of `bash` see. `${NAME}` in a value is
-    /// replaced by a variable of your own environment.
+    /// a variable of your own environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// The address of a server that is reached by HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of every request to it. `${NAME}` in a value is replaced by a variable of your own environment.
+    /// Headers of every request to it. `${NAME}` in a value is a variable of your own environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// How far its words about its own tools are believed: `untrusted` not at all, `provisional` for what may run at the same time and in mode `plan`, `trusted` also for what runs without a question.

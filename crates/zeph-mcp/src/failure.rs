@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use zeph_tools::McpError;
 
-/// Whom a failure is about.
+/// The server and the tool of a failure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About<'a> {
     pub(crate) server: &'a str,
-    /// The tool, where a call failed.
+    /// The tool, if a call failed.
     pub(crate) tool: Option<&'a str>,
 }
 

@@ -21,7 +21,7 @@ const MAX_WORD_CHARS: usize = 500;
 pub struct Rendered {
     /// The text for the model, with an image if the model takes images and there is one.
     pub output: ToolOutput,
-    /// Whether the tool says that it failed.
+    /// Whether the tool reported a failure.
     pub failed: bool,
 }
 
@@ -47,7 +47,7 @@ pub fn rendered(result: &Value, takes_images: bool) -> Rendered {
     }
     let structured = result.get("structuredContent").filter(|it| !it.is_null());
     if let Some(structured) = structured {
-        // Servers say it in text too, for clients that do not know of it.
+        // Servers repeat it as text, for clients without structured content.
         let is_said = |part: &String| {
             serde_json::from_str::<Value>(part).is_ok_and(|said| said == *structured)
         };

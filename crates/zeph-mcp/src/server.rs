@@ -1,4 +1,4 @@
-//! One server through its life: connect, list, follow, and start again when it dies.
+//! The life cycle of one server: connect, list, follow, and restart after a failure.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,11 +44,11 @@ pub trait McpTransport: Send + Sync {
 pub enum Phase {
     /// It is being connected to.
     Connecting,
-    /// It answers.
+    /// It is connected.
     Connected,
-    /// It died, or did not answer; it is tried again at that moment.
+    /// It died or did not respond; the next attempt is at that moment.
     Waiting {
-        /// When.
+        /// The time of the next attempt.
         until: Instant,
         /// Why.
         why: String,
@@ -207,7 +207,7 @@ impl Server {
         });
     }
 
-    /// Connects and follows the server until it is gone.
+    /// Connects and follows the server until the connection ends.
     async fn once(&self, dial: &dyn McpTransport) -> Ended {
         let limit = self.config.connect_timeout();
         let about = self.about();
@@ -238,7 +238,7 @@ impl Server {
         Ended::Closed(why)
     }
 
-    /// Keeps the list of tools in step until the connection is closed.
+    /// Updates the list of tools until the connection is closed.
     async fn follow(&self, link: &Link, connection: Connection) -> String {
         let closed = connection.closed();
         tokio::pin!(closed);
@@ -272,7 +272,7 @@ impl Server {
         }
     }
 
-    /// Asks for its tools and checks them.
+    /// Requests its tools and checks them.
     async fn list(&self, link: &Link) -> Result<(), McpError> {
         let (raw, more) = link.tools(self.about()).await?;
         let agreed = self.pins.of(&self.config.name).unwrap_or_else(|error| {
@@ -296,7 +296,7 @@ impl Server {
 
 /// How a try ended.
 enum Ended {
-    /// It had been connected.
+    /// The connection was open and ended.
     Closed(String),
     /// The transport could not be opened.
     NotReached(String),
@@ -316,7 +316,7 @@ fn reason(error: &McpError) -> String {
     }
 }
 
-/// The wait after so many failures in a row.
+/// The wait after this number of failures in a row.
 fn backoff(failures: u32) -> Duration {
     let factor = 2u32.saturating_pow(failures.saturating_sub(1));
     FIRST_WAIT.saturating_mul(factor).min(MAX_WAIT)

@@ -29,7 +29,7 @@ pub struct McpServers {
     stop: CancellationToken,
 }
 
-/// A server that answers, the way to it, and the tool of it that is called.
+/// A connected server, its connection, and its tool for the call.
 pub(crate) type Found = (Arc<Server>, Arc<Link>, Known);
 
 /// The tools of one server that wait for approval.
@@ -76,7 +76,7 @@ impl McpServers {
         })
     }
 
-    /// Waits until every server was reached or failed, at most as long as the configuration says.
+    /// Waits until every server is connected or has failed, at most as long as the configuration says.
     pub async fn wait(&self) {
         self.wait_for(self.start_wait).await;
     }
@@ -88,7 +88,7 @@ impl McpServers {
             .iter()
             .map(|server| server.config.connect_timeout());
         let longest = longest.max().unwrap_or_default();
-        // The failure itself is still to come then.
+        // The failure itself arrives after the timeout.
         self.wait_for(longest + MARGIN).await;
     }
 
@@ -127,10 +127,10 @@ impl McpServers {
         definitions
     }
 
-    /// The connection and the tool for a call of `id`; `None` when no server has it.
+    /// The connection and the tool for a call of `id`; `None` if no server has it.
     ///
     /// # Errors
-    /// Why it cannot be called now.
+    /// The reason why it cannot be called now.
     pub(crate) fn find(&self, id: &str) -> Result<Option<Found>, McpError> {
         for server in &self.servers {
             let found = server.with(|state| {

@@ -17,7 +17,7 @@ use crate::trust::Pin;
 pub const PREFIX: &str = "mcp_";
 /// The longest id that providers take.
 const MAX_ID_LEN: usize = 64;
-/// The longest name of a tool as a server says it.
+/// The longest name of a tool in a server's list.
 const MAX_NAME_LEN: usize = 128;
 /// The most characters that a model reads of a description.
 const MAX_DESCRIPTION_CHARS: usize = 2048;
@@ -31,7 +31,7 @@ const MAX_SCHEMA_DEPTH: usize = 32;
 /// A tool that can be used after approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedTool {
-    /// Its name as the server says it.
+    /// Its name in the server's list.
     pub name: String,
     /// The definition for the model.
     pub def: ToolDef,
@@ -42,7 +42,7 @@ pub struct ListedTool {
 /// A tool that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedTool {
-    /// Its name as far as it has one, for showing.
+    /// Its name for display, if it has one.
     pub name: String,
     /// Why.
     pub reason: String,
@@ -191,8 +191,8 @@ fn hints(said: &Value) -> Value {
     Value::Object(hints.into_iter().collect())
 }
 
-/// The nature of a tool, as far as its server is believed. That it runs without a question is believed of a
-/// trusted one alone.
+/// The nature of a tool, to the extent that its server is trusted. Only a trusted server can declare that a tool runs
+/// without a question.
 fn annotations(said: &Value, trust: TrustLevel) -> Annotations {
     let hints = hints(said);
     let hint = |name: &str| hints.get(name).and_then(Value::as_bool).unwrap_or(false);
@@ -201,7 +201,7 @@ fn annotations(said: &Value, trust: TrustLevel) -> Annotations {
         TrustLevel::Untrusted => Annotations::ANYTHING,
         TrustLevel::Provisional | TrustLevel::Trusted => Annotations {
             read_only,
-            // The protocol gives these two a meaning for tools that change something.
+            // The protocol defines these two only for tools that change data.
             destructive: !read_only && hint("destructiveHint"),
             idempotent: read_only || hint("idempotentHint"),
             open_world: hint("openWorldHint"),

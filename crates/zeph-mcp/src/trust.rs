@@ -13,7 +13,7 @@ use crate::sanitize::revealed;
 /// The content of a tool that the user approves: its name, description, schema and hints, as the server sends them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// The tool's name as the server says it.
+    /// The tool's name in the server's list.
     pub name: String,
     /// The SHA-256 of the content, in hex.
     pub sha256: String,
@@ -65,12 +65,12 @@ pub enum ToolTrust {
     Changed(String),
 }
 
-/// Keeps the pins.
+/// Stores the pins.
 pub trait TrustStore: Send + Sync {
-    /// Those of a server.
+    /// The pins of a server.
     ///
     /// # Errors
-    /// When they cannot be read: then no tool of it is trusted.
+    /// If they cannot be read: then no tool of the server is trusted.
     fn of(&self, server: &str) -> io::Result<Vec<Pin>>;
 
     /// Replaces the pins of a server.

@@ -18,7 +18,7 @@ pub struct SqliteCompleted {
 }
 
 impl SqliteCompleted {
-    /// Keeps it in `store`.
+    /// Stores the tools in `store`.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self { store }
@@ -44,10 +44,10 @@ fn failed(error: StoreError) -> CompletedError {
 }
 
 impl Store {
-    /// The tools that succeeded in a session since it began or was cleared, of those that were kept.
+    /// The recorded tools that succeeded in a session since it began or was cleared. An unknown session has none.
     ///
     /// # Errors
-    /// A failure of the database. A session that there is not has none.
+    /// A failure of the database.
     pub async fn completed_tools(&self, session: &str) -> Result<HashSet<String>, StoreError> {
         let select = query(
             "SELECT c.tool FROM completed_tools c JOIN session s ON s.number = c.session WHERE s.id = ?1",
@@ -59,7 +59,7 @@ impl Store {
             .map_err(|error| self.sql(error))
     }
 
-    /// Keeps that a tool succeeded in a session.
+    /// Records the success of a tool in a session.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.

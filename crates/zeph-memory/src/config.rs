@@ -16,7 +16,7 @@ pub enum Synchronous {
     Full,
 }
 
-/// Where sessions, messages and the audit trail are stored.
+/// Where sessions, messages and the audit trail are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {

@@ -23,17 +23,17 @@ const NAMED: usize = 6;
 pub struct SessionInfo {
     /// Its id.
     pub id: String,
-    /// The folder that it works in; bytes that are no UTF-8 are replaced.
+    /// Its working directory; invalid UTF-8 is replaced.
     pub project: PathBuf,
-    /// Its title, when it has one.
+    /// Its title, if it has one.
     pub title: Option<String>,
     /// The provider last used.
     pub provider: Option<String>,
     /// The model last used.
     pub model: Option<String>,
-    /// When it began: milliseconds since the Unix epoch.
+    /// The time of its start: milliseconds since the Unix epoch.
     pub created_at: i64,
-    /// When its last message came: milliseconds since the Unix epoch.
+    /// The time of its last message: milliseconds since the Unix epoch.
     pub updated_at: i64,
     /// How many messages it holds, those before `/clear` included.
     pub messages: u64,
@@ -41,7 +41,7 @@ pub struct SessionInfo {
     pub calls: u64,
 }
 
-/// A new id for a session: random, so that its first characters tell it from others.
+/// A new id for a session: random, so that its first characters are usually unique.
 #[must_use]
 pub fn new_session_id() -> String {
     Uuid::new_v4().to_string()
@@ -51,12 +51,12 @@ pub(crate) fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// A count as SQLite keeps it.
+/// Converts a count to the integer type of SQLite.
 pub(crate) fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A count as SQLite kept it.
+/// Converts an integer of SQLite to a count.
 pub(crate) fn count(integer: i64) -> u64 {
     u64::try_from(integer).unwrap_or(0)
 }
@@ -204,7 +204,7 @@ impl Store {
         self.write_to_session(id, delete.bind(id)).await
     }
 
-    /// Gives a session a title.
+    /// Sets the title of a session.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
@@ -256,7 +256,7 @@ impl Store {
             .collect()
     }
 
-    /// Runs a statement that returns a row when there is such a session.
+    /// Runs a statement that returns a row if the session exists.
     pub(crate) async fn write_to_session(
         &self,
         id: &str,

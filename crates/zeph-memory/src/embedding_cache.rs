@@ -12,7 +12,7 @@ use zeph_tools::embedding_cache::{EmbeddingCache, KeptVectorsError};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// How many vectors are kept; the oldest go first.
+/// The number of stored embeddings; the oldest are removed first.
 pub const MAX_EMBEDDINGS: u32 = 4096;
 
 /// The bytes of a number.
@@ -25,7 +25,7 @@ pub struct SqliteVectors {
 }
 
 impl SqliteVectors {
-    /// Keeps them in `store`.
+    /// Stores the embeddings in `store`.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self { store }

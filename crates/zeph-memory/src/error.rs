@@ -32,7 +32,7 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file is not a database of Zeph.
     #[error(
         "{path} is not a database of Zeph ({reason}): \
          move it away or set `[memory] path` to another file"
@@ -40,7 +40,7 @@ pub enum StoreError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// How that was seen.
+        /// The evidence.
         reason: String,
     },
     /// The file was a database, and is damaged.
@@ -67,10 +67,10 @@ pub enum StoreError {
         /// The newest version known here.
         known: i64,
     },
-    /// A fact to keep is empty.
+    /// The text of a fact is empty.
     #[error("there is nothing to keep: `content` is empty")]
     EmptyMemory,
-    /// A fact to keep is too long.
+    /// The text of a fact is too long.
     #[error(
         "a fact of {bytes} bytes is too long to be kept (limit {max}): keep what matters of it"
     )]
@@ -108,7 +108,7 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
-    /// [`Store::close`](crate::Store::close) came first.
+    /// [`Store::close`](crate::Store::close) was called before.
     #[error("the database {path} is closed")]
     Closed {
         /// The database.
@@ -122,7 +122,7 @@ pub enum StoreError {
         /// The error of SQLite or its driver.
         source: sqlx::Error,
     },
-    /// No session has this id.
+    /// The session does not exist.
     #[error("there is no session {id:?}: `zeph sessions list` shows those there are")]
     UnknownSession {
         /// The id, or the beginning of one.
@@ -136,7 +136,7 @@ pub enum StoreError {
         /// The first few that fit.
         ids: Vec<String>,
     },
-    /// Too little of an id to look for.
+    /// The prefix of an id is too short.
     #[error("{prefix:?} is no session; an ID prefix needs at least {min} characters")]
     ShortPrefix {
         /// The given prefix.
@@ -144,7 +144,7 @@ pub enum StoreError {
         /// How many characters are needed.
         min: usize,
     },
-    /// No id of a session may look so.
+    /// The id of a session has an invalid form.
     #[error(
         "{id:?} cannot be the id of a session: use 1 to {max} bytes without control characters"
     )]
@@ -176,21 +176,21 @@ pub enum StoreError {
     /// An output to store cannot be read from the temporary file that holds it.
     #[error("the temporary file with the output cannot be read: {0}")]
     Spill(#[source] io::Error),
-    /// The session has no such task.
+    /// The session does not have this task.
     #[error("there is no task {id:?} in this session; {}", known_tasks(.known))]
     UnknownTask {
-        /// The id given.
+        /// The given id.
         id: String,
         /// The ids there are.
         known: Vec<String>,
     },
-    /// A task can have no such status.
+    /// The status does not exist.
     #[error("{status:?} is no status of a task: use `pending`, `in_progress` or `completed`")]
     UnknownStatus {
-        /// The status given.
+        /// The given status.
         status: String,
     },
-    /// A task says nothing.
+    /// The text of a task is empty.
     #[error("a task needs a text that says what is to be done")]
     EmptyTask,
     /// A task is too long.

@@ -15,9 +15,9 @@ use crate::conversation::unknown;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Bytes of compressed contents that are kept of a session, about; the oldest make room.
+/// The approximate number of bytes of compressed contents that are stored for a session; the oldest are removed.
 const MAX_STORED_BYTES: i64 = 64 << 20;
-/// How many notes come between two looks at how much is kept.
+/// The number of records between two checks of the stored size.
 const NOTES: i64 = 64;
 
 /// Stores the records of read files in the database.
@@ -27,7 +27,7 @@ pub struct SqliteSeenFiles {
 }
 
 impl SqliteSeenFiles {
-    /// Keeps it in `store`.
+    /// Stores the records in `store`.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self { store }
@@ -97,7 +97,7 @@ impl Store {
         Ok(())
     }
 
-    /// Drops the oldest contents of a session that are too many. Their digests stay.
+    /// Removes the oldest contents of a session beyond the limit. Their digests stay.
     async fn make_room(&self, session: &str) -> Result<(), StoreError> {
         let update = query(
             "UPDATE seen_file SET content = NULL WHERE number IN (
@@ -180,7 +180,7 @@ impl ReadLedger for SqliteSeenFiles {
     ) -> Result<(), ReadLedgerError> {
         self.forget(conversation, to).await?;
         let (first, end) = below(from);
-        // The operator `||` makes a text of any bytes, and they stay as they are.
+        // The operator `||` converts bytes to text without a change.
         let carry = query(if moved {
             "UPDATE OR REPLACE seen_file
              SET path = CAST(?2 || substr(path, length(?3) + 1) AS BLOB)

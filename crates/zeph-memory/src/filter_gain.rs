@@ -23,9 +23,9 @@ pub struct FilterGain {
     pub bytes_before: u64,
     /// Bytes that were read of it.
     pub bytes_after: u64,
-    /// How often the same command was run once more within a minute, and nothing else was done in between.
+    /// The number of repeated runs of the same command within a minute, without another call in between.
     pub reruns: u64,
-    /// How often the raw output was asked for.
+    /// The number of requests for the raw output.
     pub recalls: u64,
 }
 

@@ -14,8 +14,7 @@ use crate::store::Store;
 /// The maximum number of attempts to create a lock file that its holder removes at the same moment.
 const ATTEMPTS: usize = 64;
 
-/// The right to work on a session. It ends when this is dropped, or with the process, however
-/// that ends.
+/// The right to work on a session. It ends when this is dropped, or when the process ends in any way.
 #[derive(Debug)]
 pub struct SessionLock {
     file: File,
@@ -35,11 +34,11 @@ impl Drop for SessionLock {
 }
 
 impl Store {
-    /// Takes the session `id` for this process.
+    /// Locks the session `id` for this process.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSession`]; [`StoreError::SessionInUse`] when another process, or
-    /// another part of this one, has it; or a failure of the database or of the file system.
+    /// [`StoreError::UnknownSession`]; [`StoreError::SessionInUse`] if another process, or another part of this one,
+    /// holds it; or a failure of the database or of the file system.
     pub async fn lock_session(&self, id: &str) -> Result<SessionLock, StoreError> {
         let select = query("SELECT number FROM session WHERE id = ?1");
         let rows = self.fetch(select.bind(id)).await?;
@@ -63,7 +62,7 @@ impl Store {
     }
 }
 
-/// Locks the file at `path`, which then holds our process id; `None` when another has it.
+/// Locks the file at `path` and writes our process id to it; `None` if another process holds it.
 fn lock_file(path: &Path) -> io::Result<Option<File>> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new()

@@ -16,13 +16,13 @@ pub const MAX_MEMORY_BYTES: usize = 16 * 1024;
 /// The maximum number of words of a search. The longest come first, since they are the most specific.
 const MAX_WORDS: usize = 16;
 
-/// The most of them that count where many facts have each.
+/// The maximum number of frequent words in a search.
 const MAX_COMMON: usize = 4;
 
-/// A word that so many facts have says little about any of them.
+/// The number of facts from which a word counts as frequent, and does not rank them.
 const MANY: i64 = 2000;
 
-/// A word of so many characters is also found as the beginning of longer ones.
+/// The minimum length of a word that also matches the start of longer words.
 const PREFIX_FROM: usize = 4;
 
 /// Words of nearly every text, which are omitted if others remain.
@@ -44,7 +44,7 @@ pub struct Memory {
     pub session: String,
     /// The directory of that session.
     pub project: String,
-    /// When it was saved last: milliseconds since the Unix epoch.
+    /// The time of the last save: milliseconds since the Unix epoch.
     pub saved_at: i64,
 }
 
@@ -56,11 +56,11 @@ impl Memory {
 }
 
 impl Store {
-    /// Keeps a fact. One that is kept already is not kept twice: its date and session become these.
+    /// Stores a fact. If the same fact is already stored, only its date and session are updated.
     ///
     /// # Errors
-    /// [`StoreError::EmptyMemory`], [`StoreError::LongMemory`], [`StoreError::UnknownSession`], or a
-    /// failure of the database.
+    /// [`StoreError::EmptyMemory`], [`StoreError::LongMemory`], [`StoreError::UnknownSession`], or a failure of the
+    /// database.
     pub async fn save_memory(&self, session: &str, content: &str) -> Result<Memory, StoreError> {
         let content = content.trim();
         if content.is_empty() {
@@ -182,7 +182,7 @@ impl Store {
         rows.iter().map(|row| self.memory_of(row)).collect()
     }
 
-    /// How many facts are kept.
+    /// The number of stored facts.
     ///
     /// # Errors
     /// A failure of the database.
@@ -280,7 +280,7 @@ mod tests {
         check("naïve \"x", &["\"naïve\"*", "\"x\""]);
     }
 
-    /// A word that nearly every fact has hides none that only one has.
+    /// A word in nearly every fact does not hide the only fact with another word.
     #[tokio::test]
     async fn common_words_hide_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Search of facts by meaning, with an embedding for each fact.
 //!
-//! A search reads a few bits of each fact (`sign_bits`), then the embeddings of the closest facts. Triggers and keys of the
-//! database keep bits, embeddings and facts consistent across processes. A damaged fact is not found.
+//! A search reads a few bits of each fact (`sign_bits`), then the embeddings of the closest facts. Triggers and keys
+//! of the database keep bits, embeddings and facts consistent across processes. A damaged fact is not found.
 
 use futures_util::TryStreamExt;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -15,7 +15,7 @@ use crate::store::Store;
 
 /// How many facts share a row of bits. The table's triggers know it too.
 const BLOCK: i64 = 128;
-/// Of how many facts a search reads the vectors.
+/// The number of facts with embeddings that a search reads.
 const READ: usize = 500;
 /// The number of models with stored embeddings: the current one and the one before it.
 const MODELS: i64 = 2;
@@ -29,14 +29,14 @@ const TOLERANCE: f32 = 0.001;
 pub struct Near {
     /// The fact.
     pub memory: Memory,
-    /// The cosine of its vector and that of the search.
+    /// The cosine between its embedding and that of the search.
     pub cosine: f32,
 }
 
-/// Facts without a vector of a model, and where among the others they are.
+/// Facts without an embedding of a model, and their position among the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorGap {
-    /// The facts: each that is newer than those with vectors up to the last of these, or older down to it.
+    /// The facts: each is newer than those with embeddings up to the last of these, or older down to it.
     pub memories: Vec<Memory>,
     model: Option<Model>,
 }
@@ -51,7 +51,7 @@ struct Model {
 }
 
 impl Store {
-    /// Up to `most` of the facts that have no vector of `model`: new ones, then older ones, the latest first.
+    /// Up to `most` of the facts without an embedding of `model`: new ones, then older ones, the latest first.
     ///
     /// # Errors
     /// A failure of the database.
@@ -79,11 +79,11 @@ impl Store {
         })
     }
 
-    /// Keeps the vectors that `model` made of the facts of a gap, in their order and all of one length. Where those that are kept
-    /// have another length, or another process has removed them, nothing is kept.
+    /// Stores the embeddings by `model` of the facts of a gap, in their order and all of one length. Nothing is
+    /// stored if the stored embeddings have another length, or if another process has removed them.
     ///
     /// # Errors
-    /// A failure of the database; then nothing is kept.
+    /// A failure of the database; then nothing is stored.
     pub async fn fill_vector_gap(
         &self,
         model: &str,
@@ -218,7 +218,8 @@ impl Store {
         Ok(missing)
     }
 
-    /// Makes the bits of a block from its vectors and looks at them. That they cannot be kept costs the next search the same.
+    /// Computes the bits of a block from its embeddings and compares them. If they cannot be stored, the next search
+    /// computes them again.
     async fn make_block(
         &self,
         model: Model,
@@ -329,7 +330,7 @@ fn unit(vector: &[f32]) -> Vec<f32> {
     vector.iter().map(|it| it * scale).collect()
 }
 
-/// A vector of the table; `None` if it is damaged, or has no direction.
+/// An embedding from the table; `None` if it is damaged or has no direction.
 fn numbers(bytes: &[u8]) -> Option<Vec<f32>> {
     let (numbers, rest) = bytes.as_chunks::<WIDTH>();
     let numbers: Vec<f32> = numbers.iter().map(|it| f32::from_le_bytes(*it)).collect();

@@ -27,13 +27,13 @@ pub struct FoundMessage {
     pub seq: i64,
     /// `user` or `assistant`.
     pub role: String,
-    /// The text around the first word that fits, on one line.
+    /// The text around the first matching word, on one line.
     pub excerpt: String,
-    /// When it was appended: milliseconds since the Unix epoch.
+    /// The time of the message: milliseconds since the Unix epoch.
     pub created_at: i64,
 }
 
-/// A part of a message, as far as it is searched.
+/// The searchable part of a message.
 #[derive(Deserialize)]
 struct Part {
     #[serde(rename = "type")]
@@ -43,8 +43,8 @@ struct Part {
 }
 
 impl Store {
-    /// The up to `most` messages that fit `text` best: of other sessions than `session` in its project, or in
-    /// `all_projects`. If no word is found, messages that contain the text as it is.
+    /// The up to `most` messages that match `text` best, of other sessions than `session` in its project, or in
+    /// `all_projects`. If no word matches, messages that contain the text unchanged.
     ///
     /// # Errors
     /// A failure of the database.

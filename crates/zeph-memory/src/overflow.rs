@@ -92,7 +92,7 @@ fn entry_of(row: &SqliteRow) -> Result<(OverflowEntry, i64), sqlx::Error> {
 }
 
 impl Store {
-    /// Stores a long output, all of it or nothing.
+    /// Stores a long output in one transaction.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], [`StoreError::Spill`], or a failure of the database.

@@ -71,7 +71,7 @@ impl Store {
         Ok(QuotaResult::Exceeds { used })
     }
 
-    /// The calls of a session since it began or was cleared, as far as a quota counted them.
+    /// The calls of a session that a quota counted since it began or was cleared.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.

@@ -16,26 +16,26 @@ use crate::store::{SqlQuery, Store};
 /// The most tasks of a project that are not over.
 pub const MAX_SCHEDULED: i64 = 100;
 
-/// A task to be kept.
+/// A new task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewScheduled<'a> {
-    /// The directory where it runs.
+    /// Its working directory.
     pub project: &'a Path,
     /// The prompt for the model.
     pub prompt: &'a str,
     /// The time, as the user wrote it.
     pub said: &'a str,
-    /// When it comes again; `None`: once.
+    /// The cron expression of its repetition; `None` for a single run.
     pub cron: Option<&'a str>,
     /// The time zone of `cron`, by its name of the IANA database.
     pub zone: &'a str,
-    /// When it is due first.
+    /// The time of its first run.
     pub next_at: i64,
     /// Now.
     pub now: i64,
 }
 
-/// A task that is kept.
+/// A stored task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Scheduled {
     /// Its number.
@@ -44,13 +44,13 @@ pub struct Scheduled {
     pub prompt: String,
     /// The time, as the user wrote it.
     pub said: String,
-    /// When it comes again; `None`: once.
+    /// The cron expression of its repetition; `None` for a single run.
     pub cron: Option<String>,
     /// The time zone of `cron`.
     pub zone: String,
-    /// When it is due next; `None`: it is over.
+    /// The time of its next run; `None` if no run follows.
     pub next_at: Option<i64>,
-    /// When it was added.
+    /// The time when it was added.
     pub created_at: i64,
 }
 
@@ -60,7 +60,7 @@ pub struct Scheduled {
 pub enum RunState {
     /// It runs.
     Running,
-    /// The model answered.
+    /// The model responded.
     Done,
     /// It ended otherwise.
     Failed,
@@ -101,7 +101,7 @@ pub struct ScheduledRun {
     pub task: i64,
     /// The prompt for the model.
     pub prompt: String,
-    /// When it was due.
+    /// The time when it was due.
     pub due_at: i64,
     /// Its state.
     pub state: RunState,
@@ -148,7 +148,7 @@ fn run(row: &SqliteRow) -> Result<ScheduledRun, sqlx::Error> {
 }
 
 impl Store {
-    /// Keeps a task: its number. `None` when there are [`MAX_SCHEDULED`] already.
+    /// Stores a task and returns its number; `None` if [`MAX_SCHEDULED`] tasks exist.
     ///
     /// # Errors
     /// A failure of the database.
@@ -201,8 +201,8 @@ impl Store {
         Ok(!rows.is_empty())
     }
 
-    /// Claims the time at which a task is due: as one that runs (`lease_until`) or that was missed. The run's
-    /// number, for the one who comes first; the task is then due at `next_at`.
+    /// Claims a due time of a task, as a run with a lease (`lease_until`) or as a missed one. The first caller gets
+    /// the run's number. The task is then due at `next_at`.
     ///
     /// # Errors
     /// A failure of the database.

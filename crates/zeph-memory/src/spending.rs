@@ -15,7 +15,7 @@ pub struct StoredSpending {
     pub provider: String,
     /// The model's name as sent.
     pub model: String,
-    /// Requests that were answered.
+    /// Requests with a response.
     pub requests: u64,
     /// Tokens read, cached ones included.
     pub input_tokens: u64,

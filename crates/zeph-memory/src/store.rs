@@ -51,15 +51,15 @@ const WRITE_OVERHEAD: usize = 16 * 1024;
 /// How far the log grows before it is moved into the database, in bytes, about.
 const CHECKPOINT_AFTER: usize = 4 * 1024 * 1024;
 
-/// How far the log grows (in pages: 64 MiB) before the writer itself moves it, should the
-/// background never come to it.
+/// The size of the log (in pages: 64 MiB) from which a writer moves it into the database itself, if the background
+/// task has not done so.
 const LOG_LIMIT_PAGES: &str = "16384";
 
 pub(crate) type SqlQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
 type Writer<'a> = MappedMutexGuard<'a, SqliteConnection>;
 
-/// The open database. Clones share its one connection; every write is one transaction, mostly of
-/// one statement, and is on record when the method returns.
+/// The open database. Clones share its one connection. Every write is one transaction, usually of one statement, and
+/// is committed when the method returns.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -75,11 +75,11 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the database at `path`; creates it (mode 0600) and its folders (0700) when missing,
-    /// and brings tables of an older version up to date.
+    /// Opens the database at `path`; creates it (mode 0600) and its folders (0700) if missing, and upgrades tables of
+    /// an older version.
     ///
     /// # Errors
-    /// [`StoreError`] when the file cannot be reached, written or understood.
+    /// [`StoreError`] if the file cannot be reached, written or parsed.
     pub async fn open(path: &Path, synchronous: Synchronous) -> Result<Self, StoreError> {
         // SQLite would take a relative `file:…` for a URI.
         let path = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
@@ -165,11 +165,11 @@ impl Store {
         &self.inner.path
     }
 
-    /// Closes the connection and, when no other process has one, moves the log into the database.
-    /// Leaving without it loses nothing; the next start reads the log then. All clones are closed.
+    /// Closes the connection of all clones and, if no other process has one, moves the log into the database. Without
+    /// this call nothing is lost: the next start reads the log.
     ///
     /// # Errors
-    /// [`StoreError`] when the log could not be moved; nothing is lost by that.
+    /// [`StoreError`] if the log could not be moved; no data is lost.
     pub async fn close(&self) -> Result<(), StoreError> {
         match self.inner.connection.lock().await.take() {
             Some(connection) => connection.close().await.map_err(|error| self.sql(error)),
@@ -209,8 +209,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// Starts a checkpoint in the background when the log has grown enough: on a connection of
-    /// its own, so that no write waits for the disk.
+    /// Starts a checkpoint in the background if the log is large enough. It uses a separate connection, so that no
+    /// write waits for the disk.
     pub(crate) fn count_write(&self, bytes: usize) {
         let inner = &self.inner;
         let grown = inner.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -237,7 +237,7 @@ async fn checkpoint(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
     connection.close().await
 }
 
-/// Sees to it that a writable regular file is there.
+/// Ensures that a writable regular file exists.
 fn prepare_file(path: &Path) -> Result<(), StoreError> {
     // A file descriptor closed here would drop SQLite's locks on the same file held elsewhere in
     // this process, so the file is opened only to create it, and by one thread at a time.
@@ -278,8 +278,8 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes the permissions of other users from the database, its log and its index of the log: they
-/// hold conversations and copies of files. A file of another user stays as it is.
+/// Removes the permissions of other users from the database, its log and its index of the log: they hold
+/// conversations and copies of files. A file of another user is not changed.
 fn tighten(path: &Path) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     for ending in ["", "-wal", "-shm", "-journal"] {

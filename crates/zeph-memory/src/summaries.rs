@@ -14,9 +14,9 @@ use crate::store::{SqlQuery, Store};
 pub enum CompressionStrategy {
     /// The conversation took too much of its budget, or of the model's window.
     Triggered,
-    /// The person asked for it.
+    /// The user requested it.
     Manual,
-    /// The model asked for it.
+    /// The model requested it.
     Autonomous,
 }
 
@@ -35,7 +35,7 @@ impl CompressionStrategy {
     }
 }
 
-/// A summary to keep.
+/// A new summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSummary {
     /// The text.
@@ -52,13 +52,13 @@ pub struct NewSummary {
     pub tokens_before: u64,
     /// Estimated tokens of the conversation after.
     pub tokens_after: u64,
-    /// The provider that was asked.
+    /// The provider of the summary.
     pub provider: String,
     /// Its model.
     pub model: String,
 }
 
-/// A summary as it was kept.
+/// A stored summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredSummary {
     /// The text.
@@ -75,11 +75,11 @@ pub struct StoredSummary {
     pub tokens_before: u64,
     /// Estimated tokens of the conversation after.
     pub tokens_after: u64,
-    /// The provider that was asked.
+    /// The provider of the summary.
     pub provider: String,
     /// Its model.
     pub model: String,
-    /// When: milliseconds since the Unix epoch.
+    /// The time: milliseconds since the Unix epoch.
     pub created_at: i64,
 }
 
@@ -88,9 +88,9 @@ pub struct StoredSummary {
 pub struct Compaction {
     /// The summary that replaces the messages before `window_start`, except `pinned`.
     pub summary: Option<NewSummary>,
-    /// The first message that stays; `None` leaves the window's beginning where it is.
+    /// The first remaining message; `None` leaves the start of the window unchanged.
     pub window_start: Option<i64>,
-    /// A message before `window_start` that stays all the same.
+    /// A message before `window_start` that remains in the window.
     pub pinned: Option<i64>,
     /// Replacement texts of messages, by their numbers.
     pub shown: Vec<(i64, String)>,

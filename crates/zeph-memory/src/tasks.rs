@@ -1,4 +1,4 @@
-//! The list of tasks that an agent keeps in its session.
+//! The task list of an agent in its session.
 
 use std::str::FromStr;
 

@@ -24,7 +24,7 @@ const DROPPED: &str = "dropped from the journal to make room ([tools.undo] max_b
 /// The most bytes that a record is unpacked to, in case it is damaged.
 const MAX_UNPACKED_BYTES: u64 = 1 << 32;
 
-/// Keeps the undo journals of sessions in the database.
+/// Stores the undo journals of sessions in the database.
 #[derive(Debug, Clone)]
 pub struct SqliteUndo {
     store: Store,
@@ -306,7 +306,7 @@ impl UndoJournal for SqliteUndo {
 pub struct StoredChange {
     /// The batch; changes of one batch are undone together.
     pub batch: String,
-    /// When it was made: milliseconds since the Unix epoch.
+    /// The time of the change: milliseconds since the Unix epoch.
     pub created_at: i64,
     /// The tool.
     pub tool: String,

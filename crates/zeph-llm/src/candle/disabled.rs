@@ -4,7 +4,7 @@ use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::provider::LlmProvider;
 
-/// Says how to get a build with local models.
+/// Returns an error that explains how to get a build with local models.
 ///
 /// # Errors
 /// Always.

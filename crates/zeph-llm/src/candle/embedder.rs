@@ -1,4 +1,4 @@
-//! Vectors of texts by a BERT, such as MiniLM: mean over the tokens, length 1.
+//! Embeddings of texts by a BERT, such as MiniLM: mean over the tokens, length 1.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ impl Embedder {
         let states = self.model.forward(&ids, &types, None)?;
         let mean = states.mean(1)?.squeeze(0)?;
         let length = mean.sqr()?.sum_all()?.sqrt()?;
-        // A vector of nothing stays one.
+        // A zero vector stays zero.
         let length = length.maximum(f32::MIN_POSITIVE)?;
         mean.broadcast_div(&length)?.to_vec1()
     }

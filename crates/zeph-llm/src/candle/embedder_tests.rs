@@ -1,4 +1,4 @@
-//! Vectors of a real model, where `ZEPH_MEASURE_EMBEDDINGS` names the directory of one.
+//! Tests of embeddings with a real model; `ZEPH_MEASURE_EMBEDDINGS` names its directory.
 
 use crate::config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
 use crate::message::Message;

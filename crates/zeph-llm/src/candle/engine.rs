@@ -1,4 +1,4 @@
-//! A loaded model: from a conversation to an answer, token by token.
+//! A loaded model that generates a response to a conversation, token by token.
 
 use llguidance::Matcher;
 
@@ -11,17 +11,17 @@ use super::vocabulary::Vocabulary;
 use crate::error::LlmErrorKind;
 use crate::provider::{StopReason, Usage};
 
-/// How many tokens of a prompt are computed before it is asked whether anyone still waits.
+/// The number of prompt tokens that are computed between two checks whether the caller still waits.
 const PREFILL: usize = 64;
 
-/// A model, ready to answer.
+/// A loaded model.
 #[derive(Debug)]
 pub(super) struct Engine {
     network: Network,
     vocabulary: Vocabulary,
     template: Template,
     grammars: Grammars,
-    /// Tokens that fit into a request and its answer.
+    /// The maximum number of tokens of a request and its response.
     window: usize,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Engine {
 pub(super) struct CompletionRequest {
     pub(super) chat: Vec<ChatMessage>,
     pub(super) form: Form,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the response.
     pub(super) most: usize,
 }
 
-/// How an answer ended.
+/// The end of a response.
 #[derive(Debug, PartialEq)]
 pub(super) struct Ended {
     pub(super) stop: StopReason,
@@ -72,7 +72,7 @@ pub(super) fn greedy(logits: &[f32]) -> u32 {
 }
 
 impl Engine {
-    /// Puts a model together.
+    /// Creates an engine from the parts of a model.
     ///
     /// # Errors
     /// A vocabulary that grammars cannot work with.
@@ -92,11 +92,10 @@ impl Engine {
         })
     }
 
-    /// Answers. `show` takes the text as it comes and says whether anyone still waits for it.
+    /// Generates a response. `show` gets each piece of text, and returns whether the caller still waits.
     ///
     /// # Errors
-    /// [`Failure`]; a conversation that is longer than the window fails before anything is
-    /// computed.
+    /// [`Failure`]; a conversation that is longer than the window fails before any computation.
     pub(super) fn answer(
         &mut self,
         question: CompletionRequest,
@@ -171,7 +170,7 @@ impl Engine {
         prompt::tokens(chat, &self.template, &self.vocabulary).unwrap_or_default()
     }
 
-    /// The next token of the answer; `None` at its end.
+    /// The next token of the response; `None` at its end.
     fn next(
         &self,
         logits: &mut Vec<f32>,
@@ -184,7 +183,7 @@ impl Engine {
             let token = choose(logits);
             return (!self.vocabulary.ends(token)).then_some(token);
         };
-        // A grammar that became too much to follow ends the answer; nothing unchecked is written.
+        // A grammar that exceeds its limits ends the response; no unchecked text is written.
         let mask = matcher.compute_mask().ok()?;
         for (token, logit) in (0u32..).zip(logits.iter_mut()) {
             if !mask.is_allowed(token) {

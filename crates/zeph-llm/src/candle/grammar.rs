@@ -80,8 +80,8 @@ impl Grammars {
         Some(matcher)
     }
 
-    /// One that allows text, and calls of these tools alone. `None` if even tools without schemas
-    /// make no grammar.
+    /// A matcher that allows text and calls of these tools. `None` if even tools without schemas have no valid
+    /// grammar.
     fn calls(&self, tools: &[ToolDefinition]) -> Option<Matcher> {
         let fits = |schema: &Value| self.compile(&format!("start: %json {schema}\n")).is_some();
         let strictest = |variants: [Value; 3]| variants.into_iter().find(fits);
@@ -112,7 +112,7 @@ impl Grammars {
     fn compile(&self, grammar: &str) -> Option<Matcher> {
         let grammar = TopLevelGrammar::from_lark(grammar.to_owned());
         let mut matcher = Matcher::new(self.factory.create_parser(grammar));
-        // Some faults only show when it is used.
+        // Some errors are visible only at the first use.
         let usable = matcher.compute_mask().is_ok();
         usable.then(|| matcher.reset().is_ok().then_some(matcher))?
     }
@@ -176,7 +176,7 @@ fn call_schema(name: &str, parameters: &Value) -> Value {
     call
 }
 
-/// The blocks that an answer may end with.
+/// The blocks that a response may end with.
 struct Blocks {
     /// Schemas of whole calls.
     calls: Vec<Value>,

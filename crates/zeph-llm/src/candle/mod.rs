@@ -53,8 +53,7 @@ use crate::provider::{
 };
 use crate::tool::ToolChoice;
 
-/// The most tokens of an answer where nothing is configured. Small models do not always stop by
-/// themselves.
+/// The default maximum number of tokens of a response. Small models do not always stop on their own.
 const DEFAULT_MAX_OUTPUT: u32 = 1024;
 
 /// A model in this process.

@@ -72,7 +72,7 @@ pub(super) struct Network {
     layers: Vec<Layer>,
     norm: Tensor,
     head: QMatMul,
-    /// Rotations per position and pair: `[position, head_dim / 2]`, made as far as needed.
+    /// Rotations per position and pair: `[position, head_dim / 2]`, computed on demand.
     frequencies: Vec<f32>,
     rotations: (Tensor, Tensor),
     /// Keys and values of each layer: `[kv_heads, capacity, head_dim]`.
@@ -82,10 +82,10 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Puts a network together. `factors` divide the frequencies of the rotations, one a pair.
+    /// Creates a network. `factors` divide the frequencies of the rotations, one for each pair.
     ///
     /// # Errors
-    /// Weights that do not fit each other.
+    /// The weights do not match each other.
     pub(super) fn new(
         shape: Shape,
         embedding: Arc<QTensor>,

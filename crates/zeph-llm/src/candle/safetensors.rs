@@ -136,10 +136,10 @@ impl Shards {
         })
     }
 
-    /// Puts the network together.
+    /// Creates the network.
     ///
     /// # Errors
-    /// A tensor that is missing or does not fit.
+    /// A tensor is missing or does not match.
     pub(super) fn network(&self, config: &Config) -> Result<Network, String> {
         let shape = config.shape()?;
         self.assemble(shape).map_err(words)

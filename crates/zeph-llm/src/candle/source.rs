@@ -12,7 +12,7 @@ use super::safetensors::{Config, Shards};
 use super::template::Template;
 use super::vocabulary::Vocabulary;
 
-/// The weights of a model of vectors.
+/// The weights of an embedding model.
 pub(super) const WEIGHTS: &str = "model.safetensors";
 /// The file of a fetched model.
 const GGUF: &str = "model.gguf";
@@ -30,7 +30,7 @@ pub(super) struct Source {
 enum Kind {
     Gguf,
     Safetensors,
-    /// A BERT: it makes vectors and no answers.
+    /// A BERT, which computes embeddings and no text.
     Embeddings,
 }
 
@@ -79,7 +79,7 @@ impl Source {
         })
     }
 
-    /// Which weights they are, where it makes vectors and no answers: their place, size and time.
+    /// The identity of the weights of an embedding model: their path, size and time.
     pub(super) fn weights(&self) -> Option<String> {
         if self.kind != Kind::Embeddings {
             return None;

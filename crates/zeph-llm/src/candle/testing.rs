@@ -8,7 +8,7 @@ use candle_core::{Device, Tensor};
 use super::engine::Engine;
 use super::source::{Loaded, Source};
 
-/// Numbers that only look random.
+/// Pseudo-random numbers from a seed.
 pub(super) struct SeededRng(u64);
 
 impl SeededRng {
@@ -30,7 +30,7 @@ impl SeededRng {
         Tensor::from_vec(numbers, dims, &Device::Cpu).unwrap()
     }
 
-    /// A token, as likely as its logit says.
+    /// A token, sampled by the logits.
     pub(super) fn sample(&mut self, logits: &[f32]) -> u32 {
         let gumbel = |roll: f32| -(-(roll.max(1e-9)).ln()).ln();
         let noisy: Vec<f32> = logits.iter().map(|it| it + gumbel(self.roll())).collect();
@@ -61,7 +61,7 @@ fn letters(text: &str) -> String {
     text.bytes().map(letter).collect()
 }
 
-/// Every byte, some that come in one piece, and two marks.
+/// Every byte, some multi-byte tokens, and two marks.
 pub(super) fn tokens() -> Vec<String> {
     let whole = [
         "th",

@@ -26,7 +26,7 @@ fn question(text: &str, form: Form, most: usize) -> CompletionRequest {
     }
 }
 
-/// Answers, with each token as likely as the model says.
+/// Generates a response, with tokens sampled by the logits.
 fn ask(engine: &mut Engine, question: CompletionRequest, dice: &mut SeededRng) -> (String, Ended) {
     Cores::One.run(|| ask_here(engine, question, dice))
 }
@@ -95,7 +95,7 @@ fn tools() -> Vec<ToolDefinition> {
             "now",
             json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         ),
-        // A keyword that no grammar of llguidance knows.
+        // A keyword that llguidance does not support.
         tool(
             "odd",
             json!({
@@ -165,7 +165,7 @@ fn every_call_that_a_model_writes_is_valid() {
     assert!(called.values().sum::<i32>() >= 60, "{called:?}");
 }
 
-/// Proves LLM-8 as far as it concerns requests that may not call.
+/// Proves LLM-8 for requests that may not call.
 #[test]
 fn without_leave_to_call_no_fence_is_opened() {
     let mut engine = testing::engine(1, testing::CONTEXT);
@@ -269,7 +269,7 @@ fn what_requests_have_in_common_is_computed_once() {
     );
 }
 
-/// Proves LLM-5 as far as it concerns a context overflow.
+/// Proves LLM-5 for a context overflow.
 #[test]
 fn a_request_that_is_too_long_is_refused_before_it_runs() {
     let mut engine = testing::engine(5, 64);
@@ -284,7 +284,7 @@ fn a_request_that_is_too_long_is_refused_before_it_runs() {
     };
     assert_eq!((kind, shown), (LlmErrorKind::ContextOverflow, 0));
     assert!(message.contains("window holds 64"), "{message}");
-    // One that fits ends where the window does.
+    // A request within the window has a response that ends with the window.
     let asked = question("hi", Form::Free, 500);
     let ended = Cores::One.run(|| engine.answer(asked, &mut |_| 65, &mut |_| true));
     let ended = ended.unwrap();
@@ -352,7 +352,7 @@ fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) -> ChatRequ
     }
 }
 
-/// Proves LLM-3, LLM-4 as far as it concerns local models.
+/// Proves LLM-3, LLM-4 for local models.
 #[tokio::test]
 async fn the_provider_streams_counts_and_queues() {
     let directory = tempfile::tempdir().unwrap();

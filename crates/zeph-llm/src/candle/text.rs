@@ -1,14 +1,13 @@
 //! From the bytes of tokens to text that can be shown.
 
-/// Puts bytes together until they are whole characters.
+/// Collects bytes until they form complete characters.
 #[derive(Debug, Default)]
 pub(super) struct Utf8 {
     pending: Vec<u8>,
 }
 
 impl Utf8 {
-    /// Takes more bytes; returns the characters that are whole now. What can be no character is
-    /// replaced.
+    /// Adds bytes, and returns the characters that are complete now. Invalid bytes are replaced.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
         let mut text = String::new();

@@ -50,7 +50,7 @@ fn on_one<T: Send>(work: impl FnOnce() -> T + Send) -> T {
             }
             drop(finished);
         } else if thread == caller {
-            // Sleeps until the sender is gone: the pool itself would wait in a loop.
+            // Sleeps until the sender is dropped: the pool itself would wait in a loop.
             let _ = done.lock().unwrap_or_else(|it| it.into_inner()).recv();
         }
     });
@@ -73,7 +73,7 @@ fn alone() {
             .num_threads(1)
             .use_current_thread()
             .build();
-        // The thread stays a member; without that, its work would only be slower.
+        // The thread remains a member of the pool. If the pool cannot be built, the work is only slower.
         drop(pool);
     }
 }

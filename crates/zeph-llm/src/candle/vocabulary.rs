@@ -14,7 +14,7 @@ use toktrie::{TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use super::gguf::Gguf;
 use super::words;
 
-/// The names of tokens that end an answer or a turn, in the vocabularies of known models.
+/// The names of tokens that end a response or a turn, in the vocabularies of known models.
 const ENDS: [&str; 8] = [
     "<|im_end|>",
     "<|endoftext|>",
@@ -56,7 +56,7 @@ impl Vocabulary {
     /// The vocabulary in a GGUF's metadata.
     ///
     /// # Errors
-    /// A kind of vocabulary that is not known, or one that makes no sense.
+    /// An unknown kind of vocabulary, or an invalid one.
     pub(super) fn from_gguf(gguf: &Gguf) -> Result<Self, String> {
         let mut tokenizer = Tokenizer::from_gguf(gguf.content()).map_err(words)?;
         let kind = gguf.text("tokenizer.ggml.pre").unwrap_or_default();
@@ -140,11 +140,11 @@ impl Vocabulary {
         specials.iter().any(|name| text.contains(name.as_str()))
     }
 
-    /// The tokens of a text. With `marked`, names of special tokens are those tokens; else they
-    /// are text like any other.
+    /// The tokens of a text. With `marked`, names of special tokens are those tokens; otherwise they are ordinary
+    /// text.
     ///
     /// # Errors
-    /// A text that the tokenizer does not take.
+    /// The tokenizer refuses the text.
     pub(super) fn encode(&self, text: &str, marked: bool) -> Result<Vec<u32>, String> {
         let tokenizer = match marked {
             true => &self.inner.marked,
@@ -160,14 +160,13 @@ impl Vocabulary {
         self.inner.trie.vocab_size()
     }
 
-    /// Whether a token ends an answer: one that is made for it, or another mark, which has no
-    /// place in a text.
+    /// Whether a token ends a response: an end token, or another special token, which has no place in a text.
     pub(super) fn ends(&self, token: u32) -> bool {
         let trie = &self.inner.trie;
         trie.eos_tokens().contains(&token) || trie.is_special_token(token)
     }
 
-    /// The bytes of a token; none for one that is a mark and no text, or is not known.
+    /// The bytes of a token; empty for a special token or an unknown one.
     pub(super) fn bytes(&self, token: u32) -> &[u8] {
         let known = (token as usize) < self.size();
         match known && !self.inner.trie.is_special_token(token) {

@@ -1,5 +1,5 @@
-//! The thread that holds a model. It loads the model at the first request, answers one request
-//! after the other, and ends with its provider.
+//! The thread of a model. It loads the model at the first request, processes requests in sequence, and ends with its
+//! provider.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +14,7 @@ use crate::error::LlmErrorKind;
 /// The replies to a question, in order; the last one is `Done`.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// More of the answer.
+    /// More of the response.
     Text(String),
     /// How it ended.
     Done(Result<Ended, Failure>),
@@ -77,7 +77,7 @@ fn serve(job: Job, model: &mut Option<Loaded>, source: &Source, window: usize) {
     }
 }
 
-/// The answer of a model that has none.
+/// The failure of a request for text to an embedding model.
 pub(super) fn no_answers() -> Failure {
     let message = "the model makes embeddings and cannot answer: choose one that chats";
     Failure::Error(LlmErrorKind::Config, message.to_owned())

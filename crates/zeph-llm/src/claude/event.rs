@@ -1,5 +1,5 @@
-//! The events of an answer, read with patience: fields may be missing, and unknown events and
-//! blocks are skipped, as the API asks its clients to do.
+//! The events of a response, with tolerant parsing: fields may be missing, and unknown events and blocks are skipped,
+//! as the API requires of its clients.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ pub(super) struct End {
     stop_reason: Option<String>,
 }
 
-/// An answer that came whole.
+/// A complete response.
 #[derive(Debug, Deserialize)]
 pub(super) struct Document {
     content: Vec<Block>,
@@ -181,12 +181,12 @@ pub(crate) struct Blocks(BTreeMap<u64, Open>);
 enum Open {
     Text,
     Thinking {
-        /// The signature may come in pieces.
+        /// The signature, which may arrive in pieces.
         signature: String,
     },
     Call {
         number: usize,
-        /// The input that came with the beginning, used when no delta follows.
+        /// The input at the start of the block, used if no delta follows.
         input: Value,
         streamed: bool,
     },
@@ -348,7 +348,7 @@ impl Blocks {
 }
 
 impl Document {
-    /// Takes the whole answer.
+    /// Reads the complete response.
     pub(super) fn read(self, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
         let mut blocks = Blocks::default();
         for (index, block) in (0..).zip(self.content) {

@@ -92,8 +92,8 @@ impl Serialize for Content<'_> {
     }
 }
 
-/// The blocks of a message. Results come first, as the API wants them; the images that follow a
-/// result belong into it, unless it is an error: those may have texts alone.
+/// The blocks of a message. Results come first, as the API requires. The images that follow a result become a part of
+/// it, unless it is an error: errors may contain only text.
 fn blocks(parts: &[MessagePart], images: bool) -> Vec<Block<'_>> {
     let mut results = Vec::new();
     let mut others = Vec::new();

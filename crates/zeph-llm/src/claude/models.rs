@@ -1,11 +1,11 @@
 //! Windows and output limits of known models. The configuration always wins.
 
-/// Used for a model that is not in the table: tokens of the window, tokens of an answer. Any
-/// model of the API allows these.
+/// The defaults for a model that is not in the table: tokens of the window, tokens of a response. Any model of the
+/// API allows these.
 const DEFAULT: (usize, u32) = (200_000, 8_192);
 
-/// Prefix of the model's name, tokens in its window, the most tokens that an answer is allowed
-/// where nothing is configured. The longest prefix that fits wins.
+/// Prefix of the model's name, tokens in its window, and the default maximum of tokens of a response. The longest
+/// matching prefix wins.
 const MODELS: &[(&str, (usize, u32))] = &[
     ("claude-2", (100_000, 4_096)),
     ("claude-2.1", (200_000, 4_096)),
@@ -35,7 +35,7 @@ pub fn context_window(model: &str) -> usize {
     of(model).0
 }
 
-/// The most tokens that an answer of `model` may have. The API wants a limit in every request.
+/// The maximum number of tokens of a response of `model`. The API requires a limit in every request.
 #[must_use]
 pub fn max_output_tokens(model: &str) -> u32 {
     of(model).1

@@ -1,4 +1,4 @@
-//! Events in, answer out; history in, body out. No network.
+//! Tests of parsed events and of request bodies, without a network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -56,7 +56,7 @@ fn answer(events: &[Value]) -> ChatResponse {
     outcome.unwrap_or_else(|failure| panic!("{}: {body}", failure.message))
 }
 
-/// The names and inputs of the calls of an answer.
+/// The names and inputs of the calls of a response.
 fn calls(events: &[Value]) -> Vec<(String, Value)> {
     let answer = answer(events);
     let calls = answer.tool_uses();
@@ -590,7 +590,7 @@ proptest! {
         check_continued(&wire(true), &course)?;
     }
 
-    /// No bytes make the reader panic, and the chunking of the network changes nothing.
+    /// No input makes the reader panic, and the chunking of the network changes nothing.
     #[test]
     fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
         check_chunks::<Messages>(&bytes, size)?;

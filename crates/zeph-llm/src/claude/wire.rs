@@ -22,7 +22,7 @@ use crate::tool::ToolChoice;
 pub(crate) struct Messages {
     /// The model's name.
     pub(super) model: String,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the response.
     pub(super) max_output_tokens: u32,
     /// Whether this is Anthropic itself. Compatible servers may refuse its newer fields: they get
     /// no `output_config`.
@@ -31,7 +31,7 @@ pub(crate) struct Messages {
     pub(super) images: bool,
 }
 
-/// Marks the end of a prefix that the provider shall keep.
+/// Marks the end of a prefix that the provider caches.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct CacheControl {
     r#type: &'static str,

@@ -1,4 +1,4 @@
-//! Vectors of texts from a server: in batches, each sent again as any other request is.
+//! Embeddings of texts from a server, in batches with the retries of other requests.
 
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
@@ -18,19 +18,19 @@ use crate::retry::Retries;
 const MAX_TEXTS: usize = 32;
 /// The most bytes of the texts of one request; a single text may exceed it.
 const MAX_BYTES: usize = 128 << 10;
-/// The largest answer that is read: the vectors of a request take a tenth of it.
+/// The maximum number of bytes of a response, ten times the size of a full batch.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
-/// The longest vector.
+/// The maximum length of an embedding.
 const MAX_NUMBERS: usize = 1 << 16;
 
-/// How an API is asked for vectors. Those that have any take the same request, `{model, input}`.
+/// The embeddings API of a server. All known ones use the same request, `{model, input}`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EmbeddingsApi {
     /// The API's name for display.
     pub(crate) name: &'static str,
     /// The path that replaces the path of responses: `embeddings`.
     pub(crate) path: &'static str,
-    /// Reads an answer: the vectors in the order of the texts, and the tokens that were counted.
+    /// Parses a response: the embeddings in the order of the texts, and the number of tokens.
     pub(crate) read: fn(&[u8]) -> Result<Embeddings, String>,
 }
 
@@ -77,7 +77,7 @@ struct Asked<'a> {
 }
 
 impl<W: Wire> RemoteProvider<W> {
-    /// The vectors of all texts.
+    /// The embeddings of all texts.
     pub(super) async fn vectors(
         &self,
         source: &Source,
@@ -182,7 +182,7 @@ fn batch(texts: &[&str]) -> usize {
     fits.count().max(1)
 }
 
-/// Whether there is a vector for each text, all of one length and made of numbers.
+/// Checks that there is an embedding for each text, all of one length and with finite numbers.
 fn check(vectors: &[Vec<f32>], texts: usize) -> Result<(), String> {
     if vectors.len() != texts {
         return Err(format!("{} vectors for {texts} texts", vectors.len()));

@@ -22,9 +22,8 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads `base_url`: with or without the trailing prefix or `/`, all meaning the same. The
-    /// full address of the path is taken as it is. A query stays. Without one it is the vendor's
-    /// server.
+    /// Parses `base_url`. The trailing prefix or `/` is optional, and the complete address of the path is used
+    /// unchanged. A query is preserved. Without a `base_url`, the server is the vendor's.
     pub(crate) fn parse(base_url: Option<&str>, place: ApiPath) -> Result<Self, String> {
         let base = base_url.unwrap_or(place.vendor);
         let mut url = Url::parse(base.trim())

@@ -42,9 +42,9 @@ pub(crate) struct Target<'a> {
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// An answer of the model.
+    /// A response of the model.
     Answer,
-    /// Vectors of texts.
+    /// Embeddings of texts.
     Embeddings,
 }
 
@@ -127,8 +127,8 @@ impl ErrorBody {
     }
 }
 
-/// The class of an error answer. `status` is absent for an error object inside a stream; then
-/// the object's own numeric code or its labels decide.
+/// The class of an error response. `status` is absent for an error object inside a stream; then the object's numeric
+/// code or its labels decide.
 fn classify(status: Option<u16>, body: &ErrorBody) -> LlmErrorKind {
     use LlmErrorKind as Kind;
     if body.says_no_credit() {

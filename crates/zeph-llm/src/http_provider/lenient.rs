@@ -1,7 +1,6 @@
-//! Tolerant reading of parts of a response that no answer depends on: token counts, broken escapes.
+//! Tolerant parsing of non-essential parts of a response: token counts, broken escapes.
 //!
-//! A server that counts wrongly still answers. Its text must not be lost, and its figures must not
-//! stop the session.
+//! A server with wrong counts still responds. Its text must not be lost, and its figures must not stop the session.
 
 use std::borrow::Cow;
 
@@ -51,9 +50,9 @@ fn whole(float: f64) -> Option<u64> {
     (float.fract() == 0.0 && (0.0..=1e15).contains(&float)).then_some(float as u64)
 }
 
-/// JSON text in which every `\u` escape of a lone surrogate is `\ufffd`.
+/// JSON text with every `\u` escape of a lone surrogate replaced by `\ufffd`.
 ///
-/// RFC 8259, section 8.2, leaves such escapes open; servers cut a pair in two when they count by
+/// RFC 8259, section 8.2, does not define such escapes; servers produce them by splitting a pair when they count
 /// UTF-16 units. The length stays the same.
 pub(crate) fn without_lone_surrogates(json: &str) -> Cow<'_, str> {
     if !json.contains("\\ud") && !json.contains("\\uD") {

@@ -55,7 +55,8 @@ use wire::{Framing, Wire};
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long the end of a finished response may take, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
-/// A shorter key is a placeholder for a server that wants none, and a common word at that.
+/// The minimum length of a key that counts as a secret. A shorter one is a placeholder for a server without keys, and
+/// may be a common word.
 const MIN_SECRET_LEN: usize = 8;
 
 /// Properties of a provider that do not depend on its API.
@@ -225,7 +226,7 @@ impl<W: Wire> RemoteProvider<W> {
             .map_err(|failure| self.error(failure))
     }
 
-    /// Sends the request once and reads the answer to its end.
+    /// Sends the request once and reads the complete response.
     async fn attempt(
         &self,
         body: Bytes,

@@ -59,7 +59,7 @@ impl LineDecoder {
         }
     }
 
-    /// The last line, when its line feed never came.
+    /// The last line, if its line feed is missing.
     pub(crate) fn finish(self) -> Option<String> {
         let line = text(&self.line).into_owned();
         (!line.is_empty()).then_some(line)

@@ -1,8 +1,7 @@
-//! Puts the pieces of an answer together.
+//! Assembly of a response from its pieces.
 //!
-//! One [`ResponseBuilder`] lives through all attempts of a request: when a stream breaks off, the text
-//! that was shown may stay, while calls and reasoning are thrown away. Calls come only from a
-//! stream that was complete.
+//! One [`ResponseBuilder`] serves all attempts of a request: when a stream breaks off, the displayed text may stay,
+//! while calls and reasoning are discarded. Calls come only from a complete stream.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -18,7 +17,7 @@ use crate::tool::ToolUseRequest;
 /// The most bytes of text, reasoning and arguments of one response. The longest that models produce
 /// (128,000 tokens) take about 600 KB.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
-/// The most parts that one answer may have.
+/// The maximum number of parts of one response.
 const MAX_PARTS: usize = 1024;
 
 /// The received parts of a response.
@@ -108,7 +107,7 @@ impl ResponseBuilder {
         self.done = true;
     }
 
-    /// Notes that, and why, the answer is at its end.
+    /// Records the end of the response and its reason.
     pub(crate) fn mark_complete(&mut self, stop: StopReason) {
         self.stop = Some(stop);
     }
@@ -144,7 +143,7 @@ impl ResponseBuilder {
         sink(StreamEvent::TextDelta(delta));
     }
 
-    /// Begins a piece of reasoning of its own.
+    /// Begins a separate piece of reasoning.
     pub(crate) fn begin_reasoning(&mut self) {
         self.parts.push(PartialResponse::Reasoning {
             text: String::new(),
@@ -194,7 +193,7 @@ impl ResponseBuilder {
         number
     }
 
-    /// The name of a call, when it comes later than the call. The first one counts.
+    /// Sets the name of a call, if it arrives later than the call. The first name counts.
     pub(crate) fn name_call(&mut self, number: usize, name: String, sink: StreamSink<'_>) {
         if let Some(call) = self.calls.get_mut(number)
             && call.name.is_empty()
@@ -229,7 +228,7 @@ impl ResponseBuilder {
         self.calls.get_mut(number)
     }
 
-    /// Refuses an answer without bounds.
+    /// Refuses a response that exceeds the limits.
     ///
     /// # Errors
     /// `Protocol` above 4 MiB or 1024 parts.
@@ -335,7 +334,7 @@ pub(crate) fn arguments(raw: &str) -> Value {
     }
 }
 
-/// An id for a call that came without one.
+/// An id for a call without one.
 pub(crate) fn new_id(prefix: &str) -> String {
     format!(
         "{prefix}{:016x}",

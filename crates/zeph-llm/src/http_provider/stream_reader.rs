@@ -1,4 +1,4 @@
-//! From the bytes of a response's body to the pieces of an answer. No I/O: bytes are pushed in.
+//! Conversion of a response's body to the pieces of a response. No I/O: the caller pushes bytes.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::sse::{SseDecoder, SseError};
 const MAX_EVENT_BYTES: usize = 8 << 20;
 /// The most bytes of a response that is not a stream. Parsing takes several times as much memory.
 const MAX_JSON_BYTES: usize = 8 << 20;
-/// How much of a body is kept to be quoted in an error.
+/// The number of bytes at the start of a body that are stored for error messages.
 const HEAD_BYTES: usize = 1024;
 
 /// Reads one response.
@@ -143,7 +143,7 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
         self.pieces.answer.is_done()
     }
 
-    /// Whether the answer is whole although the connection broke.
+    /// Whether the response is complete although the connection broke.
     pub(crate) fn is_complete(&self) -> bool {
         self.pieces.answer.is_complete()
     }
@@ -151,7 +151,7 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
     /// Ends the body.
     ///
     /// # Errors
-    /// `StreamCut` when it ended before the answer; `Protocol` when it was none.
+    /// `StreamCut` if it ended before the response; `Protocol` if it was not a response.
     pub(crate) fn end(self, sink: StreamSink<'_>) -> Result<(), Failure> {
         let Self {
             format,
@@ -239,7 +239,7 @@ pub(crate) fn no_piece(error: &serde_json::Error, data: &str, target: Target<'_>
     )
 }
 
-/// The failure for a body that is neither a stream nor an answer.
+/// The failure for a body that is neither a stream nor a response.
 fn no_answer(head: &[u8], target: Target<'_>) -> Failure {
     let text = String::from_utf8_lossy(head);
     if let Ok(value) = serde_json::from_slice::<serde_json::Value>(head)

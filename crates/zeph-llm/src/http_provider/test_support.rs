@@ -1,5 +1,4 @@
-//! The reader of answers and the writer of bodies without a network, as the tests and the fuzz
-//! targets of the wires drive them.
+//! The parser of responses and the writer of bodies without a network, for tests and fuzz targets.
 
 use super::error_mapping::{Failure, RequestKind, Target};
 use super::response_builder::ResponseBuilder;

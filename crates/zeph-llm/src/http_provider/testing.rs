@@ -85,7 +85,7 @@ pub(crate) fn reasoning(text: &str, signature: Option<&str>) -> MessagePart {
     }
 }
 
-/// The body of a request that nothing came before.
+/// The body of a first request.
 pub(crate) fn body_of(wire: &impl Wire, request: ChatRequest<'_>) -> Value {
     let bytes = BodyCache::default().build(wire, request, None).unwrap();
     serde_json::from_slice(&bytes).unwrap()
@@ -171,8 +171,8 @@ pub(crate) fn check_continued(
     Ok(())
 }
 
-/// Checks that no beginning of a stream gives a call, and that the whole does: `complete` is the
-/// number of bytes after which it is.
+/// Checks that no proper prefix of a stream has a call, and that the complete stream has: `complete` is the number of
+/// bytes after which it is complete.
 pub(crate) fn check_no_prefix_yields_a_call<W: Wire>(stream: &str, complete: usize) {
     use crate::error::LlmErrorKind;
     for end in 0..=stream.len() {

@@ -12,7 +12,7 @@ use super::response_builder::ResponseBuilder;
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
 
-/// How an answer's body is cut into pieces.
+/// The framing of a response's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.
@@ -31,7 +31,7 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
     /// The location of the API on a server.
     const PLACE: ApiPath;
-    /// How its answers are cut.
+    /// The framing of its responses.
     const FRAMING: Framing;
     /// The header with the key, and the prefix of the key in it.
     const KEY_HEADER: (&'static str, &'static str);
@@ -39,7 +39,7 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     const HEADERS: &'static [(&'static str, &'static str)] = &[];
     /// The field of the request that holds the messages.
     const MESSAGES: &'static str = "messages";
-    /// How vectors of texts are asked for, where the servers make some.
+    /// The embeddings API, if the servers have one.
     const EMBEDDINGS: Option<EmbeddingsApi> = None;
 
     /// The object with the fields before the messages. It is constant in a conversation, so that a provider's prompt
@@ -95,7 +95,7 @@ do not repeat any of it, do not comment on the interruption.";
 /// The replacement for an image that the model does not take.
 pub(crate) const IMAGE_LEFT_OUT: &str = "[image omitted: this model does not accept images]";
 
-/// The lower of the provider's limit on an answer's tokens and the request's.
+/// The lower of the provider's limit of response tokens and the request's.
 pub(crate) fn output_limit(configured: Option<u32>, request: &ChatRequest<'_>) -> Option<u32> {
     match (configured, request.max_output_tokens) {
         (Some(most), Some(asked)) => Some(most.min(asked)),

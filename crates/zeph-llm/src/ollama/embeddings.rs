@@ -1,12 +1,12 @@
-//! Ollama's embeddings. Format: <https://docs.ollama.com/api/embed>. What of a text is longer than the
-//! model's window has no part in its vector.
+//! Ollama's embeddings. Format: <https://docs.ollama.com/api/embed>. Text beyond the model's window does not affect
+//! its embedding.
 
 use serde::Deserialize;
 
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::provider::{Embeddings, Usage};
 
-/// How the API is asked.
+/// The embeddings API.
 pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
     name: "the embeddings API of Ollama",
     path: "embed",

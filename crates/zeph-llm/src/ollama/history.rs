@@ -37,7 +37,7 @@ impl Serialize for Elements<'_> {
     }
 }
 
-/// The system prompt, as the first element; nothing when it is empty.
+/// The system prompt as the first element; omitted if it is empty.
 pub(super) struct System<'a>(pub(super) &'a str);
 
 impl Serialize for System<'_> {
@@ -110,7 +110,7 @@ fn of_user<S: SerializeSeq>(
     })
 }
 
-/// The name of the tool that the newest call of this id asked for.
+/// The name of the tool in the newest call of this id.
 fn tool_name<'a>(before: &'a [Message], id: &str) -> Option<&'a str> {
     let mut calls = before.iter().rev().flat_map(Message::tool_uses);
     calls.find(|call| call.id == id).map(|call| &*call.name)

@@ -1,4 +1,4 @@
-//! The lines of an answer, read with patience: fields may be missing or null.
+//! The lines of a response, with tolerant parsing: fields may be missing or null.
 
 use serde::Deserialize;
 use serde_json::Value;

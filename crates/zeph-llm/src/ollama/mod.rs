@@ -36,8 +36,8 @@ pub(crate) const PLACE: ApiPath = ApiPath {
     path: "chat",
 };
 
-/// The window that is asked for when none is configured, in tokens: room for the definitions of
-/// the tools and a conversation, and little enough for a small machine.
+/// The default window in tokens: room for the definitions of the tools and a conversation, and small enough for a
+/// small machine.
 pub const DEFAULT_CONTEXT_WINDOW: usize = 16_384;
 
 /// A provider that speaks Ollama's API.

@@ -1,4 +1,4 @@
-//! Lines in, answer out; history in, body out. No network.
+//! Tests of parsed lines and of request bodies, without a network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -150,7 +150,7 @@ fn stops() {
         };
         assert_eq!(stop, expect, "{reason}");
     }
-    // An answer that came whole, with and without a line feed, and after a byte order mark.
+    // A complete response, with and without a line feed, and after a byte order mark.
     let whole = r#"{"message":{"role":"assistant","content":"hi"},"done":true}"#;
     for body in [
         whole.to_owned(),
@@ -161,7 +161,7 @@ fn stops() {
     }
 }
 
-/// Proves LLM-5, LLM-7: errors, also in the middle of an answer.
+/// Proves LLM-5, LLM-7: errors, also in the middle of a response.
 #[test]
 fn reports_malformed_response() {
     use LlmErrorKind as Kind;
@@ -224,8 +224,7 @@ fn wire() -> OllamaChat {
     }
 }
 
-/// Proves LLM-7: the window and the limit of the answer, schemas, and no tools where no calls are
-/// allowed.
+/// Proves LLM-7: the window and the limit of the response, schemas, and no tools if calls are forbidden.
 #[test]
 fn the_fields_around_the_messages() {
     let (messages, tools) = ([Message::user("Hi")], tools());
@@ -337,7 +336,7 @@ proptest! {
         check_continued(&wire(), &course)?;
     }
 
-    /// No bytes make the reader panic, and the chunking of the network changes nothing.
+    /// No input makes the reader panic, and the chunking of the network changes nothing.
     #[test]
     fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
         check_chunks::<OllamaChat>(&bytes, size)?;

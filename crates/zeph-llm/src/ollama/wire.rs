@@ -21,9 +21,9 @@ use crate::tool::{ToolChoice, ToolDefinition};
 pub(crate) struct OllamaChat {
     /// The model's name.
     pub(super) model: String,
-    /// Tokens of the window that the server shall give the model.
+    /// Tokens of the window that the server gives the model.
     pub(super) context_window: usize,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the response.
     pub(super) max_output_tokens: Option<u32>,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
@@ -147,7 +147,7 @@ impl Wire for OllamaChat {
         }
     }
 
-    /// An answer that came whole is a line like any other, so the reader never asks for this.
+    /// A complete response is a line like any other, so the reader never calls this.
     fn document(
         _body: &[u8],
         _answer: &mut ResponseBuilder,

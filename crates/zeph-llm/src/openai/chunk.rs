@@ -120,9 +120,8 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// A text, which may also come as `null` (empty), as an array of `{text}` parts (joined; parts
-/// without text are skipped), as a number or a boolean, or, for arguments, as a JSON object (its
-/// text).
+/// A text. Other forms are accepted: `null` (empty), an array of `{text}` parts (joined; parts without text are
+/// skipped), a number or a boolean, or, for arguments, a JSON object (its text).
 #[derive(Debug, Default)]
 pub(super) struct Text(pub(super) String);
 

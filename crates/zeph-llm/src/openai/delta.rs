@@ -1,4 +1,4 @@
-//! The deltas of a chunk, put where they belong.
+//! Assignment of the deltas of a chunk to their calls and texts.
 
 use super::chunk::{CallDelta, Chunk, Delta};
 use crate::error::LlmErrorKind;
@@ -17,7 +17,7 @@ pub(crate) struct Deltas {
 #[derive(Debug)]
 struct Seen {
     index: Option<u64>,
-    /// How many deltas it had.
+    /// The number of its deltas.
     deltas: usize,
 }
 
@@ -69,7 +69,7 @@ impl Deltas {
         })
     }
 
-    /// The end of an answer without a `finish_reason`.
+    /// The end of a response without a `finish_reason`.
     pub(super) fn end(&self, answer: &mut ResponseBuilder) {
         if !answer.is_complete() {
             answer.mark_complete(if self.refused {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::provider::{Embeddings, Usage};
 
-/// How the API is asked.
+/// The embeddings API.
 pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
     name: "the embeddings API of OpenAI",
     path: "embeddings",

@@ -36,7 +36,7 @@ impl Serialize for Messages<'_> {
     }
 }
 
-/// The system prompt, as the first element; nothing when it is empty.
+/// The system prompt as the first element; omitted if it is empty.
 pub(super) struct System<'a>(pub(super) &'a str);
 
 impl Serialize for System<'_> {

@@ -1,7 +1,6 @@
 //! OpenAI's Chat Completions, and every server compatible with it.
 //!
-//! Reasoning is shown and kept in the message, but not sent back: Chat Completions has no field
-//! for it.
+//! Reasoning is shown and stored in the message, but not sent back: Chat Completions has no field for it.
 
 mod chunk;
 mod delta;

@@ -1,4 +1,4 @@
-//! The dialects of compatible servers, and the shape of requests. No network: bytes in, answer out.
+//! Tests of the dialects of compatible servers and of request bodies, without a network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -454,8 +454,8 @@ fn what_is_no_answer_is_told() {
     assert_eq!(kind_of(endless.as_bytes()).0, Kind::Protocol);
 }
 
-/// Every piece of a recorded answer gives either the whole answer or an error: never a call out
-/// of a part of it. Proves LLM-4.
+/// Every prefix of a recorded response gives either the complete response or an error, never a call from a part of
+/// it. Proves LLM-4.
 #[test]
 fn no_prefix_of_a_stream_yields_a_call() {
     let whole = stream(&[
@@ -495,7 +495,7 @@ fn no_prefix_of_a_stream_yields_a_call() {
 }
 
 proptest! {
-    /// The chunking of the network changes nothing, and no bytes make the reader panic.
+    /// The chunking of the network changes nothing, and no input makes the reader panic.
     #[test]
     fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40, valid in any::<bool>()) {
         let body = if valid {
@@ -786,7 +786,7 @@ fn images_are_left_out_where_none_are_taken() {
     assert!(!body.to_string().contains("AAAA"));
 }
 
-/// Compatible servers get no field that they may refuse. Proves LLM-3.
+/// Compatible servers get only fields that they accept. Proves LLM-3.
 #[test]
 fn the_body_for_a_compatible_server() {
     let messages = [Message::user("Hi")];

@@ -24,7 +24,7 @@ use crate::tool::{ToolChoice, ToolDefinition};
 pub(crate) struct ChatCompletions {
     /// The model's name.
     pub(super) model: String,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the response.
     pub(super) max_output_tokens: Option<u32>,
     /// Whether this is OpenAI itself. Compatible servers may refuse or ignore its newer fields:
     /// they get no `prompt_cache_key`, and `max_tokens` in place of `max_completion_tokens`.

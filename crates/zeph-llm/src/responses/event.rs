@@ -1,5 +1,4 @@
-//! The events of an answer, read with patience: fields may be missing, and unknown events and
-//! items are skipped.
+//! The events of a response, with tolerant parsing: fields may be missing, and unknown events and items are skipped.
 
 use std::borrow::Cow;
 
@@ -41,7 +40,7 @@ pub(super) struct Event<'a> {
     message: Value,
 }
 
-/// An answer: at the end of a stream, or alone.
+/// A response: at the end of a stream, or alone.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response<'a> {
     #[serde(default)]
@@ -105,7 +104,7 @@ impl From<&WireUsage> for Usage {
 }
 
 impl Response<'_> {
-    /// Whether this is an answer, not just any object.
+    /// Whether this is a response, and not another object.
     pub(super) fn is_answer(&self) -> bool {
         self.output.is_some() || self.status.as_deref() == Some("failed")
     }
@@ -124,7 +123,7 @@ struct Open {
     /// Its id; of a call also that of the call, which some servers use in its place.
     ids: Vec<String>,
     kind: Kind,
-    /// Whether something of its content came in pieces.
+    /// Whether a part of its content arrived in pieces.
     streamed: bool,
     done: bool,
 }
@@ -388,7 +387,7 @@ impl Event<'_> {
         }
     }
 
-    /// An event that says nothing of its item's place.
+    /// An event without the position of its item.
     fn alone() -> Self {
         Self {
             r#type: Cow::Borrowed(""),

@@ -1,4 +1,4 @@
-//! The items of an answer.
+//! The items of a response.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -76,7 +76,7 @@ impl Item {
     }
 }
 
-/// The arguments of a call as JSON text, however they came.
+/// The arguments of a call as JSON text, from any form.
 pub(super) fn arguments(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

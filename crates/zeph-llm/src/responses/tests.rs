@@ -1,4 +1,4 @@
-//! Events in, answer out; history in, body out. No network.
+//! Tests of parsed events and of request bodies, without a network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -515,7 +515,7 @@ fn histories_with_images_and_of_other_providers() {
     assert!(!body.contains("AAAA") && !body.contains("BBBB"), "{body}");
 }
 
-/// Whether an element of `input` has the fields of one of the vendor's types, and no others.
+/// Whether an element of `input` has exactly the fields of one of the vendor's types.
 fn is_of_a_type(element: &Value) -> bool {
     let fields = |value: &Value, names: &[&str]| {
         let object = value.as_object().unwrap();
@@ -571,7 +571,7 @@ proptest! {
         check_continued(&wire(true), &course)?;
     }
 
-    /// No bytes make the reader panic, and the chunking of the network changes nothing.
+    /// No input makes the reader panic, and the chunking of the network changes nothing.
     #[test]
     fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
         check_chunks::<Responses>(&bytes, size)?;

@@ -24,7 +24,7 @@ use crate::tool::ToolChoice;
 pub(crate) struct Responses {
     /// The model's name.
     pub(super) model: String,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the response.
     pub(super) max_output_tokens: Option<u32>,
     /// Whether this is OpenAI itself. Compatible servers may refuse unknown fields: they get neither `include` nor
     /// `prompt_cache_key`.

@@ -47,14 +47,14 @@ pub struct ScriptedProvider {
 struct State {
     /// The step that the next request gets.
     step: usize,
-    /// How often it was given already.
+    /// The number of its uses so far.
     given: u32,
     /// Made-up ids so far.
     ids: usize,
     vars: BTreeMap<String, String>,
 }
 
-/// A step's answer with its templates filled in.
+/// A step's response with expanded templates.
 struct Answer {
     reasoning: String,
     text: Vec<String>,
@@ -134,7 +134,7 @@ impl ScriptedProvider {
         })
     }
 
-    /// Checks the request against the next step, moves on, and fills in the step's answer.
+    /// Checks the request against the next step, advances, and expands the step's response.
     fn next(&self, request: ChatRequest<'_>) -> Result<Answer, LlmError> {
         let fail = |message| LlmError::new(LlmErrorKind::Scenario, &self.name, message);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -25,7 +25,7 @@ pub struct Scenario {
     /// Whether the "model" takes images.
     #[serde(default)]
     pub images: bool,
-    /// The answers, one per request, in order.
+    /// The responses, one per request, in order.
     pub steps: Vec<Step>,
 }
 
@@ -41,7 +41,7 @@ pub struct Step {
     /// steps.
     #[serde(default)]
     pub capture: BTreeMap<String, Pattern>,
-    /// The text of the answer.
+    /// The text of the response.
     #[serde(default)]
     pub text: String,
     /// In how many pieces the text is streamed.
@@ -50,20 +50,20 @@ pub struct Step {
     /// Reasoning before the text.
     #[serde(default)]
     pub reasoning: String,
-    /// The calls of the answer.
+    /// The calls of the response.
     #[serde(default)]
     pub calls: Vec<Call>,
-    /// Tokens that the answer reports.
+    /// The token usage of the response.
     #[serde(default)]
     pub usage: StepUsage,
     /// Why the model stopped; by default `tool_use` with calls and `end_turn` without.
     #[serde(default)]
     pub stop: Option<StopReason>,
-    /// A fault in place of the answer. With `stream_cut` the text is still shown, and the first
-    /// call begins, before the stream breaks off.
+    /// A fault instead of the response. With `stream_cut` the text is still shown, and the first call begins, before
+    /// the stream breaks off.
     #[serde(default)]
     pub fault: Option<Fault>,
-    /// Milliseconds before anything is answered.
+    /// Milliseconds before the response.
     #[serde(default)]
     pub delay_ms: u64,
     /// Milliseconds between two pieces of the text.
@@ -82,7 +82,7 @@ fn one_time() -> u32 {
     1
 }
 
-/// A call in an answer.
+/// A call in a response.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
@@ -91,7 +91,7 @@ pub struct Call {
     /// The arguments; a string represents arguments that were not JSON.
     #[serde(default = "no_input")]
     pub input: Value,
-    /// The call's id; made up when absent.
+    /// The call's id; generated if absent.
     #[serde(default)]
     pub id: Option<String>,
 }
@@ -129,7 +129,7 @@ impl From<StepUsage> for Usage {
 pub enum Fault {
     /// No connection.
     Network,
-    /// Nothing came in time.
+    /// No data arrived in time.
     Timeout,
     /// 429.
     RateLimited,
@@ -141,12 +141,12 @@ pub enum Fault {
     ContextOverflow,
     /// The stream broke off.
     StreamCut,
-    /// The answer followed no protocol.
+    /// The response is not valid.
     Garbage,
 }
 
 impl Fault {
-    /// The class of error that the fault gives.
+    /// The class of the fault's error.
     #[must_use]
     pub fn kind(self) -> LlmErrorKind {
         match self {
@@ -251,8 +251,7 @@ impl Scenario {
 }
 
 impl Step {
-    /// Whether the text is one JSON object, or one in a fence: the answer to a request that asks for
-    /// nothing else.
+    /// Whether the text is one JSON object, or one in a fence: the response to a request for an object only.
     pub(super) fn is_object(&self, vars: &BTreeMap<String, String>) -> bool {
         let text = template::fill(&self.text, vars).unwrap_or_default();
         let text = text.trim().trim_start_matches("```json").trim_matches('`');

@@ -1,4 +1,4 @@
-//! `{{name}}` in a scenario's texts. Anything else in braces stays as it is.
+//! Expansion of `{{name}}` in a scenario's texts. Other text in braces is unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -72,7 +72,7 @@ pub fn render(tools: &[ToolDefinition]) -> String {
     out
 }
 
-/// The tool that the example of JSON calls: one that has no block of its own, and wants something.
+/// The tool in the JSON example: one without a separate block, and with a required argument.
 fn example(tools: &[ToolDefinition]) -> Option<&ToolDefinition> {
     let wants = |tool: &&ToolDefinition| !required(&tool.parameters).is_empty();
     let mut other = tools

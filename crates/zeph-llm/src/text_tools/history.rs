@@ -12,7 +12,7 @@ use crate::message::{Message, MessagePart, Role};
 use crate::provider::HistoryId;
 use crate::tool::ToolUseRequest;
 
-/// A history as texts, kept from one request to the next.
+/// A history as texts, cached between requests.
 #[derive(Debug)]
 pub(super) struct TextHistory {
     history: Option<HistoryId>,
@@ -160,7 +160,7 @@ fn of_model(parts: &[MessagePart]) -> Vec<MessagePart> {
     texts
 }
 
-/// The name of the tool that the newest call of this id asked for.
+/// The name of the tool in the newest call of this id.
 fn tool_name<'a>(before: &'a [Message], id: &str) -> Option<&'a str> {
     let mut calls = before.iter().rev().flat_map(Message::tool_uses);
     calls.find(|call| call.id == id).map(|call| &*call.name)

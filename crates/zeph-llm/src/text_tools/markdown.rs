@@ -54,7 +54,7 @@ pub(super) struct Blocks<'a> {
 enum Within<'a> {
     Text,
     Fence(Fence<'a>),
-    /// HTML up to a line that holds one of these; up to an empty line where there are none.
+    /// HTML up to a line with one of these ends; up to an empty line if there are none.
     Html(&'static [&'static str]),
     /// An item of a list, with lines that are indented by this number of columns.
     Item(usize),
@@ -70,7 +70,7 @@ struct Fence<'a> {
     body: usize,
 }
 
-/// The blocks of `text`, up to a line that begins with `end`, or holds the end of the answer.
+/// The blocks of `text`, up to a line that begins with `end`, or contains the end of the response.
 pub(super) fn blocks<'a>(text: &'a str, end: &str) -> Blocks<'a> {
     let mut closed = Vec::new();
     let mut within = Within::Text;
@@ -189,7 +189,7 @@ fn is_cut(line: &str) -> bool {
 }
 
 impl Fence<'_> {
-    /// Whether a line closes the fence, and then whether the answer ends with it.
+    /// Whether a line closes the fence; if so, whether it also ends the response.
     fn is_closed_by(&self, line: &str) -> Option<bool> {
         if indent(line) > 3 {
             return None;

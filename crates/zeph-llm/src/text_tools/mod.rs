@@ -36,19 +36,19 @@ const SCRAPE: &str = "web_scrape";
 const RESULT: &str = "[tool result: ";
 /// The prefix of the ids of calls in a text.
 const ID: &str = "text_";
-/// The most calls of one answer.
+/// The maximum number of calls of one response.
 const MAX_CALLS: usize = 1024;
 
-/// A provider that calls no tools, with tools.
+/// A provider without native calls, with tools by text.
 #[derive(Debug)]
 pub struct TextTools {
     inner: Arc<dyn LlmProvider>,
-    /// The last history that was asked with.
+    /// The history of the last request.
     kept: Mutex<Option<TextHistory>>,
 }
 
 impl TextTools {
-    /// `provider` as it is when it calls tools natively, else with tools by text.
+    /// `provider` itself if it calls tools natively, otherwise with tools by text.
     #[must_use]
     pub fn wrap_if_needed(provider: Arc<dyn LlmProvider>) -> Arc<dyn LlmProvider> {
         if provider.supports_tool_use() {
@@ -74,7 +74,7 @@ impl TextTools {
         *kept = Some(texts);
     }
 
-    /// The answer with its calls.
+    /// The response with its calls.
     fn with_calls(
         &self,
         response: ChatResponse,
@@ -211,7 +211,7 @@ impl LlmProvider for TextTools {
         let asked = ChatRequest {
             system: &system,
             messages: &texts.messages,
-            // A schema of the answer leaves no room for calls.
+            // A response with a schema cannot contain calls.
             response_schema: request.response_schema.filter(|_| !may_call),
             ..request
         };

@@ -7,8 +7,8 @@
 //! - `json`: an object with the `tool_id` of an available tool and its `params`, or, as many models have learned it,
 //!   with `name` and `arguments`;
 //!
-//! An object like that of `json` may also be the complete response. Everything else is text. Invalid JSON that looks like a call
-//! becomes a call with the text as its arguments, so that its result can report the error.
+//! An object like that of `json` may also be the complete response. Everything else is text. Invalid JSON that looks
+//! like a call becomes a call with the text as its arguments, so that its result can report the error.
 
 use std::ops::Range;
 
@@ -151,7 +151,7 @@ fn read(text: &str) -> Option<Value> {
     serde_json::from_str(text).or_else(|_| mended()).ok()
 }
 
-/// The call that an object asks for.
+/// The call in an object.
 fn of_value(value: Value, offers: &impl Fn(&str) -> bool) -> Option<(String, Value)> {
     let Value::Object(mut object) = value else {
         return None;

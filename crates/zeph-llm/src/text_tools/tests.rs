@@ -109,7 +109,7 @@ fn what_is_a_call() {
         "```json\n{\"tool_id\": \"read\", \"params\": {\"path\": \"a\n\t\\\"b\\\\\"}}\n```",
         &[("read", json!({"path": "a\n\t\"b\\"}))],
     );
-    // The whole answer.
+    // The complete response.
     for (before, after) in [
         ("", ""),
         ("\n ", " \n"),

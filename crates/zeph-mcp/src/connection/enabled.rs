@@ -30,7 +30,7 @@ use crate::failure::About;
 
 /// The most tools that are taken of one server.
 const MAX_TOOLS: usize = 512;
-/// The most pages of its list that are asked for.
+/// The most pages of its list that are requested.
 const MAX_PAGES: usize = 64;
 /// The time limit for sending a cancellation to a server.
 const TELLING: Duration = Duration::from_millis(500);
@@ -94,7 +94,7 @@ impl Link {
                 };
                 let service = match service {
                     Ok(service) => service,
-                    // That it ended says more than that its pipes are closed.
+                    // The end of the program is a more specific reason than closed pipes.
                     Err(error) => {
                         let how = tokio::time::timeout(TELLING, &mut program.ended).await;
                         return Err(match how {
@@ -209,7 +209,7 @@ fn gone(about: About<'_>) -> ToolError {
 }
 
 impl Connection {
-    /// Waits until the connection is closed, and says why.
+    /// Waits until the connection is closed, and returns the reason.
     pub(crate) async fn closed(mut self) -> String {
         let quit = self.service.waiting();
         match self.ended.as_mut() {
@@ -230,7 +230,7 @@ impl Connection {
     }
 }
 
-/// The result of an answer as it came.
+/// The unchanged result of a response.
 fn value(answer: Result<ServerResult, ServiceError>) -> Result<Value, ServiceError> {
     let unexpected = |_| ServiceError::UnexpectedResponse;
     match answer? {

@@ -66,7 +66,7 @@ impl About<'_> {
         }
     }
 
-    /// An error that the server answered with.
+    /// An error in the server's response.
     fn answered(self, data: &ErrorData) -> McpError {
         let code = match data.code {
             ErrorCode::INVALID_PARAMS => McpErrorCode::InvalidInput,

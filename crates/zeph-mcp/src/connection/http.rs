@@ -1,4 +1,4 @@
-//! The one place where this crate makes HTTP clients.
+//! The only constructor of HTTP clients in this crate.
 
 use std::sync::Once;
 use std::time::Duration;

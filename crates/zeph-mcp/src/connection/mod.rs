@@ -31,7 +31,7 @@ pub struct Program {
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
     /// Its standard output.
     pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// Resolves when it has ended, with how. Dropping it ends the program.
+    /// Resolves when it has ended, to a text about its end. Dropping it ends the program.
     pub ended: Pin<Box<dyn Future<Output = String> + Send>>,
 }
 

@@ -110,7 +110,7 @@ pub struct AuditFilter {
     pub session: Option<String>,
     /// That ended so.
     pub result: Option<String>,
-    /// Of calls that ended no earlier: milliseconds since the Unix epoch.
+    /// Of calls that ended at this time or later: milliseconds since the Unix epoch.
     pub since: Option<i64>,
     /// Behind the entry with this `id`.
     pub after: i64,
@@ -212,7 +212,7 @@ impl Store {
 
     /// Whether there is an entry with this number and this hash.
     pub(super) async fn has_audit(&self, link: &Link) -> Result<bool, StoreError> {
-        // From the end, where it mostly is.
+        // The search starts at the end, where the entry usually is.
         let select = query("SELECT hash FROM tool_audit WHERE seq = ?1 ORDER BY id DESC LIMIT 1")
             .bind(i64::try_from(link.seq).unwrap_or(i64::MAX));
         let rows = self.fetch(select).await?;
@@ -250,7 +250,7 @@ impl Store {
         }
     }
 
-    /// How many calls were let run and have left no entry yet.
+    /// The number of calls that were allowed to run and have no entry yet.
     pub(super) async fn audit_intents(&self) -> Result<i64, StoreError> {
         let rows = self
             .fetch(query("SELECT count(*) FROM tool_audit_intent"))
@@ -261,7 +261,7 @@ impl Store {
         }
     }
 
-    /// How many of the triggers are missing that keep the trail from being changed.
+    /// The number of missing triggers that protect the trail from changes.
     pub(super) async fn missing_audit_triggers(&self) -> Result<i64, StoreError> {
         let select = query(
             "SELECT 3 - count(*) FROM sqlite_schema WHERE type = 'trigger' AND name IN

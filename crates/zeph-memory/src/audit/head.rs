@@ -21,7 +21,7 @@ const VERSION: &str = "1 ";
 /// Bytes of a head with its line break.
 const LENGTH: usize = 2 + 64 + 1 + 20 + 1 + 64 + 1 + 20 + 1;
 
-/// How far a chain has come.
+/// The last recorded position of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     /// The name of the chain, which precedes its first entry.

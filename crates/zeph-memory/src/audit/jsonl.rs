@@ -42,7 +42,7 @@ struct End {
 }
 
 impl JsonlAudit {
-    /// A sink that appends to the file at `path` (absolute), and keeps the chain's head in `heads`.
+    /// A sink that appends to the file at `path` (absolute), and stores the chain's head in `heads`.
     #[must_use]
     pub fn new(path: PathBuf, heads: &Heads, flush: bool) -> Self {
         Self {
@@ -52,10 +52,10 @@ impl JsonlAudit {
         }
     }
 
-    /// Makes the file when it is not there, so that its place is known.
+    /// Creates the file if it is missing, so that its path is known.
     ///
     /// # Errors
-    /// [`AuditError`] when it cannot be written.
+    /// [`AuditError`] if it cannot be written.
     pub fn prepare(&self) -> Result<(), AuditError> {
         open(&self.path)
             .map(drop)
@@ -232,8 +232,8 @@ fn reserve(file: &File, length: u64, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Finds the end of the chain in a file of `length` bytes. In the common case the file ends where
-/// its head says, and nothing is read.
+/// Finds the end of the chain in a file of `length` bytes. In the common case the file ends at the position in its
+/// head, and nothing is read.
 fn end_of(file: &File, length: u64, head: Option<&Head>) -> io::Result<End> {
     let Some(head) = head else {
         return end_without_head(file, length);

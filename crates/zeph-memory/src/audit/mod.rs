@@ -1,7 +1,7 @@
-//! The audit trail: the table `tool_audit`, which only grows, and files of JSON lines. Both are
-//! chained by hash ([`zeph_tools::audit::chain`]), each sink with a chain of its own.
+//! The audit trail: the append-only table `tool_audit`, and files of JSON lines. Each sink has a separate hash chain
+//! ([`zeph_tools::audit::chain`]).
 //!
-//! [`head`] keeps how far a chain has come, [`entries`] reads it back, [`verify`] checks it.
+//! [`head`] stores the last entry of a chain, [`entries`] reads it back, [`verify`] checks it.
 
 pub mod entries;
 pub mod head;
@@ -198,7 +198,7 @@ impl Chain {
     }
 }
 
-/// Whether the chain that was left at `end` is where `head` says, as far as that can be seen.
+/// Whether the chain with the last entry `end` is at the position of `head`, as far as that can be seen.
 fn is_at(head: Option<&Head>, end: &Link) -> bool {
     head.is_some_and(|head| head.last == *end)
 }

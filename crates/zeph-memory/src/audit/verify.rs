@@ -66,7 +66,7 @@ impl Known {
 /// Checks the trail in the database, up to its head and, if given, to the noted entry `asked`.
 ///
 /// # Errors
-/// A failure of the database; a wrong trail is a [`Verdict`].
+/// A failure of the database; a damaged trail is a [`Verdict`].
 pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdict, StoreError> {
     let file = Heads::beside(store.path()).of_database();
     let (head, lost) = match file.read() {
@@ -223,11 +223,11 @@ struct LineNote {
     call: Option<TrailNote>,
 }
 
-/// Checks a JSONL file, up to the head that `heads` keeps of it and, if given, to the noted entry
-/// `asked`. `own`: the file is where the configuration has it, so that its head must be there.
+/// Checks a JSONL file, up to its head in `heads` and, if given, to the noted entry `asked`. `own` means that the
+/// file is the configured one, so that its head must exist.
 ///
 /// # Errors
-/// When the file cannot be read; a wrong trail is a [`Verdict`].
+/// If the file cannot be read; a damaged trail is a [`Verdict`].
 pub fn verify_file(
     path: &Path,
     heads: &Heads,

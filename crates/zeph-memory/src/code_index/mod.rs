@@ -22,7 +22,7 @@ const MAX_NAMES: u32 = 3000;
 /// The number of names in one query for symbols.
 const TOGETHER: usize = 64;
 
-/// Keeps the index in a file, which is opened at the first call.
+/// Stores the index in a file, which is opened at the first call.
 pub struct SqliteCodeIndex {
     path: PathBuf,
     open: Mutex<Option<Open>>,
@@ -38,7 +38,7 @@ impl SqliteCodeIndex {
         }
     }
 
-    /// The open database; makes file (mode 0600), folder (0700) and tables when missing.
+    /// The open database; creates the file (mode 0600), the folder (0700) and the tables if they are missing.
     async fn open(&self) -> Result<MappedMutexGuard<'_, Open>, CodeIndexError> {
         let mut open = self.open.lock().await;
         if open.is_none() {
@@ -60,7 +60,7 @@ impl SqliteCodeIndex {
     }
 }
 
-/// How often other connections changed the database, as far as the transaction sees.
+/// The number of changes by other connections that the transaction sees.
 async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let row = query("PRAGMA data_version").fetch_one(connection).await?;
     row.try_get(0)
@@ -91,7 +91,7 @@ async fn put_all(connection: &mut SqliteConnection, files: &[ReadFile]) -> Resul
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     for file in files {
         let Some(symbols) = &file.symbols else {
-            // Only where the symbols are still those of this content.
+            // The update applies only if the symbols still belong to this content.
             query("UPDATE file SET marks = ?2 WHERE path = ?1 AND content = ?3")
                 .bind(&file.path)
                 .bind(file.marks.marks)

@@ -13,7 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{ConnectOptions, Connection, Row, query, raw_sql};
 use zeph_tools::file::code::CodeIndexError;
 
-/// `PRAGMA user_version` of these tables. It also has to grow when symbols are read differently.
+/// `PRAGMA user_version` of these tables. It also has to increase when symbols are parsed differently.
 const VERSION: i64 = 2;
 /// The tables. Rows of a file are adjacent, so that their deletion is fast.
 const TABLES: &str = "
@@ -37,7 +37,7 @@ CREATE INDEX symbol_name ON symbol (name);
 ";
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long one that is of no use is waited for while others have it open.
+/// How long to wait for other processes that have an unusable index open.
 const OTHERS: Duration = Duration::from_secs(2);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);

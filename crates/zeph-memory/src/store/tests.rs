@@ -140,7 +140,7 @@ fn failed_system_calls_are_told_apart() {
     check(io::ErrorKind::NotADirectory, "cannot be created or opened");
 }
 
-/// Proves OUT-51, AGT-6 for other users: a database that they could read or write is tightened when it is opened.
+/// Proves OUT-51, AGT-6 for other users: opening a database removes their permissions to read and write it.
 #[tokio::test]
 async fn database_open_to_others_is_tightened() {
     for wide in [0o666, 0o644, 0o660, 0o777] {

@@ -73,7 +73,7 @@ impl App {
             project: self.env.cwd.clone(),
             caller_id: by.caller_id,
             phase: match self.permissions.mode {
-                // In this mode the agent looks, and makes a plan.
+                // In this mode the agent explores and writes a plan.
                 Mode::Plan if by.phase == Phase::Executor => Phase::Planner,
                 _ => by.phase,
             },

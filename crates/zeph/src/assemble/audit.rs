@@ -29,7 +29,7 @@ pub(crate) enum AuditLines {
     Events,
 }
 
-/// The sinks of `[tools.audit]`; `sandbox` keeps file tools away from the file.
+/// The sinks of `[tools.audit]`; `sandbox` protects the file from file tools.
 pub(super) fn trail(
     loaded: &Loaded,
     store: &Store,
@@ -67,7 +67,7 @@ pub(super) fn trail(
     Ok((AuditTrail::new(sinks, audit.required), sandbox))
 }
 
-/// Prints entries: a chain of its own for each process.
+/// Prints entries with a separate chain for each process.
 struct Printed {
     lines: AuditLines,
     state: Mutex<Print>,
@@ -117,7 +117,7 @@ impl Printed {
         }
     }
 
-    /// Whether the reader has gone.
+    /// Whether the reader has closed the stream.
     fn is_deaf(&self) -> bool {
         let (out, err) = (std::io::stdout(), std::io::stderr());
         let mut fds = [match self.lines {

@@ -1,4 +1,4 @@
-//! Who makes vectors of texts.
+//! Choice of the provider of embeddings.
 
 use std::sync::Arc;
 

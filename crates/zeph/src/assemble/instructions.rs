@@ -137,7 +137,7 @@ fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Resul
     opened
         .take(MAX_FILE_BYTES as u64 + 4)
         .read_to_end(&mut bytes)?;
-    // The cut may have gone through a character.
+    // The size limit may have split a character.
     let whole = match std::str::from_utf8(&bytes) {
         Ok(_) => bytes.len(),
         Err(error) if error.error_len().is_none() && bytes.len() > MAX_FILE_BYTES => {

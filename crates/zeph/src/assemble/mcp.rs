@@ -242,7 +242,7 @@ async fn log(server: String, errors: impl AsyncRead + Unpin, last: Arc<Mutex<Str
             tracing::info!(%server, "an MCP server says: {said}");
             *last.lock().unwrap_or_else(PoisonError::into_inner) = said;
         }
-        // Who prints without end must not keep all others from running.
+        // A program with endless output must not block the other tasks.
         tokio::task::yield_now().await;
     }
 }
@@ -261,7 +261,7 @@ impl McpPins {
         }
     }
 
-    /// The folder, which file tools are kept from.
+    /// The folder, which file tools must not change.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

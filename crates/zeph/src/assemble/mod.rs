@@ -84,9 +84,9 @@ pub(crate) struct App {
     pub(crate) store: Store,
     /// The tools with their gates.
     pub(crate) stack: Arc<LayeredExecutor>,
-    /// Keeps the blocklist in step with the configuration.
+    /// Updates the blocklist when the configuration changes.
     pub(crate) reload: Arc<Reloader>,
-    /// Results that are answered again; `None` where that is switched off.
+    /// The cache of results; `None` if it is off.
     pub(crate) caches: Option<Arc<ResultCaches>>,
     /// The limits of calls.
     pub(crate) limits: CallLimits,
@@ -104,7 +104,7 @@ pub(crate) struct App {
     pub(crate) instructions: Instructions,
     /// The skills.
     pub(crate) skills: SkillCatalog,
-    /// The MCP servers; `None` where there are none, and where no tool is called.
+    /// The MCP servers; `None` if there are none, or if the command calls no tools.
     pub(crate) mcp: Option<Arc<Mcp>>,
     /// Undoes the changes of the file tools.
     pub(crate) undo: Arc<dyn Undo>,
@@ -346,7 +346,7 @@ impl App {
     }
 }
 
-/// Without an OS sandbox around commands, `full` has to be asked for twice.
+/// Refuses mode `full` without an OS sandbox around commands, unless `--unsandboxed` is set too.
 fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> {
     if loaded.config.tools.mode != Mode::Full || global.unsandboxed {
         return Ok(());

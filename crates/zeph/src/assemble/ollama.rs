@@ -16,13 +16,13 @@ use crate::config::Environment;
 
 /// The port of Ollama, unless `OLLAMA_HOST` names another.
 const PORT: u16 = 11434;
-/// How long all that is asked of it may take.
+/// The time limit of all requests together.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_millis(200);
 /// The maximum number of models that are inspected.
 const MAX_MODELS: usize = 12;
-/// The most bytes of an answer.
+/// The maximum number of bytes of a response.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The models that a server has (`/api/tags`).
@@ -96,8 +96,8 @@ fn find_at(host: &str, model: Option<&str>) -> Option<ProviderConfig> {
     })
 }
 
-/// Whether an Ollama on this machine answers, and has no model of this name. Of any other server
-/// nothing is known.
+/// Whether an Ollama on this machine responds and does not have a model of this name. For any other server the result
+/// is false.
 pub(crate) fn lacks(base_url: &str, model: &str) -> bool {
     let base_url = base_url.trim().trim_end_matches('/');
     let Some(address) = address(base_url.trim_end_matches("/api")) else {
@@ -176,8 +176,8 @@ impl Server {
         let mut socket =
             TcpStream::connect_timeout(&self.address, CONNECT.min(self.left()?)).ok()?;
         socket.set_write_timeout(Some(self.left()?)).ok()?;
-        // In HTTP/1.0 the end of the connection is the end of the answer. A server may hold it open
-        // all the same: then the end of the document is.
+        // In HTTP/1.0 the end of the connection ends the response. A server may still keep it open: then the end of
+        // the document counts.
         let request = format!(
             "{what} HTTP/1.0\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.address,
@@ -205,8 +205,7 @@ impl Server {
     }
 }
 
-/// The document in an answer of status 200. Bytes around it, as a server puts them there that
-/// sends chunks all the same, are no part of it.
+/// The document in a response of status 200. Bytes around it, from a server that sends chunks anyway, are ignored.
 fn parse<T: DeserializeOwned>(answer: &[u8]) -> Option<T> {
     let head = answer.windows(4).position(|end| end == b"\r\n\r\n")?;
     let status = answer.get(..head)?.split(|byte| *byte == b' ').nth(1)?;
@@ -223,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Proves LLM-2: only this machine is asked.
+    /// Proves LLM-2: only this machine gets requests.
     #[test]
     fn addresses() {
         for (host, expect) in [

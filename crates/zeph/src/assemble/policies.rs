@@ -64,10 +64,10 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// The file of these paths, which need not exist.
+    /// The file in these paths, which need not exist.
     ///
     /// # Errors
-    /// When the project's directory cannot be reached.
+    /// If the project's directory cannot be reached.
     pub(crate) fn new(paths: &Paths, env: &Environment) -> io::Result<Self> {
         Ok(Self {
             file: paths.policies.clone(),

@@ -1,4 +1,4 @@
-//! Which model is asked.
+//! Choice and construction of the model provider.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::config::{Environment, Loaded};
 use crate::models::ModelStore;
 use crate::output::stderr_line;
 
-/// The keys that make their vendor the provider when none is configured, in this order, with the
-/// model that is asked unless `--model` names another, and the variable that names another server.
+/// The vendors that are used if no provider is configured and the variable of their key is set, in this order. Each
+/// has a default model and a variable for another server.
 const VENDORS: [Vendor; 2] = [
     Vendor {
         key: "ANTHROPIC_API_KEY",
@@ -45,7 +45,7 @@ const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three way
      [[llm.providers]] block: any server that speaks OpenAI's or Anthropic's API will do\n\
   3. zeph demo                                       (offline: see the tools work with scripted model lines)";
 
-/// One more way, where models run in this process.
+/// An additional way, in builds with local models.
 const NO_MODEL: &str = "\n  4. zeph models pull                                (a small model in this process; without configuration)";
 
 struct Vendor {
@@ -107,7 +107,7 @@ fn fetched(loaded: &Loaded, model: Option<&str>) -> Option<ProviderConfig> {
     })
 }
 
-/// This build has no models of its own.
+/// This build has no local models.
 #[cfg(not(feature = "candle"))]
 fn fetched(_: &Loaded, _: Option<&str>) -> Option<ProviderConfig> {
     None
@@ -276,7 +276,7 @@ fn local<'a>(
     }))
 }
 
-/// Models in this process are not part of this build, which [`zeph_llm`] says.
+/// This build has no local models; the error of [`zeph_llm`] says so.
 #[cfg(not(feature = "candle"))]
 fn local<'a>(
     config: &'a ProviderConfig,

@@ -31,7 +31,8 @@ pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Rea
     let roots = roots.map(|root| env.cwd.join(root));
     let reads = ReadGuard::new(rules, roots.chain([env.cwd.clone()]), env.home());
     let reads = reads.with_private(own_data(loaded));
-    // The user restores files from them after a rollback that failed. They hold no denied file then.
+    // After a failed rollback, the user restores files from the snapshots. Without `deny_read` they hold no denied
+    // file.
     match loaded.config.tools.file.deny_read.is_empty() {
         true => reads.with_shared([snapshots(loaded)]),
         false => reads,

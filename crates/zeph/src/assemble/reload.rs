@@ -55,7 +55,7 @@ enum By {
 }
 
 impl Reloader {
-    /// Keeps `policy` in step with the files that `loaded` was read from.
+    /// Creates a reloader that updates `policy` from the files of `loaded`.
     pub(crate) fn new(
         loaded: &Loaded,
         env: &Environment,

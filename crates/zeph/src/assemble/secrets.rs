@@ -21,8 +21,8 @@ pub(crate) fn redaction_values(loaded: &Loaded, env: &Environment) -> Arc<Securi
     secrets
 }
 
-/// Withholds the secrets of the environment while the configuration is not known: keys of vendors,
-/// and variables that look like secrets. From now on the program itself does not print them.
+/// Redacts the secrets of the environment until the configuration is loaded: keys of vendors, and variables that look
+/// like secrets. All later output of the program omits them.
 pub(crate) fn withhold_environment(env: &Environment) {
     let keys = VENDOR_KEYS
         .iter()

@@ -20,9 +20,9 @@ pub(crate) enum SessionChoice {
 pub(crate) struct OpenSession {
     /// Its id.
     pub(crate) id: String,
-    /// Something to tell: that there was nothing to continue.
+    /// A notice for the user, if no session could be continued.
     pub(crate) notice: Option<String>,
-    /// Keeps other processes out until it is dropped.
+    /// Excludes other processes until it is dropped.
     pub(crate) lock: SessionLock,
 }
 

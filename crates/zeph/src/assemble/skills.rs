@@ -21,7 +21,7 @@ use crate::config::{Environment, Loaded, of_project, project_root};
 
 /// A project's skills, from the project's directory.
 const PROJECT_SKILLS: &str = ".zeph/skills";
-/// How the names of tools begin that come later.
+/// Prefixes of the names of tools that are unknown at this point.
 const FOREIGN: [&str; 2] = ["mcp_", "job_"];
 /// The most bytes of a pin.
 const MAX_PIN: u64 = 64 * 1024;

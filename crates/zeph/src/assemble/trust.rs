@@ -35,8 +35,7 @@ pub(crate) struct ProjectRules {
 }
 
 impl ProjectRules {
-    /// The file of the project of the working directory, found as its configuration is; `None` when
-    /// it has none.
+    /// The file of the current project, found like its configuration; `None` if it does not exist.
     pub(crate) fn find(env: &Environment) -> Option<PathBuf> {
         of_project(env, PROJECT_FILTERS)
     }
@@ -119,13 +118,13 @@ pub(crate) struct Pin {
 /// How far a project's rules are trusted.
 #[derive(Debug)]
 pub(crate) enum Standing {
-    /// This text is.
+    /// This text was approved.
     Trusted,
-    /// No text ever was.
+    /// No text was ever approved.
     New,
-    /// Another text was.
+    /// Another text was approved.
     Changed(Pin),
-    /// It cannot be found out: nothing is.
+    /// The pin cannot be read: nothing is trusted.
     Unknown(io::Error),
 }
 
@@ -165,10 +164,10 @@ impl Pins {
         }
     }
 
-    /// The pin of the project in the directory `root`, all links followed.
+    /// The pin of the project with the real path `root`.
     ///
     /// # Errors
-    /// When it cannot be read, or is damaged.
+    /// If the pin cannot be read or is damaged.
     fn of(&self, root: &Path) -> io::Result<Option<Pin>> {
         match read_pin(&self.file(root)) {
             Ok(pin) => Ok(Some(pin)),

@@ -39,7 +39,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// A flag that is given and has no meaning for the command.
+    /// A flag that is set but has no meaning for the command.
     pub(crate) fn idle_flag(&self) -> Option<&'static str> {
         let turn = match self.command {
             None => return None,
@@ -60,7 +60,7 @@ impl Cli {
     }
 }
 
-/// Options of every command.
+/// What holds for every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
     /// Work in this directory
@@ -108,7 +108,7 @@ impl GlobalArgs {
     }
 }
 
-/// Options of a conversation.
+/// What holds for a conversation.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TurnArgs {
     /// Continue the most recent session in this directory
@@ -143,7 +143,7 @@ pub(crate) struct UndoArgs {
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// The response; everything else goes to standard error.
+    /// The answer; everything else goes to standard error.
     #[default]
     Text,
     /// One JSON object at the end.

@@ -19,7 +19,7 @@ use crate::output::redact::without_known;
 use crate::output::{for_terminal, stderr_line};
 use crate::terminal::sanitize::{clean, visible};
 
-/// How often `--follow` looks.
+/// The interval of checks with `--follow`.
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest text of a column, in characters.
 const COLUMN: usize = 24;
@@ -103,7 +103,7 @@ fn only_file(loaded: &Loaded) -> bool {
     audit.jsonl && !audit.sqlite
 }
 
-/// Says where entries are that the database does not have.
+/// Reports the location of entries outside the database.
 fn say_where(loaded: &Loaded, global: &GlobalArgs) {
     let audit = &loaded.config.tools.audit;
     if audit.sqlite || global.quiet {

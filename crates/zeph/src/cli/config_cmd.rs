@@ -35,7 +35,7 @@ pub(crate) enum ConfigCommand {
     Path,
     /// The JSON Schema of the configuration
     Schema,
-    /// Check a file, or the active configuration
+    /// Check a file, or the configuration
     Check {
         /// The file; one called .zeph/config.toml is checked as a project's
         file: Option<PathBuf>,
@@ -181,14 +181,14 @@ fn write_file(file: &Path, backup: &Path, exists: bool) -> io::Result<()> {
     if exists {
         fs::rename(file, backup)?;
     }
-    // A file that appeared meanwhile stays.
+    // A file that was created meanwhile is not replaced.
     temporary
         .persist_noclobber(file)
         .map_err(|error| error.error)?;
     Ok(())
 }
 
-/// Works with a wrong configuration too: it is then that one looks for the files.
+/// Prints the paths. It also works with an invalid configuration, since the user needs the paths to fix it.
 fn path(env: &Environment, flags: &FlagOverrides, out: &mut dyn Write) -> anyhow::Result<()> {
     let located =
         Paths::locate(env, flags.config.as_deref()).map_err(config::ConfigErrors::from)?;

@@ -25,7 +25,7 @@ pub(super) struct Conversation {
     provider: Arc<dyn LlmProvider>,
     agent: Agent,
     session: String,
-    /// Keeps other processes out of the session.
+    /// Excludes other processes from the session.
     lock: SessionLock,
 }
 

@@ -37,7 +37,7 @@ use view::{View, seconds};
 const SCENARIO: &str = include_str!("demo/scenario.toml");
 /// The prompt of the user.
 const PROMPT: &str = "A test in this project fails. Find the cause and fix the code, not the test.";
-/// The command that proves it: both streams in one pipe, so that no line of one breaks into the other's.
+/// The command that verifies the fix. Both streams use one pipe, so that their lines do not mix.
 const TEST: &str = "cargo test 2>&1";
 /// The line that `cargo test` prints when all tests of the sample pass.
 const PASSED: &str = "test result: ok. 4 passed; 0 failed";
@@ -54,10 +54,10 @@ The script's place is for a model. Three ways to connect one:
      API, as llama.cpp and vLLM do (type = \"openai\", base_url = \"http://127.0.0.1:8080\", model = \"…\")
 Then run zeph in a project of yours.";
 
-/// Runs the demo; `keep` is where the sample project is left.
+/// Runs the demo; `keep` is the folder in which the sample project stays.
 ///
 /// # Errors
-/// Without cargo, when the folders cannot be made, and when anything did not go as it should.
+/// If cargo is missing, if the folders cannot be created, or if a step fails.
 pub(crate) async fn run(global: &GlobalArgs, keep: Option<PathBuf>) -> anyhow::Result<Exit> {
     if let Some(flag) = idle_flag(global) {
         stderr_line(&format!(
@@ -90,7 +90,7 @@ pub(crate) async fn run(global: &GlobalArgs, keep: Option<PathBuf>) -> anyhow::R
     }
 }
 
-/// A flag that is given and has no meaning here.
+/// A flag that is set but has no meaning here.
 fn idle_flag(global: &GlobalArgs) -> Option<&'static str> {
     let given = [
         ("--config", global.config.is_some()),
@@ -102,7 +102,7 @@ fn idle_flag(global: &GlobalArgs) -> Option<&'static str> {
         .find_map(|(flag, given)| given.then_some(flag))
 }
 
-/// Every SIGINT, SIGTERM and SIGHUP cancels; the process leaves once all is put away.
+/// Cancels the demo at SIGINT, SIGTERM and SIGHUP; the process exits after the cleanup.
 fn cancel_on_signals(cancel: CancellationToken) -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -15,7 +15,7 @@ use crate::config::ConfigErrors;
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
+    /// The command succeeded.
     Done,
     /// It failed.
     Failed,
@@ -75,7 +75,7 @@ impl Exit {
                 ToolErrorCategory::Cancelled => Self::Interrupted,
                 _ => Self::Failed,
             },
-            // The reader of the output has gone, which is the reader's choice.
+            // The reader closed the pipe, which is not an error.
             Outcome::Error(error) if is_closed_pipe(error) => Self::Done,
             Outcome::Error(error) if is_usage(error) => Self::Usage,
             Outcome::Error(_) => Self::Failed,
@@ -112,7 +112,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
         )
 }
 
-/// Whether the reader of the output has gone.
+/// Whether the reader of the output closed the pipe.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().map(io::Error::kind)

@@ -44,7 +44,7 @@ pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are asked for; the rest is a mistake.
+            // Help and version are requests; other kinds are usage errors.
             let exit = match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
                 _ => Exit::Usage,
@@ -72,7 +72,7 @@ pub(crate) fn main() -> Exit {
         }
     };
     let exit = runtime.block_on(dispatch(cli));
-    // A blocked read of standard input must not keep the program alive.
+    // A blocked read of standard input must not delay the exit.
     runtime.shutdown_background();
     exit
 }
@@ -264,7 +264,7 @@ fn print_as_is(text: &str) -> anyhow::Result<()> {
         .context("standard output cannot be written")
 }
 
-/// Logs go to standard error, and only when they are asked for.
+/// Sends logs to standard error, if they are enabled.
 #[allow(
     clippy::disallowed_methods,
     reason = "logging starts before the environment is taken"

@@ -1,6 +1,6 @@
-//! The limit of open files, checked before anything that needs them starts.
+//! Check of the limit of open files, before other parts of the program need descriptors.
 //!
-//! The runtime's signal handling panics without descriptors, so the check comes first.
+//! The runtime's signal handling panics without descriptors, so the check is the first step.
 
 use rustix::process::{Resource, getrlimit};
 

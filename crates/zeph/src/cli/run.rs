@@ -25,7 +25,7 @@ use crate::terminal::{SessionEnd, TerminalChannel, TerminalOptions, interactive 
 
 /// The most bytes of a piped prompt.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
-/// How often an answer that does not follow its schema is asked for again.
+/// The number of repeated requests for a response that does not follow its schema.
 const SCHEMA_RETRIES: usize = 2;
 
 /// The source of the prompt.
@@ -136,7 +136,7 @@ async fn turn_of(
     let schema = turn.output_schema.as_deref().map(read_schema).transpose()?;
     let typed = matches!(prompt, Prompt::Text(_));
     let text = read_prompt(prompt)?;
-    // Before anything takes time; not before the prompt is there, which Ctrl-C has to end.
+    // Installed before slow steps, but after the prompt is read, since Ctrl-C has to end the reading.
     let cancel = CancellationToken::new();
     let _signals = cancel_on_signals(cancel.clone());
     let provider = choose_provider(&loaded, &env, global)?;
@@ -223,7 +223,7 @@ fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
     }
 }
 
-/// A schema that the answer has to follow.
+/// A schema for the response.
 struct AnswerSchema {
     schema: Value,
     validator: jsonschema::Validator,
@@ -263,7 +263,7 @@ impl AnswerSchema {
     }
 }
 
-/// The text inside a fence around the whole answer, or the answer.
+/// The text inside a fence around the complete response, otherwise the response.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     answer
@@ -333,10 +333,10 @@ fn read_prompt(prompt: Prompt) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// All of standard input as text.
+/// The complete standard input as text.
 ///
 /// # Errors
-/// When it is too large or no text.
+/// If it is too large or not UTF-8.
 pub(crate) fn read_stdin() -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     std::io::stdin()

@@ -12,7 +12,7 @@ use crate::terminal::put_back;
 /// How many parts of the program handle signals themselves.
 static HANDLERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Says, while it lives, that a part of the program handles the signals that end it.
+/// Marks, while it exists, that another part of the program handles the signals.
 #[derive(Debug)]
 pub(crate) struct Handles(());
 
@@ -30,7 +30,7 @@ impl Drop for Handles {
     }
 }
 
-/// Ends the task that waits for signals when it is dropped.
+/// Stops the signal task when dropped.
 pub(crate) struct SignalTask {
     task: tokio::task::JoinHandle<()>,
     _handles: Handles,
@@ -90,10 +90,10 @@ fn leave() -> ! {
     std::process::exit(i32::from(Exit::Interrupted.code()));
 }
 
-/// Lets a write beyond the shell's limit of file sizes fail with its error, where the signal's
-/// default would end the program without a word. Commands that we run get the default back.
+/// Makes a write beyond the limit of file sizes fail with an error. By default, the signal would end the program
+/// without a message. Commands get the default action back.
 pub(crate) fn outlive_file_size_limit() {
-    // Once listened to, it stays so for the life of the process.
+    // The handler stays installed for the life of the process.
     let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
 }
 

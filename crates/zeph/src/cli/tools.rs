@@ -319,7 +319,7 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
     }
 }
 
-/// Reads lines on a thread of its own, so that waiting for one can be interrupted.
+/// Reads lines on a separate thread, so that the wait for a line can be interrupted.
 fn read_lines(reader: Box<dyn Read + Send>) -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::spawn(move || {

@@ -475,7 +475,7 @@ mod tests {
         );
     }
 
-    /// Proves PERM-41 for a threshold that makes no sense.
+    /// Proves PERM-41 for an invalid threshold.
     #[test]
     fn the_threshold_of_anomalies_has_bounds() {
         let check = |text: &str, expect: Option<&str>| {

@@ -1,4 +1,4 @@
-//! The one place where the environment of the process is read.
+//! The only access to the environment of the process.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ impl Environment {
     /// Takes a snapshot of this process.
     ///
     /// # Errors
-    /// When the working directory cannot be found: it was deleted, or may not be read.
+    /// If the working directory cannot be found: it was deleted, or may not be read.
     #[allow(
         clippy::disallowed_methods,
         reason = "this is where the environment is read"

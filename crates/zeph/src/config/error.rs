@@ -113,8 +113,7 @@ fn order(origin: &Origin) -> (u8, &str, usize, usize) {
     }
 }
 
-/// Writes `text` without the control characters that a file's author may have put into a key: a
-/// terminal would obey them.
+/// Writes `text` without control characters from a key of the file: a terminal would execute them.
 fn write_printable(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for character in text.chars().take(LENGTH) {
         if is_hidden(character) || (character.is_control() && character != '\n') {

@@ -13,10 +13,10 @@ use super::old_keys::OldUse;
 use super::origin::{Lines, Origin, Place, Provenance};
 use super::schema::{self, Shape, join};
 
-/// Values and where each comes from.
+/// Values and their origins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Layer {
-    /// The values; only such as the schema allows.
+    /// The values, which match the schema.
     pub(crate) table: Table,
     /// The origins of the values.
     pub(crate) provenance: Provenance,
@@ -137,7 +137,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Lays a stronger layer over this one: tables are merged, all else is replaced.
+    /// Merges a stronger layer into this one: tables are merged, other values are replaced.
     pub(crate) fn merge(&mut self, over: Self) {
         merge(&mut self.table, over.table);
         self.provenance.extend(over.provenance);
@@ -198,7 +198,7 @@ fn plain(shape: &Shape, text: &str) -> Option<Value> {
     }
 }
 
-/// Finds the shape of a key path; otherwise says which key is near.
+/// Finds the shape of a key path; the error has the nearest key.
 fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
     resolve_in(schema::accepted(), key).ok_or_else(|| {
         match nearest(key, setting_names().iter().map(String::as_str)) {

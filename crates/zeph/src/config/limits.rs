@@ -1,8 +1,8 @@
-//! Values and the limits that they must not exceed.
+//! Values and their limits, with the rule for conflicts between sources.
 //!
-//! A value yields to a limit that a stronger source sets: the default `timeout` to the user's `max_timeout`,
-//! and the user's `timeout` to the `max_timeout` of an environment variable. A value and a limit of one
-//! source that contradict each other are an error.
+//! A limit of a stronger source lowers a value: the user's `max_timeout` lowers the default `timeout`, and the
+//! `max_timeout` of an environment variable lowers the user's `timeout`. If a value exceeds a limit of the same
+//! source, that is an error.
 
 use toml::{Table, Value};
 

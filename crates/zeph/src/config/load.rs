@@ -37,7 +37,7 @@ pub(crate) struct Loaded {
     pub(crate) own_policies: usize,
     /// The rules of permissions, compiled.
     pub(crate) rules: Arc<RuleSet>,
-    /// The rules of the policy, compiled; `None` where it is switched off.
+    /// The compiled rules of the policy; `None` if it is off.
     pub(crate) policy: Option<Arc<PolicyEnforcer>>,
     /// The base directories of paths in calls.
     pub(crate) places: Arc<PathResolver>,
@@ -281,7 +281,7 @@ fn choose_model(config: &mut Config, provenance: &mut Provenance, model: &str) {
     }
 }
 
-/// Relative paths start at the project's directory in its file, else at the working directory.
+/// Relative paths start at the project's directory in its file, otherwise at the working directory.
 fn absolute_paths(
     config: &mut Config,
     provenance: &Provenance,

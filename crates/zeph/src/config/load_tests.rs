@@ -332,7 +332,7 @@ proptest! {
     }
 }
 
-/// Proves CFG-1: a value yields to a limit of a stronger source, and to no other.
+/// Proves CFG-1: only a limit of a stronger source lowers a value.
 #[test]
 fn value_yields_to_a_limit_of_a_stronger_source() {
     let check = |world: World, key: &str, expect: Result<(i64, &str), &str>| {

@@ -265,7 +265,7 @@ impl Editor {
         }
     }
 
-    /// Gives the plain expressions among the patterns of secrets a name.
+    /// Adds names to the plain expressions among the patterns of secrets.
     fn name_patterns(&mut self) {
         let list = item_at_mut(self.document.as_item_mut(), PATTERNS).and_then(Item::as_array_mut);
         let Some(list) = list else {
@@ -384,7 +384,7 @@ fn item_at_mut<'a>(root: &'a mut Item, path: &str) -> Option<&'a mut Item> {
     Some(item)
 }
 
-/// A string or a boolean; conversions yield nothing else.
+/// A string or a boolean; conversions produce nothing else.
 fn scalar(value: &toml::Value) -> Value {
     match value {
         toml::Value::Boolean(value) => Value::from(*value),

@@ -63,7 +63,7 @@ fn old_keys_are_replaced_in_place() {
     );
 }
 
-/// Proves CFG-4: the values stay the same in every notation.
+/// Proves CFG-4: the values do not change in any notation.
 #[test]
 fn migration_keeps_the_values() {
     let other = "[[llm.providers]]\nname = 'a'\ntype = 'openai'\nmodel = 'm'\n";
@@ -143,7 +143,7 @@ fn invalid_file_is_refused() {
 }
 
 proptest! {
-    /// Any combination of old keys, in any order, keeps its values and comments.
+    /// A file with any combination of old keys, in any order, preserves its values and comments.
     #[test]
     fn combinations_keep_their_values(parts in prop::sample::subsequence(vec![
         "[agent]\n# a1\nmax_tool_retries = 1\n",

@@ -80,7 +80,7 @@ pub(crate) struct Config {
     pub(crate) llm: LlmConfig,
     /// Servers of the Model Context Protocol.
     pub(crate) mcp: McpConfig,
-    /// Where sessions, messages and the audit trail are stored.
+    /// Where sessions, messages and the audit trail are kept.
     pub(crate) memory: MemoryConfig,
     /// Tasks that are due later.
     pub(crate) scheduler: SchedulerConfig,
@@ -96,8 +96,7 @@ pub(crate) struct LlmConfig {
     pub(crate) default: Option<String>,
     /// The names of providers that are asked, in this order, when the one before fails for good.
     pub(crate) fallback: Vec<String>,
-    /// The provider that computes embeddings, by which tools are chosen; empty for the one that is asked, if it has
-    /// an `embedding_model`. Without any, keywords are compared.
+    /// The name of the provider that makes vectors of texts, by which tools are chosen; empty for the one that is asked, if it has an `embedding_model`. Without any, words are compared.
     pub(crate) embed_provider: String,
     /// The providers.
     pub(crate) providers: Vec<ProviderConfig>,
@@ -130,7 +129,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) enabled: bool,
     /// How freely the agent acts.
     pub(crate) mode: Mode,
-    /// How many calls a session may make, each counted once; empty means any number. `/clear` resets the count.
+    /// How many calls a session may make, each counted once; empty means any number. `/clear` resets it.
     pub(crate) max_tool_calls_per_session: Option<u64>,
     /// In which form the model reads results: as text, or as one JSON object.
     pub(crate) result_format: ResultFormat,
@@ -146,19 +145,19 @@ pub(crate) struct ToolsConfig {
     pub(crate) shell: ShellConfig,
     /// Diagnostics of the project.
     pub(crate) diagnostics: DiagnosticsConfig,
-    /// How output is filtered for the model.
+    /// Filters of command output.
     pub(crate) filters: FiltersConfig,
     /// Output that is too long for the model.
     pub(crate) overflow: OverflowConfig,
     /// The web tools.
     pub(crate) scrape: ScrapeConfig,
-    /// The changes that can be undone.
+    /// The undo of changes.
     pub(crate) undo: UndoConfig,
     /// Results that are answered again without a call.
     pub(crate) result_cache: ResultCacheConfig,
     /// Calls that fail.
     pub(crate) retry: ToolRetryConfig,
-    /// The policies by which a model judges calls before they run.
+    /// How a model judges calls before they run.
     pub(crate) adversarial_policy: AdversarialPolicyConfig,
     /// Tools that fail too often.
     pub(crate) anomaly: AnomalyConfig,
@@ -168,7 +167,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) dependencies: DependencyConfig,
     /// Tools that ask the model to think first.
     pub(crate) tafc: TafcConfig,
-    /// Where each call is recorded.
+    /// Where each call leaves its entry.
     pub(crate) audit: AuditConfig,
 }
 

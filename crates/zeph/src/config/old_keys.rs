@@ -307,7 +307,7 @@ impl Layer {
         set_value(&mut self.table, new, value);
     }
 
-    /// Gives the plain expressions among the patterns of secrets a name.
+    /// Adds names to the plain expressions among the patterns of secrets.
     fn name_patterns(&mut self) {
         let Some(Value::Array(items)) = get_mut(&mut self.table, PATTERNS) else {
             return;
@@ -381,7 +381,7 @@ impl Layer {
     }
 }
 
-/// The table of a pattern that had no name.
+/// The table of a pattern without a name.
 pub(super) fn named_pattern(at: usize, pattern: Value) -> Table {
     let name = Value::String(format!("pattern_{}", at + 1));
     Table::from_iter([("name".to_owned(), name), ("pattern".to_owned(), pattern)])
@@ -394,7 +394,7 @@ pub(super) fn ollama_provider(given: Table) -> Table {
     implied.into_iter().chain(given).collect()
 }
 
-/// The one notice about old keys; `None` if no layer sets one.
+/// The single notice about old keys; `None` if no layer sets one.
 pub(super) fn notice(used: &[OldUse]) -> Option<String> {
     let first = used.first()?;
     let mut text = "the configuration uses old keys:".to_owned();
@@ -447,7 +447,7 @@ fn remove_old_tables(table: &mut Table) {
     }
 }
 
-/// Whether no current key is in this table.
+/// Whether this table has only old keys.
 pub(super) fn is_old_table(path: &str) -> bool {
     let mut table = schema::root();
     for part in path.split('.') {

@@ -27,8 +27,7 @@ pub(crate) struct FlagOverrides {
     pub(crate) config: Option<PathBuf>,
     /// `--provider NAME`: `llm.default`.
     pub(crate) provider: Option<String>,
-    /// `--model NAME`: the model of the chosen provider. It changes nothing where no provider is
-    /// configured.
+    /// `--model NAME`: the model of the chosen provider. It has no effect if no provider is configured.
     pub(crate) model: Option<String>,
     /// `--mode MODE`: `tools.mode`.
     pub(crate) mode: Option<String>,
@@ -91,7 +90,7 @@ pub(crate) fn from_environment(
         .filter(|(name, value)| name.as_encoded_bytes().starts_with(b"ZEPH_") && !value.is_empty());
     let mut settings: Option<Vec<(String, String, bool)>> = None;
     for (name, value) in given {
-        // Only now: without such variables nothing is worked out.
+        // Computed on demand: most environments have no such variable.
         let settings = settings.get_or_insert_with(|| {
             schema::accepted()
                 .settings()
@@ -194,7 +193,7 @@ mod tests {
         assert!(errors[0].to_string().contains("not UTF-8"), "{errors:?}");
     }
 
-    /// Proves CFG-1: each setting has a variable of its own.
+    /// Proves CFG-1: each setting has a separate variable.
     #[test]
     fn names_of_variables_are_unique() {
         let settings = schema::root().settings();

@@ -34,10 +34,10 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// Finds the files; `config` is the file that takes the place of the user's.
+    /// Finds the files; `config` replaces the user's file.
     ///
     /// # Errors
-    /// When the environment does not tell where the user's files are.
+    /// If the environment does not determine the location of the user's files.
     pub(crate) fn locate(env: &Environment, config: Option<&Path>) -> Result<Self, ConfigError> {
         let lost = |what: &str, variable: &str| {
             ConfigError::general(format!("there is no place for {what}: HOME is not set"))
@@ -68,8 +68,8 @@ impl Paths {
     }
 }
 
-/// The directory of the project of the working directory: the nearest that holds `.git`, upwards and
-/// below the home directory, else the working directory itself.
+/// The directory of the current project: the nearest one with `.git`, upwards and below the home directory, otherwise
+/// the working directory.
 pub(crate) fn project_directory(env: &Environment) -> PathBuf {
     let home = env.home();
     let mut above = env
@@ -80,9 +80,9 @@ pub(crate) fn project_directory(env: &Environment) -> PathBuf {
     found.unwrap_or(&env.cwd).to_owned()
 }
 
-/// The project's file with this name: that of the nearest directory, upwards from the working
-/// directory to the one that holds `.git`, and never that of the home directory or above it. A file
-/// that is there but cannot be examined counts, so that reading it fails.
+/// The project's file with this name: that of the nearest directory, upwards from the working directory to the one
+/// with `.git`, and never that of the home directory or above it. An existing file that cannot be examined counts, so
+/// that reading it fails.
 pub(crate) fn of_project(env: &Environment, name: &str) -> Option<PathBuf> {
     let home = env.home();
     for directory in env
@@ -101,8 +101,8 @@ pub(crate) fn of_project(env: &Environment, name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The directories of the project, from the working directory up to the one that holds `.git`, and never
-/// the home directory or one above it; and whether there is such a one.
+/// The directories of the project, from the working directory up to the one with `.git`, without the home directory
+/// and those above it; and whether a `.git` was found.
 pub(crate) fn project_directories(env: &Environment) -> (Vec<PathBuf>, bool) {
     let home = env.home();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Command patterns with characters that other globs give a meaning.
+//! Detection of command patterns with characters that are special in other globs.
 
 use super::Config;
 use super::origin::{Origin, Provenance};

@@ -66,8 +66,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("write_file", "write"),
 ];
 
-/// Lays the rules of a project over those of the user: in front of them, and only such as deny or
-/// ask.
+/// Inserts the rules of a project before those of the user; only rules that deny or ask are allowed.
 pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError> {
     let mut errors = Vec::new();
     let Some(lists) = project.get(KEY).and_then(Value::as_table).cloned() else {

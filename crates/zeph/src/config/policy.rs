@@ -14,7 +14,7 @@ use super::layer::Layer;
 use super::origin::{Origin, Provenance};
 use super::permissions::TOOLS;
 
-/// Lays the rules of a project over those of the user: in front of them, and only such as deny.
+/// Inserts the rules of a project before those of the user; only rules that deny are allowed.
 pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError> {
     let mut errors = Vec::new();
     for list in [POLICY_RULES, AUTHORIZATION_RULES] {
@@ -89,10 +89,10 @@ fn switched_on(user: &Layer, project: &Layer) -> Option<ConfigError> {
     )
 }
 
-/// Compiles the rules that are switched on; `None` where none are.
+/// Compiles the enabled rules; `None` if no list is enabled.
 ///
 /// # Errors
-/// Every rule that cannot hold, with its place.
+/// Every invalid rule, with its position.
 pub(crate) fn compile(
     config: &Config,
     provenance: &Provenance,

@@ -27,13 +27,13 @@ pub(crate) enum Rule {
     Inside,
     /// Take items away.
     Fewer,
-    /// Add items; those of the user stay.
+    /// Add items; those of the user remain.
     More,
-    /// Put rules that deny or ask in front of the user's.
+    /// Insert rules that deny or ask before the user's.
     InFront,
-    /// Put rules that deny in front of the user's.
+    /// Insert rules that deny before the user's.
     Denials,
-    /// Take items away, but not all; any items where there are none, since none means all.
+    /// Remove items, but not all; any items if there are none, since an empty list means all.
     Narrower,
     /// Nothing.
     Never,
@@ -209,8 +209,8 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.retry.budget_secs", Rule::Lower),
     // It would choose who receives arguments of calls.
     ("tools.retry.parameter_reformat_provider", Rule::Never),
-    // It may add policies, which are judged apart from the user's, and take exemptions away. Whether
-    // it may switch the gate on is for `check_judge` to say: judging costs the user's money.
+    // A project may add policies, which are judged separately from the user's, and remove exemptions. `check_judge`
+    // decides whether it may enable the gate: judging costs the user's money.
     (
         "tools.adversarial_policy.enabled",
         Rule::Towards(&["false", "true"]),
@@ -316,7 +316,7 @@ impl Bounds<'_> {
                 Err(why) => {
                     let origin = project.provenance.of(&key).clone();
                     let origin = match (&origin, value) {
-                        // A table of free keys has no place of its own, its first key has.
+                        // A table of free keys has no position; that of its first key is used.
                         (Origin::Default, Value::Table(table)) => table
                             .keys()
                             .next()
@@ -552,7 +552,7 @@ mod tests {
         );
     }
 
-    /// Proves CFG-1: no setting escapes the table.
+    /// Proves CFG-1: the table has every setting.
     #[test]
     fn every_setting_has_a_rule() {
         let settings: BTreeSet<String> = schema::root()
@@ -566,8 +566,8 @@ mod tests {
         assert_eq!(Rule::of("tools.new"), Rule::Never);
     }
 
-    /// Proves CFG-1: a project chooses no provider, address, program, environment or file. A new setting that
-    /// holds text must be added to one of the lists.
+    /// Proves CFG-1: a project chooses no provider, address, program, environment or file. A new setting with a text
+    /// value must be added to one of the lists.
     #[test]
     fn setting_that_names_a_recipient_or_a_program_is_the_users() {
         const OF_THE_USER: &[&str] = &[

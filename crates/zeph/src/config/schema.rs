@@ -102,7 +102,7 @@ pub(crate) struct Section<'a> {
     pub(crate) is_list: bool,
     /// The table.
     pub(crate) table: &'a Table,
-    /// The keys that are no sections of their own.
+    /// The keys that are not sections.
     pub(crate) keys: Vec<&'a Field>,
 }
 
@@ -128,8 +128,7 @@ impl Table {
         }
     }
 
-    /// All sections beneath this table, each before those beneath it. Tables without keys of
-    /// their own have no section.
+    /// All sections below this table, each before its subsections. Tables without keys are not sections.
     pub(crate) fn sections(&self) -> Vec<Section<'_>> {
         let mut sections = Vec::new();
         self.add_sections("", false, &mut sections);
@@ -160,7 +159,7 @@ impl Table {
         }
     }
 
-    /// The settings: every key of the root that has a value of its own, a list of tables being one.
+    /// The settings: every key of the root with a value; a list of tables is one setting.
     pub(crate) fn settings(&self) -> Vec<(String, &Field)> {
         let mut settings = Vec::new();
         self.add_settings("", &mut settings);
@@ -249,7 +248,7 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 
 /// Reads the shape of `node`; an unknown one becomes [`Shape::Any`].
 fn shape(node: &Json, root: &Json, depth: u32) -> Shape {
-    // A schema that names itself has no end.
+    // A recursive schema has no end.
     if depth > 32 {
         return Shape::Any;
     }

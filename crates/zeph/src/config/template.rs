@@ -154,7 +154,7 @@ pub(crate) fn template() -> String {
             let key = schema::join(&section.path, &field.name);
             let _ = writeln!(text, "# {}", explained(field));
             let _ = match get(&defaults, &key).filter(|_| !section.is_list) {
-                // An empty table of free keys would forbid a header of its own after it.
+                // An empty table of free keys would conflict with a later header of the same name.
                 Some(Value::Table(map)) if map.is_empty() => {
                     writeln!(text, "# {} = {{}}", field.name)
                 }
@@ -170,7 +170,7 @@ pub(crate) fn template() -> String {
     text
 }
 
-/// The effective values as TOML; with the origin of each if `origins` are given.
+/// The effective values as TOML, with the origin of each if `origins` are given.
 pub(crate) fn effective(config: &Config, origins: Option<&Provenance>) -> String {
     let table = Table::try_from(config).unwrap_or_default();
     let mut text = String::new();
@@ -281,7 +281,7 @@ fn example(key: &str) -> &'static str {
         .map_or("\"\"", |(_, value)| value)
 }
 
-/// `null` has no TOML.
+/// `null` does not exist in TOML.
 pub(crate) fn to_toml(value: &Json) -> Option<Value> {
     Value::try_from(value).ok()
 }

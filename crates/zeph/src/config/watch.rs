@@ -36,7 +36,7 @@ pub(crate) enum Stamp {
 }
 
 impl Stamps {
-    /// Looks at the files.
+    /// Reads the states of the files.
     pub(crate) fn of(paths: &Paths) -> Self {
         Self {
             user: Stamped::of(paths.user_file.clone()),

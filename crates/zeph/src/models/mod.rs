@@ -1,5 +1,5 @@
-//! Models on this machine: those that `zeph models pull` fetched, each in a directory of its own
-//! under the data directory, with a note of where it came from.
+//! Models on this machine: those that `zeph models pull` fetched, each in a directory below the data directory, with
+//! a record of its source.
 
 #[cfg(feature = "candle")]
 mod pull;
@@ -25,14 +25,14 @@ const MANIFEST: &str = "manifest.json";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
-    /// It answers.
+    /// It generates text.
     Chat,
-    /// It makes vectors of texts.
+    /// It computes embeddings of texts.
     Embeddings,
 }
 
 impl Purpose {
-    /// The word for it.
+    /// The name of the purpose.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",
@@ -50,11 +50,11 @@ pub(crate) struct Manifest {
     pub(crate) purpose: Purpose,
     /// The source.
     pub(crate) source: String,
-    /// Its licence, where that is known (SPDX).
+    /// Its licence, if known (SPDX).
     pub(crate) license: Option<String>,
-    /// When it was fetched (RFC 3339, UTC).
+    /// The time of the download (RFC 3339, UTC).
     pub(crate) fetched: String,
-    /// The digest of the weights as they came.
+    /// The digest of the weights as downloaded.
     pub(crate) source_sha256: String,
     /// The digest of the weights as they are.
     pub(crate) sha256: String,
@@ -135,7 +135,7 @@ impl ModelStore {
         removed.with_context(|| format!("{} cannot be removed", directory.display()))
     }
 
-    /// The first one that answers.
+    /// The first model that generates text.
     #[cfg(feature = "candle")]
     pub(crate) fn that_chats(&self) -> Option<Manifest> {
         let models = self.list().ok()?;

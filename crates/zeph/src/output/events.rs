@@ -25,7 +25,7 @@ pub(crate) enum NoticeLevel {
     Info,
     /// Something may be wrong.
     Warning,
-    /// Something else than the turn failed.
+    /// A failure outside the turn.
     Error,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum Event {
         error_category: Option<String>,
         /// The text for the user.
         display: String,
-        /// The lines that a filter removed; null if none ran.
+        /// Statistics of the output filter; null if none ran.
         filter: Option<FilterStats>,
         /// How long it took, waiting for the user excluded.
         duration_ms: u64,

@@ -57,7 +57,7 @@ impl Tokens {
     }
 }
 
-/// The result of one turn.
+/// What one turn came to.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ResultObject {
     /// The answer.
@@ -111,9 +111,9 @@ impl ResultObject {
 
 /// The channel of a turn that a program reads.
 pub(crate) struct Recorder {
-    /// Whether events are printed as they come.
+    /// Whether events are printed immediately.
     stream: bool,
-    /// Whether every question is answered with once.
+    /// Whether every question is answered with "once".
     assume_yes: bool,
     /// Whether something could not be written.
     lost: AtomicBool,
@@ -121,7 +121,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder; `stream` prints events, `assume_yes` answers every question with once.
+    /// A recorder; `stream` prints events, `assume_yes` answers every question with "once".
     pub(crate) fn new(stream: bool, assume_yes: bool) -> Self {
         Self {
             stream,
@@ -152,8 +152,8 @@ impl Recorder {
         self.write(&line);
     }
 
-    /// Prints the result, as the last event or as the one object; `false` when it, or an event
-    /// before it, could not be written.
+    /// Prints the result, as the last event or as the only object. `false` if the result or an earlier event could
+    /// not be written.
     pub(crate) fn finish(&self, result: ResultObject) -> bool {
         if self.stream {
             self.print(Event::Finished { result });

@@ -21,7 +21,7 @@ pub(crate) fn secrets() -> Arc<SecurityPatterns> {
     secrets.clone().unwrap_or_default()
 }
 
-/// A text without known values, such as the keys of providers.
+/// A text without the values of known secrets, such as the keys of providers.
 pub(crate) fn without_known(text: &str) -> Cow<'_, str> {
     match secrets().redact_known(text) {
         Cow::Owned(redacted) => redacted.into(),

@@ -29,16 +29,16 @@ pub(super) enum Input {
     Key(u8),
     /// Ctrl-C, at any position.
     Interrupt,
-    /// Something else: several keys, a paste, an arrow.
+    /// Other input: several keys, a paste, an arrow.
     Other,
-    /// The terminal is gone, or no caller waits for the answer.
+    /// The terminal is closed, or no caller waits for the decision.
     End,
 }
 
 /// Reads bursts.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
-    /// When the last key of typed text came: until a pause no key counts.
+    /// The time of the last key of typed text: no key counts until a pause.
     typing: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ impl Bursts {
     /// Waits for the next input.
     ///
     /// # Errors
-    /// When the terminal cannot be read.
+    /// If the terminal cannot be read.
     pub(super) fn next(
         &mut self,
         terminal: &impl AsFd,
@@ -64,7 +64,7 @@ impl Bursts {
             if burst.interrupts {
                 return Ok(Input::Interrupt);
             }
-            // A paste ends with its mark, however slowly it comes.
+            // A paste ends with its end mark, even if it arrives slowly.
             let wait = if burst.pasting { PAUSE } else { SETTLE };
             match read(terminal, stop, Some(wait))? {
                 None if is_over(terminal, stop)? => return Ok(Input::End),
@@ -132,7 +132,7 @@ impl Burst {
     }
 }
 
-/// Whether no caller waits for the answer any longer, or the terminal is gone.
+/// Whether no caller waits for the decision any longer, or the terminal is closed.
 fn is_over(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<bool> {
     let mut fds = [
         PollFd::new(stop, PollFlags::IN),
@@ -199,7 +199,7 @@ mod tests {
         burst.key()
     }
 
-    /// Proves PERM-7a: one key that is alone is an answer, and nothing else is.
+    /// Proves PERM-7a: only a single key is a decision.
     #[test]
     fn only_a_key_that_is_alone_counts() {
         let check = |pieces: &[&[u8]], apart, expect| {

@@ -1,4 +1,4 @@
-//! The person at the terminal, as the agent sees them.
+//! The channel between the agent and the user at the terminal.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ pub(crate) struct TerminalOptions {
 }
 
 impl TerminalOptions {
-    /// Looks at this process's streams and environment.
+    /// Detects the properties of this process's streams and environment.
     pub(crate) fn detect(quiet: bool, assume_yes: bool) -> Self {
         let env = Environment::of_process().unwrap_or_default();
         let var = |name: &str| {
@@ -197,7 +197,7 @@ impl TerminalChannel {
     }
 }
 
-/// Ends the question on the screen, also when the turn is cancelled meanwhile.
+/// Ends the question on the screen, even if the turn is cancelled meanwhile.
 struct Asking {
     shared: Arc<Shared>,
     keyboard: Keyboard,
@@ -394,7 +394,7 @@ mod tests {
         channel.emit(LoopbackEvent::Text(text.to_owned()));
     }
 
-    /// Proves CLI-2b in text mode: the answer alone is on standard output, exactly.
+    /// Proves CLI-2b in text mode: only the response is on standard output, unchanged.
     #[test]
     fn the_answer_is_alone_on_standard_output() {
         let (channel, err, out) = channel(TerminalOptions::default(), DisplayMode::Aside);
@@ -569,8 +569,8 @@ mod tests {
         );
     }
 
-    /// Proves CLI-4 for the spinner: it is drawn with the time while something takes long, and
-    /// taken away before anything else is shown.
+    /// Proves CLI-4 for the spinner: it is drawn with the time during a long operation, and erased before other
+    /// output.
     #[tokio::test]
     async fn the_spinner_comes_and_goes() {
         let style = Style {

@@ -18,7 +18,7 @@ const MAX_IGNORE_BYTES: u64 = 64 * 1024;
 /// Suggestions.
 const MAX_SUGGESTIONS: usize = 40;
 
-/// Completes the word before the cursor.
+/// Completes the text before the cursor.
 pub(super) struct Words {
     project: PathBuf,
     files: Vec<String>,

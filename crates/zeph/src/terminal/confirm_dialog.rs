@@ -19,7 +19,7 @@ const DIFF_LINES: usize = 100;
 /// Characters of a line of a file that a question shows.
 const LINE_CHARS: usize = 400;
 
-/// The question with the keys that answer it.
+/// The question with its keys.
 pub(super) fn question(question: &Confirmation, params: &Value, style: Style) -> String {
     let (risk, paint) = match question.risk {
         Risk::Safe => ("safe", GREEN),
@@ -49,7 +49,7 @@ pub(super) fn question(question: &Confirmation, params: &Value, style: Style) ->
     out
 }
 
-/// The keys that answer.
+/// The keys of the question.
 pub(super) fn keys(question: &Confirmation) -> String {
     let mut keys = "  [1] once".to_owned();
     if has_session(question) {

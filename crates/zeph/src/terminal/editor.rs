@@ -27,14 +27,14 @@ const MENU: &str = "completion";
 /// The input of the user at the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
-    /// Said something.
+    /// A submitted text.
     Text(String),
-    /// Pressed Ctrl-C; `cleared` when there was something to throw away.
+    /// Ctrl-C; `cleared` if there was text to discard.
     Interrupted {
         /// The line was not empty.
         cleared: bool,
     },
-    /// Pressed Ctrl-D, or the terminal is gone.
+    /// Ctrl-D, or the terminal is closed.
     End,
 }
 
@@ -47,7 +47,7 @@ const PLAIN_PROMPT: &str = "> ";
 pub(super) struct Editor {
     requests: Option<mpsc::Sender<Answer>>,
     thread: Option<JoinHandle<()>>,
-    /// The input that was asked for and has not come.
+    /// The requested input that has not arrived.
     pending: Option<oneshot::Receiver<io::Result<Input>>>,
     plain: bool,
 }
@@ -97,7 +97,7 @@ impl Editor {
                         Some(editor) => read(editor, &empty),
                         None => read_plain(),
                     };
-                    // The other side may have gone meanwhile: the process is leaving then.
+                    // The receiver may be gone if the process is exiting.
                     let _ = answer.send(input);
                 }
             })?;
@@ -112,10 +112,10 @@ impl Editor {
         ))
     }
 
-    /// Waits for an input. When the future is dropped, the next call waits for the same input.
+    /// Waits for an input. If the future is dropped, the next call waits for the same input.
     ///
     /// # Errors
-    /// When the terminal cannot be used.
+    /// If the terminal cannot be used.
     pub(super) async fn read(&mut self) -> io::Result<Input> {
         if self.pending.is_none() {
             let (send, receive) = oneshot::channel();
@@ -132,12 +132,12 @@ impl Editor {
         input.unwrap_or_else(|_| Err(io::Error::other("the line editor has stopped")))
     }
 
-    /// Whether Ctrl-C is a signal at the prompt, and no key.
+    /// Whether Ctrl-C at the prompt is a signal and not a key.
     pub(super) fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// Shows the prompt again for the input that has not come.
+    /// Shows the prompt again for the pending input.
     pub(super) fn prompt_again(&self) {
         if self.pending.is_some() && self.plain {
             prompt_plain();
@@ -161,7 +161,7 @@ impl Editor {
     }
 }
 
-/// Puts the terminal back when dropped; does nothing when that was done.
+/// Restores the terminal when dropped, unless it is already restored.
 struct Restore;
 
 impl Drop for Restore {
@@ -203,7 +203,7 @@ fn build(
         KeyCode::BackTab,
         ReedlineEvent::MenuPrevious,
     );
-    // No editor is configured for these.
+    // These keys would start an external editor, and none is configured.
     keys.remove_binding(KeyModifiers::CONTROL, KeyCode::Char('o'));
     let editor = Reedline::create()
         .with_ansi_colors(colour)

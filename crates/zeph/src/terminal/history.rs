@@ -14,7 +14,7 @@ use crate::output::redact::without_known;
 /// Inputs that are remembered.
 const MAX_INPUTS: usize = 2000;
 
-/// A history that keeps no known value.
+/// A history that does not store known secrets.
 pub(super) struct InputHistory(FileBackedHistory);
 
 impl InputHistory {

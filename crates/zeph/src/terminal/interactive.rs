@@ -34,14 +34,14 @@ pub(crate) struct InteractiveOptions {
     pub(crate) project: PathBuf,
     /// The file of earlier inputs.
     pub(crate) history_file: PathBuf,
-    /// Something to say at the beginning.
+    /// A message at the start.
     pub(crate) notice: Option<String>,
 }
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionEnd {
-    /// The person left.
+    /// The user ended the session.
     Left,
     /// A second Ctrl-C in a turn, SIGTERM or SIGHUP.
     Interrupted,
@@ -63,7 +63,7 @@ pub(crate) trait Converse {
 /// Holds a conversation. Standard input, output and error have to be terminals.
 ///
 /// # Errors
-/// When the terminal cannot be used.
+/// If the terminal cannot be used.
 pub(crate) async fn run(
     conversation: &mut impl Converse,
     channel: Arc<TerminalChannel>,
@@ -177,7 +177,7 @@ async fn turn(
     pressed: &mut Option<Pressed>,
 ) -> Option<Reply> {
     let _echo = Mode::without_echo(std::io::stdin());
-    // A question that is abandoned puts the mode back before the echo is put back.
+    // An abandoned question restores its mode before the echo is restored.
     let _settled = Settled(channel.keyboard());
     let cancel = CancellationToken::new();
     // Ctrl-C at the prompt does not count for this turn.
@@ -213,7 +213,7 @@ impl Drop for Settled<'_> {
     }
 }
 
-/// The last Ctrl-C, and how the session ends when another one follows.
+/// The last Ctrl-C, and the end of the session if another one follows.
 #[derive(Debug, Clone, Copy)]
 struct Pressed {
     at: Instant,

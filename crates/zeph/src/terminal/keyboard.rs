@@ -44,7 +44,7 @@ pub(super) enum Pressed {
     Session,
     /// Run it and what these cover from now on.
     Always(Vec<Grant>, GrantScope),
-    /// Do not, for this reason if one was given.
+    /// Do not run it, with an optional reason.
     No(Option<String>),
 }
 
@@ -106,7 +106,7 @@ fn interrupt_this_process() {
     let _ = kill_process(getpid(), Signal::INT);
 }
 
-/// A terminal's mode, put back when dropped.
+/// A terminal's mode, restored when dropped.
 pub(super) struct Mode<T: AsFd> {
     terminal: T,
     before: Termios,
@@ -159,7 +159,7 @@ pub(super) enum Show<'a> {
     Text(&'a str),
 }
 
-/// Shows how to answer a question, after input that answers nothing.
+/// The hint after input that is not a decision.
 const ONE_KEY: &str = "\n  ignored: a question takes one key, pressed alone\n";
 
 /// The whole dialog. Output modes are left alone, so that others may write meanwhile.
@@ -282,7 +282,7 @@ fn is_abandoned(stop: &OwnedFd) -> rustix::io::Result<bool> {
     Ok(poll(&mut fds, Some(&NOW))? > 0)
 }
 
-/// Waits for keys; `false` when the dialog was abandoned or the time is up.
+/// Waits for keys; `false` if the dialog was abandoned or the time is up.
 fn wait(
     terminal: &impl AsFd,
     stop: &OwnedFd,
@@ -330,8 +330,8 @@ mod tests {
         ignored: usize,
     }
 
-    /// Runs a dialog; of `typed` the first is written when the question is shown, each further one when
-    /// the one before was ignored, `reason` when it is asked for.
+    /// Runs a dialog. The first of `typed` is written when the question is shown, each further one when the previous
+    /// one was ignored, and `reason` when the dialog asks for it.
     fn run(before: &str, typed: &[&str], reason: &str) -> Ended {
         let (main, side) = pty();
         let modes = tcgetattr(&side).unwrap().local_modes;
@@ -402,8 +402,8 @@ mod tests {
         check("5", "grün\n", Pressed::No(Some("grün".to_owned())));
     }
 
-    /// Proves PERM-7, PERM-7a: text that contains the key of an answer does not answer, and the question
-    /// stays open for one.
+    /// Proves PERM-7, PERM-7a: text that contains the key of a decision is not a decision, and the question stays
+    /// open.
     #[test]
     fn text_does_not_answer() {
         let check = |text: &str| {

@@ -23,7 +23,7 @@ pub(super) enum Typed {
 pub(super) struct Line {
     text: Vec<char>,
     cursor: usize,
-    /// The beginning of a character that has not all come.
+    /// The start of an incomplete character.
     partial: Vec<u8>,
 }
 

@@ -19,19 +19,18 @@ use super::spinner::ERASE;
 /// The result of the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// These are to be kept.
+    /// The rules to store.
     Chosen(Vec<Grant>, GrantScope),
     /// Return to the question.
     Back,
-    /// Another key answers it.
+    /// Another key that answers the question.
     Key(Key),
 }
 
-/// Asks where the rules that `asked` offers shall hold. Keys come one by one and unechoed; `say`
-/// writes.
+/// Asks for the scope of the rules in `asked`. Keys arrive one by one and without echo; `say` writes.
 ///
 /// # Errors
-/// When the terminal cannot be read.
+/// If the terminal cannot be read.
 pub(super) fn choose(
     terminal: &impl AsFd,
     stop: &OwnedFd,
@@ -103,7 +102,7 @@ fn scope_key(
     }
 }
 
-/// Edits the rule at `at`; yields the key that ended more than this.
+/// Edits the rule at `at`, and returns the key that ended the edit.
 fn edit(
     terminal: &impl AsFd,
     stop: &OwnedFd,
@@ -122,7 +121,7 @@ fn edit(
         let (text, cursor) = line.drawn(columns().saturating_sub(prompt.chars().count()));
         let column = prompt.chars().count() + cursor;
         match plain {
-            // Without escapes, the line is written again when a key has changed it.
+            // Without escape sequences, the line is written again after each change.
             true if text == before => {}
             true => say(&format!("\n{prompt}{text}")),
             false => say(&format!("{ERASE}{prompt}{text}\r\x1b[{column}C")),

@@ -35,7 +35,7 @@ pub(super) fn note_pastes(marked: bool) {
     MARKS_PASTES.store(marked, Ordering::Relaxed);
 }
 
-/// Puts the terminal back as it was found. Nothing happens where it was not changed.
+/// Restores the terminal. No effect if it was not changed.
 pub(crate) fn put_back() {
     let stdin = io::stdin();
     if let Some(Some(found)) = FOUND.get()

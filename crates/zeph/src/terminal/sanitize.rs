@@ -41,7 +41,7 @@ impl Sanitizer {
                     ']' | 'P' | 'X' | '^' | '_' => State::Text,
                     '\x1b' | ' '..='/' => State::Escape,
                     '0'..='~' => State::Ground,
-                    // No sequence: the escape is lost, the character is not.
+                    // This is not a sequence: the escape is removed, the character is not.
                     _ => return self.ground(c),
                 };
                 None

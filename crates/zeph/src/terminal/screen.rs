@@ -14,7 +14,7 @@ use super::tool_lines;
 
 /// Lines of a command's output that are shown while it runs.
 const LIVE_LINES: usize = 20;
-/// Bytes of a line of output that are kept until the line ends.
+/// The maximum number of bytes of a buffered output line.
 const LIVE_BYTES: usize = 16 * 1024;
 
 /// How much is shown.
@@ -22,7 +22,7 @@ const LIVE_BYTES: usize = 16 * 1024;
 pub(super) enum DisplayMode {
     /// Everything, the model's text as it streams.
     All,
-    /// The model's text when it is clear that it is not the answer.
+    /// The model's text after it is clear that it is not the response.
     Aside,
     /// Errors and questions.
     Quiet,
@@ -57,7 +57,7 @@ pub(super) struct Screen {
     midline: bool,
     markdown: Markdown,
     sanitizer: Sanitizer,
-    /// The model's text, as long as it may be the answer.
+    /// The model's text while it may be the response.
     aside: String,
     running: HashMap<String, Running>,
     asking: bool,
@@ -86,7 +86,7 @@ impl Screen {
         self.style
     }
 
-    /// Shows an event; yields the number of the wait that begins with it.
+    /// Shows an event, and returns the number of the wait that it starts.
     pub(super) fn event(&mut self, event: LoopbackEvent) -> Option<u64> {
         match event {
             LoopbackEvent::Requesting { .. } => {
@@ -307,7 +307,7 @@ impl Screen {
         self.line(&text);
     }
 
-    /// Shows a text that was asked for.
+    /// Shows the result of a command of the user.
     pub(super) fn say(&mut self, text: &str) {
         self.line(&clean(text));
     }
@@ -341,14 +341,14 @@ impl Screen {
         self.write(text);
     }
 
-    /// Asks for a line of text.
+    /// Prompts for a line of text.
     pub(super) fn ask_reason(&mut self) {
         self.write("\n  tell it why: ");
         // The terminal echoes the line and its end.
         self.midline = false;
     }
 
-    /// The question is over, as `answer` says.
+    /// Ends the question with the decision `answer`.
     pub(super) fn answered(&mut self, answer: &str) {
         self.asking = false;
         if self.midline {

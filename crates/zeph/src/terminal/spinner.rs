@@ -25,7 +25,7 @@ pub(super) struct Spinner {
 }
 
 impl Spinner {
-    /// A wait begins; yields its number.
+    /// Starts a wait, and returns its number.
     pub(super) fn start(&mut self, label: String) -> u64 {
         self.wait += 1;
         self.waiting = Some((label, Instant::now()));
@@ -66,7 +66,7 @@ fn line(label: &str, elapsed: Duration, columns: usize) -> String {
     let periods = usize::try_from(elapsed.as_millis() / PERIOD.as_millis()).unwrap_or(0);
     let frame = FRAMES[periods % FRAMES.len()];
     let time = format!("{:.1} s", elapsed.as_secs_f64());
-    // The frame, two spaces, and a column that stays free so that no terminal wraps.
+    // The frame, two spaces, and a free column so that no terminal wraps.
     let room = columns.saturating_sub(time.len() + 4);
     let label: String = label.chars().take(room).collect();
     format!("{frame} {label} {time}")
@@ -74,11 +74,11 @@ fn line(label: &str, elapsed: Duration, columns: usize) -> String {
 
 /// Something with a spinner in it.
 pub(super) trait WithSpinner: Send + Sync + 'static {
-    /// Draws the wait of that number; `false` when it is over.
+    /// Draws the wait of that number; `false` if it has ended.
     fn spin(&self, wait: u64) -> bool;
 }
 
-/// Draws the wait until it is over or its owner is gone. Without a runtime nothing is drawn.
+/// Draws the wait until it ends or its owner is dropped. Without a runtime nothing is drawn.
 pub(super) fn animate<S: WithSpinner>(owner: &Arc<S>, wait: u64) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;

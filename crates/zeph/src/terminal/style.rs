@@ -10,8 +10,7 @@ pub(crate) struct TerminalEnv {
 }
 
 impl TerminalEnv {
-    /// Whether the terminal understands no escape sequences: one without a name is as dumb as one named
-    /// `dumb`.
+    /// Whether the terminal understands no escape sequences: `TERM` is empty, missing or `dumb`.
     pub(crate) fn is_dumb(&self) -> bool {
         matches!(self.term.as_deref(), None | Some("" | "dumb"))
     }
@@ -29,7 +28,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// Decides for a stream that is a `terminal` or not. `NO_COLOR` counts when it is not empty.
+    /// The style of a stream, which is a `terminal` or not. `NO_COLOR` counts if it is not empty.
     pub(crate) fn decide(terminal: bool, env: &TerminalEnv, quiet: bool) -> Self {
         let smart = terminal && !env.is_dumb();
         let no_color = env

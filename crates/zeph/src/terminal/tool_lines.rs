@@ -7,7 +7,7 @@ use zeph_tools::plural::pluralize;
 use super::sanitize::{clean, first_line};
 use super::style::{BOLD, CYAN, DIM, GREEN, RED, Style};
 
-/// A subject takes so many characters of its line.
+/// The maximum number of characters of a subject in its line.
 const SUBJECT_CHARS: usize = 160;
 /// Lines of a diff that are shown of a result.
 const DIFF_LINES: usize = 60;
@@ -135,7 +135,7 @@ pub(super) fn output_line(line: &str, style: Style) -> String {
     )
 }
 
-/// The line that says how much of an output was not shown.
+/// The line with the number of hidden lines of an output.
 pub(super) fn more_lines(hidden: usize, style: Style) -> String {
     format!(
         "  {}\n",

@@ -1,4 +1,4 @@
-//! The sample project: where it is laid out, and the environment in which it is worked on.
+//! The sample project: its location, and the environment of the tools.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -40,7 +40,7 @@ pub(super) struct Sample {
     pub(super) project: PathBuf,
     /// The environment of the tools.
     pub(super) env: Environment,
-    /// Configuration, data, caches and build output; the project too, unless it is kept.
+    /// Configuration, data, caches and build output; also the project, unless the user keeps it.
     folder: TempDir,
 }
 

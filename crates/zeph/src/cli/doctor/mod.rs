@@ -41,7 +41,7 @@ fn check(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Che
     }
 }
 
-/// Runs all checks; exit code 1 when one failed.
+/// Runs all checks; the exit code is 1 if one failed.
 pub(crate) async fn run(global: &GlobalArgs, json: bool) -> anyhow::Result<Exit> {
     let checks = checks(global).await;
     match json {

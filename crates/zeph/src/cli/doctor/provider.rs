@@ -1,5 +1,4 @@
-//! The checks of providers: whether they can be built, and whether their servers can be reached.
-//! No model is asked.
+//! Checks of providers and of the connections to their servers. No model gets a request.
 
 use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
@@ -49,7 +48,7 @@ pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalAr
     checks
 }
 
-/// Who makes vectors of texts.
+/// Checks the provider of embeddings.
 async fn embeddings(provider: &dyn LlmProvider, loaded: &Loaded) -> Option<Check> {
     let mut providers = loaded.config.llm.providers.iter();
     let config = providers.find(|config| config.name == provider.name())?;

@@ -1,4 +1,4 @@
-//! `zeph filter explain`: which rule is for a command.
+//! `zeph filter explain`: the rule that applies to a command.
 
 use serde_json::json;
 use zeph_tools::filter::{FilterPipeline, Plan, Subject};

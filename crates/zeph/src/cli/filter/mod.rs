@@ -142,7 +142,7 @@ impl Reader {
         self.run.push(&self.redactor.finish());
         let mut kinds = self.redactor.take_kinds();
         let mut filtered = self.run.finish(exit_code);
-        // Escapes may have kept a value apart.
+        // Escape sequences may have split a value.
         let again = self.secrets.redact(&filtered.text);
         kinds.extend(again.kinds);
         if !self.secrets.shows() {

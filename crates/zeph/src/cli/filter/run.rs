@@ -138,7 +138,7 @@ pub(super) async fn run(
     })
 }
 
-/// Reads in a thread of its own: a pipe cannot be polled without `unsafe`.
+/// Reads the pipe in a separate thread: polling it would need `unsafe`.
 fn pieces(mut output: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(4);
     std::thread::spawn(move || {

@@ -49,7 +49,7 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
 /// Asks on the terminal.
 ///
 /// # Errors
-/// When the answer cannot be read.
+/// If the answer cannot be read.
 pub(in crate::cli) fn agrees(question: &str) -> anyhow::Result<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {

@@ -22,7 +22,7 @@ struct Tried {
 /// Tries the examples of all rules.
 ///
 /// # Errors
-/// Rules of a list that is switched off and cannot hold; when standard output cannot be written.
+/// If a disabled list has an invalid rule, or if standard output cannot be written.
 pub(super) fn run(gates: &Gates) -> anyhow::Result<Exit> {
     let mut tried = Vec::new();
     for (tool, rule) in gates.loaded.rules.iter() {

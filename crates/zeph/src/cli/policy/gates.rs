@@ -34,13 +34,13 @@ pub(super) struct Gates {
 pub(super) struct Judgement<'g> {
     /// The shell's blocklist, for commands.
     pub(super) blocklist: Option<Verdict>,
-    /// The policy, where one is switched on.
+    /// The decision of the policy, if it is enabled.
     pub(super) policy: Option<PolicyDecision<'g>>,
     /// The rules of permissions, the mode and the trust.
     pub(super) permission: Decision<'g>,
     /// The permanent grants that let a part of the call run.
     pub(super) remembered: Vec<Grant>,
-    /// The gates that decide when it is called, where that is asked.
+    /// The gates that decide when the call is made, if they were requested.
     pub(super) beside: Vec<AuxiliaryGate>,
 }
 
@@ -48,7 +48,7 @@ impl Gates {
     /// The gates of a configuration.
     ///
     /// # Errors
-    /// When the tools cannot be known.
+    /// If the tools cannot be listed.
     pub(super) fn new(loaded: Loaded, env: Environment) -> anyhow::Result<Self> {
         let (definitions, shell, skills) = known_tools(&loaded, &env)?;
         Ok(Self {
@@ -123,7 +123,7 @@ impl Gates {
         subject_of(call, def, &self.loaded.places)
     }
 
-    /// Asks every gate.
+    /// The decisions of all rules about a call.
     pub(super) fn judge(
         &self,
         call: &ToolCall,

@@ -143,7 +143,7 @@ fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Chang
     })
 }
 
-/// The earlier decision about a call; `None` if no rule decided it, because it never came to one or never ran.
+/// The earlier decision about a call; `None` if no rule decided it, or if it never ran.
 fn then(entry: &StoredAudit) -> Option<PastOutcome> {
     let category = entry.error_category.as_deref();
     let rule = entry.policy_match.as_deref().unwrap_or_default();

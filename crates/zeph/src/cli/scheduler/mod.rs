@@ -39,10 +39,10 @@ pub(crate) enum SchedulerCommand {
     Add {
         /// "in 10 minutes", "every day at 9", "2026-12-24 18:00", five fields of cron, …
         when: String,
-        /// The prompt for the model at that time
+        /// What to say to the model then
         task: String,
     },
-    /// The tasks of this directory, and the results of the last ones
+    /// The tasks of this directory, and what became of the last ones
     List {
         /// Print JSON
         #[arg(long)]

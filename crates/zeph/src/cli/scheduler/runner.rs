@@ -27,7 +27,7 @@ use crate::terminal::{TerminalChannel, TerminalOptions};
 /// The interval of checks for due tasks of other processes, and of lease renewals; much less than
 /// [`zeph_core::schedule::LEASE`].
 const LOOK: Duration = Duration::from_secs(2);
-/// How late a task may begin without a word, in milliseconds.
+/// The delay of a task that is not reported, in milliseconds.
 const PROMPT: i64 = 2000;
 
 /// Runs due tasks.
@@ -84,7 +84,7 @@ impl Runner {
         Ok(())
     }
 
-    /// How long nothing but `busy` is due, as far as is known.
+    /// The time until a task other than `busy` is due, according to the database.
     async fn until_next(&self, busy: Option<i64>) -> Result<Duration, StoreError> {
         let now = Timestamp::now().as_millisecond();
         let tasks = self.schedule.tasks().await?;
@@ -177,7 +177,7 @@ impl Runner {
         Ok(own)
     }
 
-    /// One turn in a session of its own.
+    /// Runs one turn in a new session.
     async fn one(
         &mut self,
         due: &DueRun,

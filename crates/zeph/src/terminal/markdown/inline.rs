@@ -15,7 +15,7 @@ const HELD_CHARS: usize = 400;
 /// Characters that mean something.
 const SPECIAL: [char; 11] = ['*', '_', '`', '~', '[', ']', '<', '>', '\\', '&', '!'];
 
-/// Inline text of one line, in the pieces in which it comes.
+/// Inline text of one line, in pieces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InlineStream {
     held: String,
@@ -40,7 +40,7 @@ impl InlineStream {
     }
 }
 
-/// Whether a word may end with `c`: at white space, and in scripts without it after each character.
+/// Whether a word may end with `c`: at white space, and after each character in scripts without white space.
 pub(super) fn is_break(c: char) -> bool {
     c.is_whitespace() || c >= '\u{2e80}'
 }

@@ -36,7 +36,7 @@ enum Line {
     /// Not clear yet.
     #[default]
     Head,
-    /// Whole, when it is complete.
+    /// As a whole, when it is complete.
     Whole,
     /// Word by word.
     Words,
@@ -88,7 +88,7 @@ impl Markdown {
         }
     }
 
-    /// The first word of a line is there: decides how the line is shown.
+    /// Decides from the first word of a line how the line is shown.
     fn begin_line(&mut self, out: &mut String) {
         let word = self.held.trim();
         let heading = word.chars().all(|c| c == '#') && word.len() <= 6;
@@ -382,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Takes out `ESC [ digits m` and nothing else.
+    /// Removes `ESC [ digits m` and nothing else.
     fn unpaint(text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;

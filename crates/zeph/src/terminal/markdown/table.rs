@@ -13,7 +13,7 @@ struct Cell {
     width: usize,
 }
 
-/// Shows the lines of a table; lines that are no table are shown as text.
+/// Shows the lines of a table; other lines are shown as text.
 pub(super) fn render(lines: &[String], out: &mut String) {
     let text = lines.join("\n");
     let Some((alignments, rows)) = parse(&text) else {
