@@ -84,7 +84,8 @@ impl Store {
     /// Adds a task, `pending`, at the end of the session's list.
     ///
     /// # Errors
-    /// [`StoreError::EmptyTask`], [`StoreError::LongTask`], [`StoreError::UnknownSession`], or a failure of the database.
+    /// [`StoreError::EmptyTask`], [`StoreError::LongTask`], [`StoreError::UnknownSession`], or a failure of the
+    /// database.
     pub async fn add_task(&self, session: &str, content: &str) -> Result<Task, StoreError> {
         if content.trim().is_empty() {
             return Err(StoreError::EmptyTask);

@@ -21,7 +21,7 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show the new or changed tools of a server, and let them be called once you approve them (or --yes does)
+    /// Show new or changed tools of a server, and allow them once you agree (or --yes does)
     Approve {
         /// The server
         server: String,
