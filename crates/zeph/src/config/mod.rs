@@ -129,7 +129,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) enabled: bool,
     /// How freely the agent acts.
     pub(crate) mode: Mode,
-    /// How many calls a session may make, each counted once; empty means any number. `/clear` resets it.
+    /// How many calls a session may make, each counted once, until `/clear`; empty means any number.
     pub(crate) max_tool_calls_per_session: Option<u64>,
     /// In which form the model reads results: as text, or as one JSON object.
     pub(crate) result_format: ResultFormat,
