@@ -1,4 +1,4 @@
-//! Tests of the built-in filter rules with real output: `src/filter/rules/RULE/CASE.{raw,toml}`.
+//! Tests of the built-in filter rules with real output: `tests/fixtures/RULE/CASE.{raw,toml}`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fmt::Write as _;
