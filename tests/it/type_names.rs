@@ -3,12 +3,12 @@
 use zeph_core::{AgentBuilder, LoopbackEvent, NativeExecutor, SkillExecutor};
 use zeph_llm::OllamaProvider;
 use zeph_mcp::McpExecutor;
+use zeph_tools::dependency_graph::ToolDependency;
 use zeph_tools::dependency_graph::ToolDependencyGraph;
 use zeph_tools::diagnostics::DiagnosticsExecutor;
 use zeph_tools::file::FileExecutor;
 use zeph_tools::filter::{CommandMatcher, FilterPipeline};
 use zeph_tools::gate::anomaly::AnomalyDetector;
-use zeph_tools::gate::config::ToolDependency;
 use zeph_tools::gate::policy::PolicyEnforcer;
 use zeph_tools::gate::utility::UtilityScorer;
 use zeph_tools::secrets::SecurityPatterns;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use zeph_tools::layers::trust::EffectiveTrust;
+use zeph_tools::EffectiveTrust;
 use zeph_tools::{
     CallContext, ExecutorResult, McpError, McpErrorCode, SkillEnv, ToolCall, ToolDef, ToolError,
     ToolExecutor, TrustLevel,

@@ -21,6 +21,7 @@ use zeph_tools::gate::{
     Action, CallLimits, Effect, PathResolver, PermissionContext, PermissionRule, Rule, RuleOrigin,
     RuleSet, ToolRules, decide, subject_of,
 };
+use zeph_tools::layers::blocklist::BlocklistLayer;
 use zeph_tools::shell::{ReadGuard, ShellConfig, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
@@ -159,7 +160,7 @@ impl World {
             ReadGuard::default(),
         );
         if gates {
-            parts.blocklist = Some(Arc::new(shell.unwrap().blocklist()));
+            parts.blocklist = Some(Arc::new(BlocklistLayer::new(&shell.unwrap())));
             parts.policy = Some(Arc::new(policy(&self.places)));
             parts.permissions.rules = Arc::new(rules(&self.defs, &self.places));
             parts.limits = CallLimits {

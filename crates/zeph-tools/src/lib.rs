@@ -9,42 +9,17 @@
 
 #![deny(missing_docs)]
 
-pub mod argument_repair;
 pub mod audit;
 pub mod cache;
-pub mod call;
-pub mod category;
 pub mod composite;
-pub mod context;
-pub mod def;
-pub mod dependency_graph;
-pub mod embedding_cache;
-pub mod error;
-pub mod event;
-pub mod executor;
-pub mod feedback;
-pub mod foreign_schema;
+mod contract;
 pub mod gate;
-pub mod hidden;
-mod json_pointer;
 pub mod layers;
-pub mod mcp;
-pub mod output;
 pub mod overflow;
-pub mod params;
-pub mod permission_mode;
-pub mod plural;
-pub mod preview;
-pub mod provenance;
-pub mod read_tracking;
-pub mod registry;
+pub mod read_overflow;
 pub mod retry;
-pub mod schema;
-pub mod schema_filter;
+pub mod selection;
 pub mod skill;
-pub mod tafc;
-pub mod tool_set;
-pub mod trust;
 pub mod undo;
 
 #[cfg(feature = "shell")]
@@ -60,13 +35,22 @@ pub mod shell;
 #[cfg(feature = "web")]
 pub mod web;
 
+pub use contract::effective_trust::EffectiveTrust;
+pub use contract::{
+    argument_repair, call, category, confirmation, context, def, embedding_cache, error, event,
+    executor, feedback, foreign_schema, hidden, mcp, output, params, permission_mode, plural,
+    preview, provenance, read_tracking, registry, schema, tafc, tool_set, trust,
+};
+pub use selection::{dependency_graph, schema_filter};
+
 pub use audit::{AuditConfig, AuditEntry, AuditError, AuditResult, AuditSink, AuditTrail};
 pub use call::{Phase, ToolCall};
 pub use category::{ToolErrorCategory, classify_http_status, classify_io_error};
 pub use composite::{CompositeExecutor, DuplicateTool};
+pub use confirmation::Confirmation;
 pub use context::{ApprovedBy, AuditNotes, CallContext, Origin, UserDecision};
 pub use def::{Annotations, Availability, InvocationHint, Risk, ToolDef};
-pub use error::{Confirmation, ErrorKind, ToolError};
+pub use error::{ErrorKind, ToolError};
 pub use event::{EventSink, NoEvents, OutputStream, RolledBack, ToolEvent};
 pub use executor::{DynExecutor, ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
 pub use feedback::{

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 use zeph_tools::ToolDef;
-use zeph_tools::gate::call_targets::{PathRole, ToolTarget};
+use zeph_tools::gate::{PathRole, ToolTarget};
 
 /// What a warning begins with.
 pub(super) const SUSPECT: &str = "HallucinationSuspect";
@@ -145,7 +145,7 @@ mod tests {
     use serde::Deserialize;
     use serde_json::json;
     use zeph_tools::Annotations;
-    use zeph_tools::gate::call_targets::PathParam;
+    use zeph_tools::gate::PathParam;
 
     use super::*;
 

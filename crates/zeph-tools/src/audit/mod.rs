@@ -174,3 +174,8 @@ pub trait AuditSink: Send + Sync {
     /// [`AuditError`] if the entry is not durable.
     async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError>;
 }
+
+/// Returns the SHA-256 in lower-case hex, and the length in bytes.
+pub(crate) fn digest(text: &str) -> (String, u64) {
+    (chain::hex_digest(text.as_bytes()), text.len() as u64)
+}

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::CacheKey;
 use super::config::ResultCacheConfig;
-use super::key::CacheKey;
 use super::table::{CachedResult, DualClockInstant, ToolResultCache};
-use super::validity::{BackgroundActivity, CacheValidity};
+use super::{BackgroundActivity, CacheValidity};
 
 /// The maximum number of sessions; the least recently used one is evicted first.
 const MAX_SESSIONS: usize = 16;

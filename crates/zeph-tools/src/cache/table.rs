@@ -7,9 +7,9 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::CacheKey;
+use super::CacheValidity;
 use super::config::ResultCacheConfig;
-use super::key::CacheKey;
-use super::validity::CacheValidity;
 use crate::output::ToolOutput;
 
 /// A point in time on two clocks. The monotonic clock stops while the machine sleeps, and the wall clock may be

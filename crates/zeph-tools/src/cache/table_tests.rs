@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::cache::validity::FreshnessCheck;
+use crate::cache::FreshnessCheck;
 
 /// Proves OUT-40 in part: this does not compile if the cache is `Sync`, because the name of the function is then
 /// ambiguous.

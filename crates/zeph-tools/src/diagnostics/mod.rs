@@ -28,7 +28,7 @@ use crate::output::ToolOutput;
 use crate::plural::pluralize;
 use crate::shell::capture::{HeadTailBuffer, Limits};
 use crate::shell::runner::{CommandOutcome, CommandRunner, CommandSpec, EndReason};
-use crate::shell::{ShellConfig, env, program};
+use crate::shell::{ShellConfig, ShellExecutor, env, program};
 use crate::tool_set::{Tool, ToolGroup, ToolSet};
 pub use config::DiagnosticsConfig;
 use parse::{Collector, Diagnostic};
@@ -87,6 +87,18 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
+    /// Creates the tool for the project of `shell`; its processes run as the commands of `shell` do.
+    #[must_use]
+    pub fn for_shell(shell: &ShellExecutor) -> Self {
+        let (commands, runner) = shell.parts();
+        Self::new(
+            commands.config.clone(),
+            commands.cwd.clone(),
+            commands.base_env.clone(),
+            Arc::clone(runner),
+        )
+    }
+
     /// Creates the tool for the project in `cwd`; commands run with `runner` and the settings of `config`.
     #[must_use]
     pub fn new(

@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::rules::{ReadRules, plain_base, real_path};
+use super::rules::{ReadRules, real_path};
+use crate::gate::path_globs::plain_base;
 
 /// What one search may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,12 +4,13 @@
 //! that lies in a directory that it matches; then, when `allow_read` has globs, what none of them
 //! matches.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{GlobSet, GlobSetBuilder};
 
 use crate::error::ToolError;
 use crate::file::glob;
+use crate::gate::path_globs::{compile, plain_base};
 
 /// A glob that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -176,15 +177,6 @@ impl List {
     }
 }
 
-/// A glob over paths: `*` and `?` stop at `/`.
-pub(crate) fn compile(glob: &str) -> Result<Glob, globset::Error> {
-    GlobBuilder::new(glob)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .empty_alternates(true)
-        .build()
-}
-
 /// The globs that stand for `text`: absolute, with and without its final `/**`, and with the real
 /// path of the directory that it begins with.
 fn forms(text: &str, home: Option<&Path>) -> Result<Vec<String>, String> {
@@ -225,17 +217,6 @@ fn forms(text: &str, home: Option<&Path>) -> Result<Vec<String>, String> {
         }
     }
     Ok(forms)
-}
-
-/// The directories that a glob begins with, as far as they are plain names; the whole when all is.
-pub(crate) fn plain_base(glob: &Path) -> PathBuf {
-    let is_plain = |part: &Component<'_>| match part {
-        Component::Normal(name) => name
-            .to_str()
-            .is_some_and(|name| !name.contains(['*', '?', '[', ']', '{', '}', ',', '\\'])),
-        _ => true,
-    };
-    glob.components().take_while(is_plain).collect()
 }
 
 /// `glob` with the real path of the directories that it begins with, where that is another one.

@@ -1,11 +1,9 @@
 //! The options of a confirmation question: the parts of a call that it shows, and the grants that the user can
 //! edit.
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::approvals::{ApprovalProposal, Grant, covers, propose};
+use super::approvals::{covers, propose};
 use super::command::PartKind;
 use super::decision::{CallPart, DecidedBy, Decision, Effect};
 use super::parsed_call::{CallSubject, subject_of};
@@ -13,20 +11,10 @@ use super::path_pattern::{escape, rooted};
 use super::path_resolver::PathResolver;
 use super::pattern::{Pattern, PatternKind, PatternScope};
 use crate::call::ToolCall;
+use crate::contract::confirmation::{
+    ApprovalOptions, ApprovalProposal, DisplayPart, Grant, GrantEditor,
+};
 use crate::def::ToolDef;
-
-/// A part of a call as the confirmation question shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DisplayPart {
-    /// The text: a part of the command, or `writes PATH`.
-    pub text: String,
-    /// The number of commands that it is nested in.
-    pub depth: usize,
-    /// Whether the user is asked about this part.
-    pub asked: bool,
-    /// The decision and its cause: `asked`, `allowed by the rule …`.
-    pub judged: String,
-}
 
 /// Returns the parts of a command in the order of the decisions; empty for a call without a command.
 #[must_use]
@@ -87,17 +75,7 @@ fn said(effect: Effect, by: DecidedBy<'_>) -> String {
     }
 }
 
-/// The options of a question in addition to "once", and the means to edit them.
-#[derive(Clone, Default)]
-pub struct ApprovalOptions {
-    /// The proposed grants.
-    pub proposal: ApprovalProposal,
-    /// The project that rules can be saved for; `None` if rules cannot be saved.
-    pub project: Option<PathBuf>,
-    about: Option<Arc<PendingCall>>,
-}
-
-/// A call that the user is asked about.
+/// A call that the user is asked about, and its asked parts.
 struct PendingCall {
     call: ToolCall,
     def: ToolDef,
@@ -105,66 +83,36 @@ struct PendingCall {
     asked: Vec<CallPart>,
 }
 
-impl ApprovalOptions {
-    /// Creates the options for `call`, with the parts of `decision` that ask.
-    #[must_use]
-    pub fn new(
-        subject: &CallSubject<'_>,
-        decision: &Decision<'_>,
-        (call, def): (&ToolCall, &ToolDef),
-        places: &Arc<PathResolver>,
-    ) -> Self {
-        let proposal = propose(subject, decision);
-        let about = matches!(proposal, ApprovalProposal::Grants(_)).then(|| {
-            let asked = decision.pieces.iter();
-            let asked = asked.filter(|judged| judged.effect == Effect::Ask);
-            Arc::new(PendingCall {
-                call: call.clone(),
-                def: def.clone(),
-                places: Arc::clone(places),
-                asked: asked.map(|judged| judged.piece).collect(),
-            })
+/// Returns the approval options for `call`, with the parts of `decision` that ask.
+#[must_use]
+pub fn approval_options(
+    subject: &CallSubject<'_>,
+    decision: &Decision<'_>,
+    (call, def): (&ToolCall, &ToolDef),
+    places: &Arc<PathResolver>,
+) -> ApprovalOptions {
+    let proposal = propose(subject, decision);
+    let editor = matches!(proposal, ApprovalProposal::Grants(_)).then(|| {
+        let asked = decision.pieces.iter();
+        let asked = asked.filter(|judged| judged.effect == Effect::Ask);
+        let pending: Arc<dyn GrantEditor> = Arc::new(PendingCall {
+            call: call.clone(),
+            def: def.clone(),
+            places: Arc::clone(places),
+            asked: asked.map(|judged| judged.piece).collect(),
         });
-        Self {
-            proposal,
-            project: None,
-            about,
-        }
-    }
+        pending
+    });
+    ApprovalOptions::new(proposal, editor)
+}
 
-    /// Creates empty options, with the reason.
-    #[must_use]
-    pub fn nothing(why: &str) -> Self {
-        Self {
-            proposal: ApprovalProposal::Nothing {
-                why: why.to_owned(),
-            },
-            ..Self::default()
-        }
-    }
-
-    /// Sets the project that rules can be saved for.
-    #[must_use]
-    pub fn for_project(self, project: Option<PathBuf>) -> Self {
-        Self { project, ..self }
-    }
-
-    /// Returns the grant at index `at` of the proposal with another pattern. A relative path begins at the
-    /// working directory and is made absolute.
-    ///
-    /// # Errors
-    /// The reason, if the text is not a pattern or does not cover the call.
-    pub fn edited(&self, at: usize, pattern: &str) -> Result<Grant, String> {
-        let none = || "there is nothing to edit".to_owned();
-        let (Some(about), ApprovalProposal::Grants(grants)) = (&self.about, &self.proposal) else {
-            return Err(none());
-        };
-        let offered = grants.get(at).ok_or_else(none)?;
-        let subject = subject_of(&about.call, &about.def, &about.places);
-        let held = about.asked.iter().copied();
+impl GrantEditor for PendingCall {
+    fn edited(&self, offered: &Grant, pattern: &str) -> Result<Grant, String> {
+        let subject = subject_of(&self.call, &self.def, &self.places);
+        let held = self.asked.iter().copied();
         let held = held.filter(|piece| covers(offered, &subject, *piece));
         let held: Vec<CallPart> = held.collect();
-        let kind = match held.first().ok_or_else(none)? {
+        let kind = match held.first().ok_or("there is nothing to edit")? {
             CallPart::Part(_) => PatternKind::Command,
             CallPart::Whole => PatternKind::Text,
             CallPart::Path(_) | CallPart::Redirection(_) | CallPart::UnknownWrite => {
@@ -174,7 +122,7 @@ impl ApprovalOptions {
         };
         let grant = Grant {
             tool: offered.tool.clone(),
-            pattern: settled(kind, pattern.trim(), &about.places)?,
+            pattern: settled(kind, pattern.trim(), &self.places)?,
         };
         match held
             .into_iter()
@@ -204,17 +152,3 @@ fn settled(kind: PatternKind, pattern: &str, places: &PathResolver) -> Result<St
     };
     Ok(format!("{}/{whole}", escape(cwd.trim_end_matches('/'))))
 }
-
-impl fmt::Debug for ApprovalOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Offer").field(&self.proposal).finish()
-    }
-}
-
-impl PartialEq for ApprovalOptions {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.proposal, &self.project) == (&other.proposal, &other.project)
-    }
-}
-
-impl Eq for ApprovalOptions {}

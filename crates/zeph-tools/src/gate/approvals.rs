@@ -22,41 +22,10 @@ use super::path_resolver::PathResolver;
 use super::pattern::{MAX_CHARS, Pattern, PatternKind};
 use super::rule::{Action, MatchMode, PermissionRule, Place, Rule, RuleOrigin};
 use super::{CachedPathResolver, CommandPart, PartKind};
+use crate::contract::confirmation::{ApprovalProposal, Grant};
 
 /// The tool that holds grants for the targets of redirections.
 const WRITE: &str = "write";
-
-/// A tool and a pattern that may run without a question.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Grant {
-    /// The id of the tool.
-    pub tool: String,
-    /// The pattern of the arguments, as in the rules of the tool; `\ ` is a blank inside a word.
-    pub pattern: String,
-}
-
-/// The approvals that a question can offer in addition to "once".
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApprovalProposal {
-    /// One grant for each part that is asked about, for the session or permanently.
-    Grants(Vec<Grant>),
-    /// Exactly this call, for the session.
-    ThisCall {
-        /// The reason why no grant is offered.
-        why: String,
-    },
-    /// No approval.
-    Nothing {
-        /// The reason.
-        why: String,
-    },
-}
-
-impl Default for ApprovalProposal {
-    fn default() -> Self {
-        Self::Nothing { why: String::new() }
-    }
-}
 
 /// Returns the approvals to offer for a call that is asked about.
 #[must_use]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::{Phase, ToolCall};
+use crate::gate::approval_options;
 use crate::gate::parsed_call::subject_of;
 use crate::gate::path_resolver::tests::places;
 use crate::gate::rule::{RuleSet, ToolRules};
@@ -411,7 +412,7 @@ fn offer(tool: &'static str, params: Value) -> ApprovalOptions {
     let subject = subject_of(&call, &def, &places);
     let rules = RuleSet::default();
     let decision = decide(&subject, &rules, PermissionContext::default());
-    ApprovalOptions::new(&subject, &decision, (&call, &def), &places)
+    approval_options(&subject, &decision, (&call, &def), &places)
 }
 
 /// Proves PERM-7 for editing: a pattern that does not compile, or that covers less than the asked part, is

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::anomaly::AnomalyDetector;
 use super::dependencies::Dependencies;
-use super::quota::Quota;
 use super::reputation::Reputations;
 use super::utility::UtilityScorer;
+use crate::contract::quota::Quota;
 
 /// The active limits; `None` is switched off.
 #[derive(Clone, Default)]

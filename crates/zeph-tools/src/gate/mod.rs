@@ -1,6 +1,6 @@
 //! The decision whether a call may run: pure deciders on one parsed view of the call.
 //!
-//! - [`call_targets`] names the parameters that matter. [`parsed_call`] is the view: the paths, the URL and the
+//! - [`parsed_call`] is the view of the call: the paths, the URL and the
 //!   parts of the command ([`command`]).
 //! - [`pattern`] compiles the patterns of rules (`path_pattern` for paths; `glob` matches). [`rule`] stores rules
 //!   with their origin. [`permissions`] decides, and [`decision`] states the decision, the rule, and how to allow
@@ -15,7 +15,6 @@
 pub mod anomaly;
 pub mod approval_options;
 pub mod approvals;
-pub mod call_targets;
 pub mod command;
 pub mod config;
 pub mod decision;
@@ -25,12 +24,13 @@ pub mod limits;
 pub mod llm_judge;
 pub mod parsed_call;
 pub mod path_cache;
+#[cfg(feature = "file")]
+pub(crate) mod path_globs;
 pub mod path_pattern;
 pub mod path_resolver;
 pub mod pattern;
 pub mod permissions;
 pub mod policy;
-pub mod quota;
 pub mod reputation;
 pub mod rule;
 #[cfg(test)]
@@ -43,9 +43,11 @@ pub(crate) mod symbols {
     pub(crate) use super::glob::{BLANK, HOLE, Symbol, Text, fold};
 }
 
-pub use approval_options::{ApprovalOptions, DisplayPart};
-pub use approvals::{ApprovalProposal, Grant, propose};
-pub use call_targets::{PathParam, PathRole, ToolTarget};
+pub use crate::contract::call_targets::{PathParam, PathRole, ToolTarget};
+pub use crate::contract::confirmation::{ApprovalOptions, ApprovalProposal, DisplayPart, Grant};
+pub use crate::contract::quota;
+pub use approval_options::approval_options;
+pub use approvals::propose;
 pub use command::{CommandPart, CommandSubject, ParsedCommand, PartKind};
 pub use decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
 pub use limits::CallLimits;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::call_targets::{PathRole, ToolTarget};
 use super::command::{CommandSubject, ParsedCommandCache};
 use super::glob::{HOLE, Text, fold};
 use super::path_cache::CachedPathResolver;
 use super::path_resolver::{PathResolver, normal};
 use crate::call::ToolCall;
+use crate::contract::call_targets::{PathRole, ToolTarget};
 use crate::def::{Annotations, ToolDef};
 
 /// The target of a call, created once per decision; the disk is accessed only if a rule needs it.

@@ -10,12 +10,12 @@
 //!
 //! The blocklist and the policy come first, and no rule here changes their refusals.
 
-use super::call_targets::PathRole;
 use super::command::CommandSubject;
 use super::decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
 use super::parsed_call::CallSubject;
 use super::rule::{Action, MatchMode, Rule, RuleSet, ToolRules};
 use crate::call::Phase;
+use crate::contract::call_targets::PathRole;
 use crate::def::{Annotations, Risk};
 use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;

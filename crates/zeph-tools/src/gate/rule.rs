@@ -8,11 +8,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call_targets::ToolTarget;
 use super::command::CommandPart;
 use super::parsed_call::{CallSubject, PathForms, SubjectUrl};
 use super::path_resolver::PathResolver;
 use super::pattern::{Pattern, PatternError, PatternKind, PatternScope};
+use crate::contract::call_targets::ToolTarget;
 use crate::gate::glob::Text;
 
 /// The effect of a rule.

@@ -17,8 +17,8 @@ use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::gate::llm_judge::{
-    AdversarialGate, AdversarialPolicyConfig, Asked, Decision, JudgeError, JudgeFailure, Verdict,
-    claim, question,
+    AdversarialGate, AdversarialPolicyConfig, Asked, JudgeDecision, JudgeError, JudgeFailure,
+    Verdict, claim, question,
 };
 use crate::secrets::SecurityPatterns;
 /// The complete error text that the model receives for a denied call.
@@ -93,7 +93,7 @@ impl AdversarialLayer {
     }
 
     /// Decides about the call; `None` if it was cancelled meanwhile.
-    async fn decide(&self, call: &ToolCall, cx: &CallContext) -> Option<Decision> {
+    async fn decide(&self, call: &ToolCall, cx: &CallContext) -> Option<JudgeDecision> {
         let claim_source = match self.registry.load().get(&call.tool) {
             Some(def) => claim(call, def),
             None => None,
@@ -113,7 +113,7 @@ impl AdversarialLayer {
     }
 
     /// Converts the outcome to a decision, and reports the details to the user; the model does not receive them.
-    fn conclude(&self, call: &ToolCall, cx: &CallContext, outcome: Outcome) -> Decision {
+    fn conclude(&self, call: &ToolCall, cx: &CallContext, outcome: Outcome) -> JudgeDecision {
         let (tool, call_id) = (&call.tool, call.id.clone());
         match outcome {
             Ok(verdict) => {
@@ -123,7 +123,7 @@ impl AdversarialLayer {
                         format!("{tool} did not run: the adversarial policy denied it ({judge})");
                     cx.emit(ToolEvent::Warning { call_id, text });
                 }
-                Decision::Judged(verdict)
+                JudgeDecision::Judged(verdict)
             }
             Err((why, words)) => {
                 let config = self.config();
@@ -137,7 +137,7 @@ impl AdversarialLayer {
                     "{tool} {done}: the adversarial policy could not be applied ({judge}): {words}"
                 );
                 cx.emit(ToolEvent::Warning { call_id, text });
-                Decision::Unjudged { why, fail_open }
+                JudgeDecision::Unjudged { why, fail_open }
             }
         }
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::redact::withhold;
 use super::{Next, ToolLayer, millis, now_ms};
-use crate::audit::{AuditEntry, AuditError, AuditResult, AuditTrail, Intent, chain};
+use crate::audit::{AuditEntry, AuditError, AuditResult, AuditTrail, Intent, digest};
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory as Category;
 use crate::context::{CallContext, UserDecision};
@@ -233,9 +233,4 @@ fn was_confined(error: &ToolError) -> bool {
         } => *code != 126,
         _ => false,
     }
-}
-
-/// Returns the SHA-256 in lower-case hex, and the length in bytes.
-pub(crate) fn digest(text: &str) -> (String, u64) {
-    (chain::hex_digest(text.as_bytes()), text.len() as u64)
 }

@@ -11,6 +11,7 @@ use super::{Next, ToolLayer};
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::feedback::ToolResult;
+use crate::shell::ShellExecutor;
 use crate::shell::admission::CommandGate;
 use crate::shell::bash::BASH;
 use zeph_bash::Verdict;
@@ -21,8 +22,10 @@ pub struct BlocklistLayer {
 }
 
 impl BlocklistLayer {
-    /// Creates a layer that refuses the commands that `admission` blocks.
-    pub(crate) fn new(admission: Arc<CommandGate>) -> Self {
+    /// Creates a layer that refuses the commands that the policy of `shell` blocks.
+    #[must_use]
+    pub fn new(shell: &ShellExecutor) -> Self {
+        let admission = shell.gate();
         Self { admission }
     }
 }

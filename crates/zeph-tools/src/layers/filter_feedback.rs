@@ -14,8 +14,8 @@ use crate::context::{CallContext, Origin};
 use crate::error::ToolError;
 use crate::feedback::ToolResult;
 use crate::filter::FilterPipeline;
-use crate::overflow::read::READ_OVERFLOW;
 use crate::overflow::{Overflow, OverflowRef};
+use crate::read_overflow::READ_OVERFLOW;
 use crate::shell::bash::BASH;
 
 /// The layer that reports the calls of the model to the filters.

@@ -22,7 +22,6 @@ pub mod reputation;
 pub mod retry;
 pub mod skill;
 pub mod stack;
-pub mod trust;
 pub mod utility;
 pub mod validate;
 
@@ -43,16 +42,10 @@ use crate::output::OutputMetadata;
 use crate::registry::ToolRegistry;
 use crate::trust::TrustLevel;
 
-use self::trust::EffectiveTrust;
-
-/// The path of a call. The two paths are never merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallPath {
-    /// Questions are asked.
-    Normal,
-    /// The user has approved the call: only the questions are skipped.
-    Confirmed,
-}
+pub use crate::contract::call_path::CallPath;
+use crate::contract::effective_trust::EffectiveTrust;
+pub(crate) use crate::contract::time::millis;
+pub use crate::contract::time::now_ms;
 
 /// A layer of the stack.
 #[async_trait]
@@ -228,15 +221,4 @@ impl ToolExecutor for LayeredExecutor {
             .any(|layer| layer.requires_confirmation(call))
             || self.executors.requires_confirmation_erased(call)
     }
-}
-
-/// Returns the milliseconds since `start`.
-pub(crate) fn millis(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Returns the milliseconds since the Unix epoch.
-#[must_use]
-pub fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
 }

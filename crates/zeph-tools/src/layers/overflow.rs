@@ -13,12 +13,12 @@ use crate::context::CallContext;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
-use crate::overflow::read::READ_OVERFLOW;
 use crate::overflow::summary::{Excerpt, OutputSummarizer};
 use crate::overflow::{
     NewEntry, OutputCollector, Overflow, OverflowConfig, OverflowRef, OverflowStore, Spilled,
     TruncatedText, TruncationNotice,
 };
+use crate::read_overflow::READ_OVERFLOW;
 
 /// The layer that stores long output.
 pub struct OverflowLayer {

@@ -8,20 +8,22 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::grants::Grants;
-use super::trust::EffectiveTrust;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
 use crate::call::{Phase, ToolCall};
+use crate::confirmation::Confirmation;
 use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
+use crate::contract::effective_trust::EffectiveTrust;
 use crate::def::{Risk, ToolDef};
-use crate::error::{Confirmation, ToolError};
+use crate::error::ToolError;
 use crate::feedback::ToolResult;
 use crate::gate::approval_options::shown_pieces;
 use crate::gate::approvals::apply;
+use crate::gate::command::ParsedCommandCache;
 use crate::gate::decision::as_toml;
 use crate::gate::parsed_call::{SubjectUrl, redirected, subject_after};
 use crate::gate::{
     Action, ApprovalOptions, CallSubject, DecidedBy, Decision, Effect, Grant, PathResolver,
-    PermissionContext, RuleSet, ToolTarget, decide, subject_of,
+    PermissionContext, RuleSet, ToolTarget, approval_options, decide, subject_of,
 };
 use crate::permission_mode::Mode;
 use crate::preview::PreviewProvider;
@@ -134,9 +136,14 @@ impl PermissionLayer {
         next: &Next<'_>,
     ) -> Result<Pass, ToolError> {
         let path = next.path();
-        let subject = subject_after(call, def, &self.permissions.places, cx.last_read());
+        let subject = subject_after(
+            call,
+            def,
+            &self.permissions.places,
+            &cx.extensions().get::<ParsedCommandCache>(),
+        );
         // No later gate uses the parsed command.
-        cx.last_read().forget();
+        cx.extensions().get::<ParsedCommandCache>().forget();
         let given = self.given(call, cx.trace().trust);
         let decision = decide(&subject, &self.permissions.rules, given);
         if let Some(rule) = decision.policy_match() {
@@ -291,8 +298,7 @@ impl PermissionLayer {
         let Permissions { places, grants, .. } = &self.permissions;
         Confirmation {
             pieces: shown_pieces(subject, decision),
-            offer: ApprovalOptions::new(subject, decision, of, places)
-                .for_project(grants.project()),
+            offer: approval_options(subject, decision, of, places).for_project(grants.project()),
             ..Confirmation::default()
         }
     }

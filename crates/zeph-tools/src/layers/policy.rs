@@ -11,6 +11,7 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
+use crate::gate::command::ParsedCommandCache;
 use crate::gate::parsed_call::{redirected, subject_after};
 use crate::gate::policy::{PolicyEffect, PolicyEnforcer};
 use crate::gate::{PathResolver, ToolTarget};
@@ -47,7 +48,12 @@ impl PolicyLayer {
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked(DENIED));
         };
-        let subject = subject_after(call, def, &self.places, cx.last_read());
+        let subject = subject_after(
+            call,
+            def,
+            &self.places,
+            &cx.extensions().get::<ParsedCommandCache>(),
+        );
         let trust = cx.trace().trust;
         let decision = self.policy.decide(&subject, trust);
         cx.trace().record_rule_match(&decision.to_string());

@@ -7,26 +7,23 @@
 //! - [`spill`]: the complete text, compressed in blocks, on its way to the store.
 //! - [`store`]: the port to the store, and [`reference`](mod@reference) the ids of stored outputs.
 //! - [`summary`]: a summary by a model next to the reference.
-//! - [`read`]: the tool `read_overflow`.
+//!
+//! The tool is [`crate::read_overflow`].
 //!
 //! The layer that combines these is [`crate::layers::overflow`].
 
 pub mod collector;
 pub mod config;
 pub mod notice;
-pub mod read;
 pub mod reference;
 pub mod spill;
 pub mod store;
 pub mod summary;
 pub mod truncate;
 
-mod query;
-
 pub use collector::{CollectedText, OutputCollector};
 pub use config::OverflowConfig;
 pub use notice::TruncationNotice;
-pub use read::ReadOverflow;
 pub use reference::OverflowRef;
 pub use spill::{SpillBuffer, Spilled};
 pub use store::{NewEntry, OverflowEntry, OverflowError, OverflowStore, StoredBlock};

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::call::ToolCall;
+use crate::confirmation::Confirmation;
 use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
+use crate::contract::call_path::CallPath;
 use crate::def::Risk;
-use crate::error::{Confirmation, ToolError};
+use crate::error::ToolError;
 use crate::gate::ApprovalOptions;
+use crate::gate::command::ParsedCommandCache;
 use crate::gate::parsed_call::digest;
-use crate::layers::CallPath;
 use crate::provenance;
 
 use super::bash::{BASH, BashParams};
@@ -113,7 +115,10 @@ impl CommandGate {
         cx: &CallContext,
     ) -> Result<(Verdict, Arc<Parsed>), ToolError> {
         let start = self.start_of(params);
-        let parsed = cx.last_read().parsed(&params.command);
+        let parsed = cx
+            .extensions()
+            .get::<ParsedCommandCache>()
+            .parsed(&params.command);
         match self.judge(&parsed, &start) {
             Verdict::Block { what } => {
                 cx.trace().claim_source = provenance::of_command(&params.command);

@@ -19,12 +19,12 @@ use super::{cwd, env, program};
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
 /// How the commands of a session run.
-pub(super) struct Commands {
-    pub(super) config: ShellConfig,
+pub(crate) struct Commands {
+    pub(crate) config: ShellConfig,
     /// Where they start; absolute.
-    pub(super) cwd: PathBuf,
+    pub(crate) cwd: PathBuf,
     /// The environment of which `config` says what passes.
-    pub(super) base_env: Vec<(OsString, OsString)>,
+    pub(crate) base_env: Vec<(OsString, OsString)>,
     shell: Option<PathBuf>,
     skill_env: ArcSwapOption<SkillEnv>,
 }

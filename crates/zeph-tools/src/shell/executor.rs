@@ -11,15 +11,13 @@ use crate::cache::BackgroundActivity;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
+use crate::contract::call_path::CallPath;
+use crate::contract::effective_trust::EffectiveTrust;
 use crate::def::ToolDef;
-use crate::diagnostics::Diagnostics;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
 use crate::filter::FilterPipeline;
-use crate::layers::CallPath;
-use crate::layers::blocklist::BlocklistLayer;
-use crate::layers::trust::EffectiveTrust;
 use crate::output::ToolOutput;
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
@@ -176,10 +174,9 @@ impl ShellExecutor {
         self.admission.policy()
     }
 
-    /// The layer that refuses what the blocklist blocks, before any rule and any question.
-    #[must_use]
-    pub fn blocklist(&self) -> BlocklistLayer {
-        BlocklistLayer::new(Arc::clone(&self.admission))
+    /// The gate of commands, which the blocklist layer asks.
+    pub(crate) fn gate(&self) -> Arc<CommandGate> {
+        Arc::clone(&self.admission)
     }
 
     /// What the blocklist and the rules of reading say about a call of `bash` with these arguments;
@@ -192,15 +189,9 @@ impl ShellExecutor {
         Ok(self.admission.verdict(&call.parse()?))
     }
 
-    /// The tool `diagnostics`, whose processes run as this executor's commands do.
-    #[must_use]
-    pub fn diagnostics(&self) -> Diagnostics {
-        Diagnostics::new(
-            self.commands.config.clone(),
-            self.commands.cwd.clone(),
-            self.commands.base_env.clone(),
-            Arc::clone(&self.runner),
-        )
+    /// The settings, the working directory, the environment and the runner of its commands.
+    pub(crate) fn parts(&self) -> (&Commands, &Arc<dyn CommandRunner>) {
+        (&self.commands, &self.runner)
     }
 
     /// Whether what the rules of reading deny is hidden from commands, as far as it is there when

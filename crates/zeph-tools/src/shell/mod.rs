@@ -6,8 +6,6 @@
 //! - [`supervisor`] is the helper process that is the parent of every command, so that none outlives the session.
 //! - [`os_sandbox`] limits commands by the operating system. [`read_guard`] enforces `deny_read`.
 //! - [`transaction`] restores files after a failed command.
-//! - `rule_segments` are the parts of a command that permission rules match. `referenced_paths` are the paths that the policy
-//!   matches; `path_words` finds paths in words.
 //! - [`legacy_lists`] are the rules of the older list settings.
 //! - `jobs` are background jobs. [`long_running`] are programs that communicate over pipes.
 
@@ -30,14 +28,10 @@ pub mod long_running;
 mod model_output;
 pub mod os_sandbox;
 mod output_pipeline;
-mod path_words;
 mod pipes;
 mod policy_handle;
 pub mod program;
 pub mod read_guard;
-#[cfg(feature = "policy-enforcer")]
-pub(crate) mod referenced_paths;
-pub(crate) mod rule_segments;
 pub mod runner;
 pub mod supervisor;
 mod sys;

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use globset::GlobMatcher;
 
 use super::os_sandbox::plan::resolve;
-use super::path_words::{
-    any_alternative, braces_escaped, expand, literal, parts, percent_decoded, tokens,
-};
 use crate::file::ReadRules;
 use crate::file::deny_list_scan::{Bounds, Found, find};
-use crate::file::rules::{compile, literal as literal_path, plain_base};
+use crate::file::rules::literal as literal_path;
+use crate::gate::command::path_words::{
+    any_alternative, braces_escaped, expand, literal, parts, percent_decoded, tokens,
+};
+use crate::gate::path_globs::{compile, plain_base};
 use crate::provenance::extract_paths;
 use zeph_bash::{NamedWord, Role, normalize_path};
 

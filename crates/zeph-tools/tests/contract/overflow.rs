@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use zeph_tools::overflow::summary::{Excerpt, OutputSummarizer};
-use zeph_tools::overflow::{Overflow, OverflowConfig, OverflowRef, ReadOverflow};
+use zeph_tools::overflow::{Overflow, OverflowConfig, OverflowRef};
+use zeph_tools::read_overflow::ReadOverflow;
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     Annotations, CallContext, EventSink, LayeredExecutor, Mode, Permissions, Tool, ToolCall,

@@ -11,11 +11,11 @@ use zeph_core::{
 };
 use zeph_mcp::McpExecutor;
 use zeph_memory::{SqliteOverflow, Store};
-use zeph_tools::diagnostics::DiagnosticsExecutor;
+use zeph_tools::diagnostics::{Diagnostics, DiagnosticsExecutor};
 use zeph_tools::file::{FileExecutor, Sandbox};
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantStore as _;
-use zeph_tools::overflow::ReadOverflow;
+use zeph_tools::read_overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::skill::SkillRegistry;
 use zeph_tools::web::WebScrapeExecutor;
@@ -46,7 +46,7 @@ pub(super) fn executors(
         return Ok((Executors::new(), FoundSkills::default()));
     }
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
-    let diagnostics = shell.diagnostics().with_config(tools.diagnostics.clone());
+    let diagnostics = Diagnostics::for_shell(&shell).with_config(tools.diagnostics.clone());
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
     let scheduler = Scheduler::new(
         store.clone(),

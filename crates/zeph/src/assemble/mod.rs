@@ -34,6 +34,7 @@ use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, Sandbox};
 use zeph_tools::gate::llm_judge::AdversarialGate;
 use zeph_tools::gate::{CallLimits, RuleSet};
+use zeph_tools::layers::blocklist::BlocklistLayer;
 use zeph_tools::layers::filter_feedback::FilterLayer;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
@@ -445,7 +446,7 @@ fn build_stack(
         overflow: Some((overflow, tools.overflow.clone())),
         summarizer,
         secrets,
-        blocklist: Some(Arc::new(shell.blocklist())),
+        blocklist: Some(Arc::new(BlocklistLayer::new(&shell))),
         policy: loaded.policy.clone(),
         permissions,
         skills: (!skills.skills.is_empty()).then(|| Arc::clone(&skills.skills)),

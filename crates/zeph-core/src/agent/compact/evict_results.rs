@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use zeph_llm::MessagePart;
 use zeph_memory::{Compaction, SqliteOverflow, Store};
-use zeph_tools::overflow::read::READ_OVERFLOW;
 use zeph_tools::overflow::{NewEntry, OverflowError, OverflowRef, OverflowStore, SpillBuffer};
+use zeph_tools::read_overflow::READ_OVERFLOW;
 
 use super::plan::{is_long, movable};
 use crate::agent::Agent;

@@ -8,8 +8,8 @@ use crate::file::apply_edit::{Replacement, splice};
 
 /// Sources of this crate: code, prose, data.
 const SOURCES: &[&str] = &[
-    include_str!("../../params.rs"),
-    include_str!("../../error.rs"),
+    include_str!("../../contract/params.rs"),
+    include_str!("../../contract/error.rs"),
     include_str!("../apply_edit.rs"),
     include_str!("../sandbox.rs"),
     include_str!("../../shell/capture.rs"),

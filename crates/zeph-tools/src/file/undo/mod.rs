@@ -15,13 +15,13 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::json;
 
+use crate::audit::digest;
 use crate::audit::{AuditEntry, AuditResult, AuditTrail, Intent};
 use crate::call::Phase;
 use crate::category::ToolErrorCategory as Category;
 use crate::context::ApprovedBy;
+use crate::contract::time::{millis, now_ms};
 use crate::file::sandbox::Sandbox;
-use crate::layers::audit::digest;
-use crate::layers::{millis, now_ms};
 use crate::trust::TrustLevel;
 use crate::undo::{
     Batch, Change, Entry, FileBackup, FileState, JournalError, Step, Undo, UndoError, UndoReport,

@@ -1,12 +1,11 @@
 //! The adversarial gate: a model judges a call against policies in plain language (`[tools.adversarial_policy]`).
 //!
-//! [`question`] formats the request, [`Verdict::of`] parses the response, and [`Decision`] is the outcome. The
+//! [`question`] formats the request, [`Verdict::of`] parses the response, and [`JudgeDecision`] is the outcome. The
 //! port [`PolicyJudge`] hides the model.
 
 mod question;
 mod readable;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use question::{Asked, Question, claim, question};
+
+pub use crate::contract::judge_decision::{JudgeDecision, JudgeFailure, Verdict};
 
 /// The tools that are not judged by default: they access only the memory of the agent, stored output, and texts
 /// to load.
@@ -53,97 +54,6 @@ impl Default for AdversarialPolicyConfig {
             timeout_ms: 15_000,
             policies: Vec::new(),
             exempt_tools: EXEMPT.iter().map(|&name| name.to_owned()).collect(),
-        }
-    }
-}
-
-/// The verdict of the judge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// No policy forbids the call.
-    Allow,
-    /// A policy forbids the call.
-    Deny,
-}
-
-impl Verdict {
-    /// Parses a response: `ALLOW` or `DENY` in any case, with only ASCII blanks around it. Any other text is not
-    /// a verdict.
-    #[must_use]
-    pub fn of(answer: &str) -> Option<Self> {
-        match answer.trim_ascii() {
-            word if word.eq_ignore_ascii_case("allow") => Some(Self::Allow),
-            word if word.eq_ignore_ascii_case("deny") => Some(Self::Deny),
-            _ => None,
-        }
-    }
-}
-
-/// The reason for a missing verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JudgeFailure {
-    /// No judge is available.
-    Unavailable,
-    /// The request failed.
-    Error,
-    /// The response was not one of the two words.
-    NoAnswer,
-    /// The judge exceeded the time limit.
-    Timeout,
-}
-
-impl JudgeFailure {
-    /// Returns the name in audit entries.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Error => "error",
-            Self::NoAnswer => "no_answer",
-            Self::Timeout => "timeout",
-        }
-    }
-}
-
-/// The outcome for a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// A verdict of the judge.
-    Judged(Verdict),
-    /// No verdict; the configuration decides.
-    Unjudged {
-        /// The reason.
-        why: JudgeFailure,
-        /// Whether such calls run.
-        fail_open: bool,
-    },
-}
-
-impl Decision {
-    /// Whether the call may run.
-    #[must_use]
-    pub fn allows(self) -> bool {
-        match self {
-            Self::Judged(verdict) => verdict == Verdict::Allow,
-            Self::Unjudged { fail_open, .. } => fail_open,
-        }
-    }
-}
-
-/// The value of `adversarial_policy_decision` in audit entries: `allow`, `deny`,
-/// `allow (fail_open: timeout)`, `deny (fail_closed: timeout)`.
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Judged(Verdict::Allow) => f.write_str("allow"),
-            Self::Judged(Verdict::Deny) => f.write_str("deny"),
-            Self::Unjudged { why, fail_open } => {
-                let decision = match fail_open {
-                    true => "allow (fail_open: ",
-                    false => "deny (fail_closed: ",
-                };
-                write!(f, "{decision}{})", why.as_str())
-            }
         }
     }
 }
@@ -232,21 +142,21 @@ mod tests {
     /// Proves PERM-20 for the values in audit entries.
     #[test]
     fn decisions_have_stable_names() {
-        let check = |decision: Decision, name: &str, allows: bool| {
+        let check = |decision: JudgeDecision, name: &str, allows: bool| {
             assert_eq!(
                 (decision.to_string().as_str(), decision.allows()),
                 (name, allows)
             );
         };
-        check(Decision::Judged(Verdict::Allow), "allow", true);
-        check(Decision::Judged(Verdict::Deny), "deny", false);
+        check(JudgeDecision::Judged(Verdict::Allow), "allow", true);
+        check(JudgeDecision::Judged(Verdict::Deny), "deny", false);
         for (why, name) in [
             (JudgeFailure::Timeout, "timeout"),
             (JudgeFailure::Error, "error"),
             (JudgeFailure::NoAnswer, "no_answer"),
             (JudgeFailure::Unavailable, "unavailable"),
         ] {
-            let decision = |fail_open| Decision::Unjudged { why, fail_open };
+            let decision = |fail_open| JudgeDecision::Unjudged { why, fail_open };
             check(decision(true), &format!("allow (fail_open: {name})"), true);
             check(
                 decision(false),

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::contract::call_targets::PathRole;
 use crate::def::Risk;
-use crate::gate::call_targets::PathRole;
 use crate::gate::parsed_call::{CallSubject, SubjectPath};
 use crate::gate::path_resolver::PathResolver;
 
@@ -66,7 +66,7 @@ fn command_paths(
     subject: &CallSubject<'_>,
     command: &crate::gate::CommandSubject,
 ) -> ReferencedPaths {
-    let mut mentions = crate::shell::referenced_paths::read(command, subject.places());
+    let mut mentions = crate::gate::command::referenced_paths::read(command, subject.places());
     if let Some(cwd) = &command.cwd {
         mentions.paths.push(ReferencedPath {
             path: SubjectPath::new(cwd, PathRole::Read, command.start.clone()),
@@ -86,7 +86,7 @@ fn command_paths(_: &CallSubject<'_>, _: &crate::gate::CommandSubject) -> Refere
 
 #[cfg(feature = "shell")]
 fn in_text(text: &str, places: &PathResolver) -> Vec<String> {
-    let mut found = crate::shell::extract_paths(text);
+    let mut found = crate::provenance::extract_paths(text);
     let whole = text.trim();
     let is_path = !whole.is_empty()
         && whole.len() < 4096

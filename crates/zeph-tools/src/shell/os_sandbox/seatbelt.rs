@@ -175,7 +175,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::file::rules::compile;
+    use crate::gate::path_globs::compile;
 
     fn plan(writable: &[&str], network: bool) -> Plan {
         Plan {

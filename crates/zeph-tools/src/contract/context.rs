@@ -6,13 +6,13 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::argument_repair::{ArgumentRepairer, RepairOutcome};
-use crate::cache::CacheKey;
+use crate::contract::call_key::CacheKey;
+use crate::contract::extensions::Extensions;
+use crate::contract::judge_decision::JudgeDecision;
+use crate::contract::quota::BatchQuota;
 use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::executor::SkillEnv;
-use crate::gate::command::ParsedCommandCache;
-use crate::gate::llm_judge::Decision;
-use crate::gate::quota::BatchQuota;
 use crate::secrets::Kinds;
 use crate::trust::TrustLevel;
 
@@ -75,7 +75,7 @@ pub struct JudgeResult {
     /// The tool and the arguments that were judged.
     pub of: CacheKey,
     /// The decision.
-    pub decision: Decision,
+    pub decision: JudgeDecision,
 }
 
 /// The notes of layers and tools about a call, for the audit entry.
@@ -138,7 +138,7 @@ pub struct CallContext {
     redirects: Vec<RedirectGuard>,
     skill_env: Option<Arc<SkillEnv>>,
     events: Arc<dyn EventSink>,
-    last_read: Arc<ParsedCommandCache>,
+    extensions: Extensions,
     trace: Arc<Mutex<AuditNotes>>,
 }
 
@@ -176,7 +176,7 @@ impl CallContext {
             redirects: Vec::new(),
             skill_env: None,
             events,
-            last_read: Arc::default(),
+            extensions: Extensions::default(),
             trace: Arc::default(),
         }
     }
@@ -300,9 +300,10 @@ impl CallContext {
         Arc::clone(&self.events)
     }
 
-    /// Returns the cache of the last parsed command.
-    pub(crate) fn last_read(&self) -> &ParsedCommandCache {
-        &self.last_read
+    /// Returns the values that layers attach to the call.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// Returns the notes on the call.

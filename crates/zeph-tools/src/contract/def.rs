@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::contract::call_targets::ToolTarget;
 use crate::foreign_schema::ForeignSchema;
-use crate::gate::ToolTarget;
 use crate::schema;
 
 /// The way in which the text protocol (for models without native tool calls) invokes a tool.

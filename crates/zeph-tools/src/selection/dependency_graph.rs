@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-pub use crate::gate::config::{DependencyConfig, DependencyMode, ToolDependency};
 use crate::schema_filter::{InclusionReason, ToolFilterResult, nearest};
+pub use crate::selection::dependency_config::{DependencyConfig, DependencyMode, ToolDependency};
 
 /// An excluded tool, with the tools that have to succeed first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -10,17 +10,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::config::OverflowConfig;
-use super::query::{Found, Query, Selection};
-use super::reference::OverflowRef;
-use super::store::{OverflowEntry, OverflowError, OverflowStore};
+use self::query::{Found, Query, Selection};
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
+use crate::overflow::{OverflowConfig, OverflowEntry, OverflowError, OverflowRef, OverflowStore};
 use crate::tool_set::Tool;
+
+mod query;
 
 /// The id of the tool.
 pub const READ_OVERFLOW: &str = "read_overflow";

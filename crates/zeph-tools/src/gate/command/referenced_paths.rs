@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::path_words::{expand, parts, tokens};
 use super::rule_segments::{FREE, STREAMS};
-use crate::file::rules::plain_base;
 use crate::gate::parsed_call::SubjectPath;
+use crate::gate::path_globs::plain_base;
 use crate::gate::path_resolver::ExistsFn;
 use crate::gate::{ParsedCommand, PathResolver, PathRole, ReferencedPath, ReferencedPaths};
 use crate::provenance::extract_paths;

@@ -1,12 +1,19 @@
 //! The parts of a command, in the form that rules are compared with.
 
+#[cfg(feature = "shell")]
+pub(crate) mod path_words;
+#[cfg(all(feature = "policy-enforcer", feature = "shell"))]
+pub(crate) mod referenced_paths;
+#[cfg(feature = "shell")]
+mod rule_segments;
+
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call_targets::PathRole;
 use super::glob::Text;
 use super::parsed_call::SubjectPath;
+use crate::contract::call_targets::PathRole;
 #[cfg(feature = "shell")]
 use zeph_bash::Parsed;
 pub use zeph_bash::PartKind;
@@ -111,7 +118,7 @@ impl ParsedCommand {
     #[cfg(feature = "shell")]
     fn fill(&mut self, last: &ParsedCommandCache) {
         let parsed = last.parsed(&self.text);
-        crate::shell::rule_segments::read(self, &parsed, self.home.clone());
+        rule_segments::read(self, &parsed, self.home.clone());
     }
 
     /// Marks the command as unknown: without the shell feature, commands are not parsed.

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::contract::json_pointer::{at, below};
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::foreign_schema::{Fault, ForeignSchema};
-use crate::json_pointer::{at, below};
 use crate::registry::nearest;
 
 /// Arguments that fit the schema.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cache::CacheValidity;
+use crate::contract::cache_validity::CacheValidity;
 use crate::overflow::Overflow;
 
 /// A place in a file that a call read or changed.

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::category::{ToolErrorCategory, classify_io_error};
-use crate::def::Risk;
-use crate::gate::{ApprovalOptions, DisplayPart};
+use crate::confirmation::Confirmation;
 use crate::output::ToolOutput;
-use crate::preview::Preview;
 
 /// Whether a repeated call can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,29 +15,6 @@ pub enum ErrorKind {
     Transient,
     /// The failure is permanent: do not retry.
     Permanent,
-}
-
-/// A confirmation question to the user before a call runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Confirmation {
-    /// The tool.
-    pub tool: String,
-    /// The target of the call: the command, the path, the arguments.
-    pub subject: String,
-    /// The risk.
-    pub risk: Risk,
-    /// The reason for the question.
-    pub reason: String,
-    /// A hint how to let it run if no user is present.
-    pub hint: String,
-    /// The digest of the tool and the shown arguments; a decision applies only to these.
-    pub digest: [u8; 32],
-    /// The parts of its command, with their decisions.
-    pub pieces: Vec<DisplayPart>,
-    /// The preview of its changes, if available.
-    pub preview: Option<Preview>,
-    /// The options for an approval of more than this call.
-    pub offer: ApprovalOptions,
 }
 
 /// The failure of a call. `Display` is the text for the model; the cause chain ([`std::error::Error::source`]) is

@@ -6,7 +6,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use crate::json_pointer::{at, below};
+use crate::contract::json_pointer::{at, below};
 use crate::params::describe;
 
 /// Alternatives of `anyOf` and `oneOf` that a message lists.

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
+use crate::contract::effective_trust::EffectiveTrust;
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
-use crate::layers::trust::EffectiveTrust;
 use crate::output::ToolOutput;
 use crate::trust::TrustLevel;
 

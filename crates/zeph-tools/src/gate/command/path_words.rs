@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::file::rules::compile;
+use crate::gate::path_globs::compile;
 
 /// How many entries of directories are looked at for one pattern.
 const MAX_ENTRIES: usize = 10_000;
@@ -14,16 +14,16 @@ const MAX_PARTS: usize = 256;
 const SEPARATORS: &[char] = &['=', ':', '@', ','];
 
 /// What a pattern stands for.
-pub(super) struct Expanded {
+pub(crate) struct Expanded {
     /// The files, as far as they were found.
-    pub(super) paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// Whether that is all.
-    pub(super) complete: bool,
+    pub(crate) complete: bool,
 }
 
 /// The files below `base` that the pattern `rest` stands for; with `dots`, `*` also matches names
 /// that begin with a dot.
-pub(super) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
+pub(crate) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
     let mut expanded = Expanded {
         paths: Vec::new(),
         complete: false,
@@ -78,7 +78,7 @@ pub(super) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
 
 /// What in a word may be a path: the whole, what stands behind a separator or between two of them,
 /// what follows a short option, and the path of a `file:` URL; of other URLs nothing.
-pub(super) fn parts(word: &str) -> Vec<&str> {
+pub(crate) fn parts(word: &str) -> Vec<&str> {
     let (word, behind) = match word.split_once("://") {
         None => (word, None),
         Some((before, path)) => {
@@ -110,7 +110,7 @@ pub(super) fn parts(word: &str) -> Vec<&str> {
 }
 
 /// The text with `%XX` decoded, as in the path of a `file:` URL; `None` if it has none, or not UTF-8 by it.
-pub(super) fn percent_decoded(text: &str) -> Option<String> {
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     let mut is_encoded = false;
@@ -133,7 +133,7 @@ pub(super) fn percent_decoded(text: &str) -> Option<String> {
 }
 
 /// A URL with each `{…}` as `*`: curl requests every alternative.
-pub(super) fn any_alternative(url: &str) -> String {
+pub(crate) fn any_alternative(url: &str) -> String {
     let mut pattern = String::with_capacity(url.len());
     let mut rest = url;
     while let Some((before, after)) = rest.split_once('{') {
@@ -145,7 +145,7 @@ pub(super) fn any_alternative(url: &str) -> String {
 }
 
 /// The tokens of a program that may be names of files.
-pub(super) fn tokens(text: &str) -> Vec<&str> {
+pub(crate) fn tokens(text: &str) -> Vec<&str> {
     text.split(|c: char| !(c.is_alphanumeric() || "_./~+%-".contains(c)))
         .filter(|token| !token.is_empty())
         .take(4 * MAX_PARTS)
@@ -153,13 +153,13 @@ pub(super) fn tokens(text: &str) -> Vec<&str> {
 }
 
 /// A text as a shell's pattern that stands for itself.
-pub(super) fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     text.replace('[', "[[]")
         .replace('*', "[*]")
         .replace('?', "[?]")
 }
 
 /// A shell's pattern as a glob: braces have been expanded before, those that are left are plain.
-pub(super) fn braces_escaped(pattern: &str) -> String {
+pub(crate) fn braces_escaped(pattern: &str) -> String {
     pattern.replace('{', "[{]").replace('}', "[}]")
 }

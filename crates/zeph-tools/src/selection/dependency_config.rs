@@ -1,0 +1,57 @@
+//! The configuration of dependencies between tools: `[tools.dependencies]`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Configuration: `[tools.dependencies]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DependencyConfig {
+    /// Whether the rules below hold.
+    pub enabled: bool,
+    /// What becomes of a tool whose requirements are not met.
+    pub mode: DependencyMode,
+    /// How much nearer a tool is for each preferred tool that succeeded.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub boost_per_dep: f64,
+    /// How much nearer it is at most.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_total_boost: f64,
+    /// What each tool depends on.
+    pub rules: BTreeMap<String, ToolDependency>,
+}
+
+impl Default for DependencyConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            mode: DependencyMode::Hide,
+            boost_per_dep: 0.15,
+            max_total_boost: 0.20,
+            rules: BTreeMap::new(),
+        }
+    }
+}
+
+/// What becomes of a tool whose requirements are not met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DependencyMode {
+    /// It is not offered until they are; a call is refused.
+    #[default]
+    Hide,
+    /// It is offered, so that the offer stays the same; a refusal names the unmet tools.
+    Explain,
+}
+
+/// What one tool depends on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolDependency {
+    /// Tools that all have to succeed in the session before it may be called.
+    pub requires: Vec<String>,
+    /// Tools that make it nearer to the request once they have succeeded.
+    pub prefers: Vec<String>,
+}
