@@ -9,6 +9,7 @@
 
 pub mod agent;
 pub mod channel;
+mod compaction_request;
 pub mod config;
 pub mod embedding;
 pub mod judge;
@@ -21,13 +22,14 @@ pub mod spending;
 mod summarizer;
 
 pub use agent::commands::{COMMANDS, Command};
-pub use agent::compact::{Compressor, PendingCompactions};
+pub use agent::compact::Compressor;
 pub use agent::dispatch::{Batch, CallerIdentity, Dispatcher, display_error};
 pub use agent::history::{History, HistoryError};
 pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;
 pub use agent::{Agent, AgentBuilder, Reply, SessionSwitch, undo_note};
 pub use channel::{Channel, LoopbackEvent, UserAnswer};
+pub use compaction_request::PendingCompactions;
 pub use config::{AgentConfig, CompactionConfig};
 pub use embedding::{Embedded, Embedder};
 pub use judge::ModelJudge;

@@ -106,7 +106,7 @@ impl History {
 
     /// The same history; messages that are appended from now on keep no known value of `secrets`.
     #[must_use]
-    pub(super) fn redacting(mut self, secrets: Arc<SecurityPatterns>) -> Self {
+    pub(super) fn with_redaction(mut self, secrets: Arc<SecurityPatterns>) -> Self {
         self.secrets = secrets;
         self
     }

@@ -223,7 +223,7 @@ impl AgentBuilder {
         let store = parts.store.clone();
         let secrets = Arc::clone(&parts.compressor.secrets);
         let history = History::resume(store, &parts.session, fixed_bytes, compacted_at).await?;
-        let history = history.redacting(Arc::clone(&secrets));
+        let history = history.with_redaction(Arc::clone(&secrets));
         skills::read_before(&parts.skills.skills, &history);
         let stored = parts.store.spending(&parts.session).await?;
         let dispatcher = Dispatcher::new(

@@ -9,7 +9,7 @@ use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
 
-use crate::agent::compact::PendingCompactions;
+use crate::compaction_request::PendingCompactions;
 
 /// No parameters.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Tool for CompressContext {
     }
 
     async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        if !self.requests.leave(&call.conversation) {
+        if !self.requests.request(&call.conversation) {
             return Err(ToolError::Failed {
                 category: ToolErrorCategory::PermanentFailure,
                 message: "there is no conversation here that could be summed up".to_owned(),

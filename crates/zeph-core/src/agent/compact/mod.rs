@@ -10,7 +10,6 @@
 
 mod evict_results;
 mod plan;
-mod request;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -30,9 +29,9 @@ use super::prompt::with_knowledge;
 use super::tokens::{message_tokens, text_tokens, tokens};
 use super::{Agent, CommandOutput};
 use crate::channel::LoopbackEvent;
+use crate::compaction_request::PendingCompactions;
 use crate::spending::Spending;
 use plan::{CompactionPlan, RetainPolicy};
-pub use request::PendingCompactions;
 
 /// Who sums up, what may not be in a summary, and whether the model asked for one.
 #[derive(Clone, Default)]

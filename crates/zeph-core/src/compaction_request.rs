@@ -1,27 +1,27 @@
-//! The wish of a model to have its conversation summed up: left by the tool, taken by the loop.
+//! Requests of the model to compact its conversation. The tool `compress_context` makes them, and the agent takes them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The conversations that are under way in this process, and whether the model wants each summed up.
+/// The conversations of this process, and whether the model asked to compact each of them.
 #[derive(Debug, Default)]
 pub struct PendingCompactions(Mutex<HashMap<String, bool>>);
 
 impl PendingCompactions {
-    /// A conversation begins that can be summed up.
+    /// Registers a conversation that can be compacted.
     pub(crate) fn begin(&self, session: &str) {
         self.lock().insert(session.to_owned(), false);
     }
 
-    /// The model of a conversation wants it summed up. `false` where none is under way in this session.
+    /// Records that the model asks to compact its conversation. `false` if the session has no registered conversation.
     #[must_use]
-    pub fn leave(&self, session: &str) -> bool {
+    pub fn request(&self, session: &str) -> bool {
         let mut requests = self.lock();
         let wanted = requests.get_mut(session);
         wanted.map(|wanted| *wanted = true).is_some()
     }
 
-    /// Whether the conversation is to be summed up; asked once.
+    /// Returns whether the conversation is to be compacted, and removes the request.
     pub(crate) fn take(&self, session: &str) -> bool {
         let mut requests = self.lock();
         let wanted = requests.get_mut(session);
