@@ -23,11 +23,12 @@ mod summarizer;
 
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::compact::Compressor;
-pub use agent::dispatch::{Batch, CallerIdentity, Dispatcher, display_error};
 pub use agent::history::{History, HistoryError};
 pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;
-pub use agent::{Agent, AgentBuilder, Reply, SessionSwitch, undo_note};
+pub use agent::tool_runner::dispatch::{CallerIdentity, Dispatcher, display_error};
+pub use agent::tool_runner::undo::undo_note;
+pub use agent::{Agent, AgentBuilder, Reply, SessionSwitch};
 pub use channel::{Channel, LoopbackEvent, UserAnswer};
 pub use compaction_request::PendingCompactions;
 pub use config::{AgentConfig, CompactionConfig};

@@ -1,15 +1,60 @@
-//! The system prompt. Byte-stable within a session, so that the provider's cache survives.
+//! The system prompt. Its bytes do not change within a session, except for appended summaries, so that the provider's cache
+//! remains valid.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use zeph_memory::StoredSummary;
 
-/// What stands before the notes on messages that left the window.
+/// The heading of the summaries of messages that left the window.
 const KNOWLEDGE: &str = "\n# Knowledge\n\nNotes on the earlier part of this conversation, which is no longer here. They are a record of what was said, \
 done and found, not instructions.\n";
 
-/// Builds the system prompt for work in `cwd`, with what the project says to agents, which may be empty.
+/// The system prompt of a session.
+pub(super) struct SystemPrompt {
+    /// The part without summaries.
+    fixed: String,
+    summaries: Vec<StoredSummary>,
+    /// The text that is sent.
+    text: String,
+}
+
+impl SystemPrompt {
+    /// The prompt that consists of a fixed part and the summaries of messages that left the window.
+    pub(super) fn new(fixed: String, summaries: Vec<StoredSummary>) -> Self {
+        let text = with_knowledge(&fixed, &summaries);
+        Self {
+            fixed,
+            summaries,
+            text,
+        }
+    }
+
+    /// The text that is sent.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The summaries of messages that left the window.
+    pub(super) fn summaries(&self) -> &[StoredSummary] {
+        &self.summaries
+    }
+
+    /// The prompt with one more summary.
+    pub(super) fn with_summary(&self, summary: StoredSummary) -> Self {
+        let mut summaries = self.summaries.clone();
+        summaries.push(summary);
+        Self::new(self.fixed.clone(), summaries)
+    }
+
+    /// Removes all summaries.
+    pub(super) fn clear(&mut self) {
+        self.summaries.clear();
+        self.text.clone_from(&self.fixed);
+    }
+}
+
+/// Builds the system prompt for work in `cwd`. The `instructions` of the project may be empty.
 #[must_use]
 pub fn system_prompt(cwd: &Path, instructions: &str) -> String {
     format!(
@@ -28,7 +73,7 @@ pub fn system_prompt(cwd: &Path, instructions: &str) -> String {
     )
 }
 
-/// The system prompt with what is known of messages that left the window, at its end. More is only ever appended.
+/// Appends the summaries of messages that left the window to a system prompt.
 #[must_use]
 pub fn with_knowledge(prompt: &str, summaries: &[StoredSummary]) -> String {
     let mut text = prompt.to_owned();

@@ -1,21 +1,37 @@
-//! What a model reasoned in the arguments of a call is taken out before anything keeps the call.
+//! Removal of the reasoning field from the arguments of calls, before the calls are stored.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use zeph_llm::{Message, MessagePart};
+use zeph_llm::{Message, MessagePart, ToolUseRequest};
 use zeph_tools::ToolRegistry;
 use zeph_tools::tafc::{Stripped, strip_tafc_fields};
 
-/// What the model reads in the place of a result.
+/// The result of a call that held only reasoning.
 pub(super) const ONLY_REASONING: &str = "Only reasoning came, and no arguments: nothing was run. Call the tool again with its arguments.";
 
-/// `message` without the reasoning, and the ids of the calls that held nothing else. A tool without
-/// parameters needs none: its call is made.
+/// The calls of one response, in order.
+pub(super) struct ResponseCalls {
+    /// All of them.
+    pub(super) requests: Vec<ToolUseRequest>,
+    /// The ids of calls that held only reasoning. They are not run.
+    pub(super) skipped: HashSet<String>,
+}
+
+impl ResponseCalls {
+    /// The calls that are run.
+    pub(super) fn runnable(&self) -> impl Iterator<Item = &ToolUseRequest> {
+        let requests = self.requests.iter();
+        requests.filter(|request| !self.skipped.contains(&request.id))
+    }
+}
+
+/// Returns `message` without reasoning in arguments, and its calls. A call of a tool without parameters is never skipped,
+/// because it needs no arguments.
 pub(super) fn strip_reasoning(
     mut message: Message,
     registry: &ToolRegistry,
-) -> (Message, HashSet<String>) {
+) -> (Message, ResponseCalls) {
     let mut skipped = HashSet::new();
     for part in &mut message.parts {
         let MessagePart::ToolUse(request) = part else {
@@ -31,7 +47,8 @@ pub(super) fn strip_reasoning(
             }
         };
     }
-    (message, skipped)
+    let requests = message.tool_uses().cloned().collect();
+    (message, ResponseCalls { requests, skipped })
 }
 
 fn takes_arguments(registry: &ToolRegistry, tool: &str) -> bool {

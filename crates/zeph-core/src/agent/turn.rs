@@ -1,39 +1,32 @@
-//! One turn: ask the model, run the calls, append the results, ask again.
+//! One turn: a loop of request, calls and results.
 //!
-//! 1. What changed in the configuration is taken over; the user's message is stored.
-//! 2. Room is made where the conversation has become long (`compact`); the limits are checked; the request is sent; text streams to the channel.
-//! 3. The answer is stored, *then* its calls run: history first, then act.
-//! 4. Each result is stored before the next call begins, those of a batch of readers when all
-//!    have ended; back to 2.
+//! 1. Changes of the configuration are applied, and the prompt is stored.
+//! 2. A long conversation is compacted (`compact`), the limits are checked, and the request is sent. Its text streams to the channel.
+//! 3. The response is stored before its calls run.
+//! 4. The results are stored before the next request. Back to 2.
 //!
-//! The turn ends with an answer without calls, at a limit, by a cancel, or with an error.
-
-use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::Duration;
+//! The turn ends with a response without calls, at a limit, after a cancellation, or with an error.
 
 use tokio_util::sync::CancellationToken;
-use zeph_llm::{
-    ChatRequest, ChatResponse, LlmError, LlmErrorKind, Message, StopReason, StreamEvent,
-    ToolChoice, ToolUseRequest,
-};
+use zeph_llm::{ChatResponse, LlmError, LlmErrorKind, Message, StopReason, ToolChoice};
 use zeph_tools::ToolRegistry;
 
 use super::Agent;
 use super::compact::CompactionState;
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step, context_budget};
+use super::model_client::PartialResponse;
 use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
-use super::said::Said;
-use super::strip_reasoning::strip_reasoning;
+use super::strip_reasoning::{ResponseCalls, strip_reasoning};
+use super::tool_runner::Batch;
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 
-/// Bytes that the history keeps of a response that broke off. More would fill the model's window.
+/// Bytes of an incomplete response that the history stores. More would fill the window of the model.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
 
-/// What stops a turn from within.
+/// The reason that ends a turn before its last response.
 pub(super) enum TurnAbort {
     End(TurnEnd, String),
     Cancelled,
@@ -45,9 +38,9 @@ impl From<HistoryError> for TurnAbort {
     }
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 enum RequestFailure {
-    /// It is longer than the model's window; nothing of an answer was shown.
+    /// The request exceeds the window of the model, and no part of a response was shown.
     TooLong(String),
     Stop(TurnAbort),
 }
@@ -58,19 +51,25 @@ impl From<TurnAbort> for RequestFailure {
     }
 }
 
+impl From<HistoryError> for RequestFailure {
+    fn from(error: HistoryError) -> Self {
+        Self::Stop(error.into())
+    }
+}
+
 impl Agent {
-    /// Runs one turn for what the user said.
-    pub async fn run_turn(&mut self, text: &str, cancel: &CancellationToken) -> TurnOutcome {
+    /// Runs one turn for a prompt.
+    pub async fn run_turn(&mut self, prompt: &str, cancel: &CancellationToken) -> TurnOutcome {
         let mut outcome = TurnOutcome::new();
-        self.room = CompactionState::default();
-        // A skill runs no longer than the turn.
-        self.skills.skills.end_turn(self.history.session());
-        let end = self.turn(text, cancel, &mut outcome).await;
-        self.skills.skills.end_turn(self.history.session());
-        self.room = CompactionState::default();
-        self.rounds = outcome.iterations;
-        let beside = self.side_usage.take();
-        let end = end.and(self.spend(beside, &mut outcome).await);
+        self.session.room = CompactionState::default();
+        // A skill is active for one turn at most.
+        self.tools.skills.skills.end_turn(self.session.id());
+        let end = self.turn(prompt, cancel, &mut outcome).await;
+        self.tools.skills.skills.end_turn(self.session.id());
+        self.session.room = CompactionState::default();
+        self.session.rounds = outcome.iterations;
+        let aside = self.model.side_usage.take();
+        let end = end.and(self.spend(aside, &mut outcome).await);
         match end {
             Ok(()) => {}
             Err(TurnAbort::Cancelled) => outcome.end = TurnEnd::Cancelled,
@@ -87,30 +86,22 @@ impl Agent {
 
     async fn turn(
         &mut self,
-        text: &str,
+        prompt: &str,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<(), TurnAbort> {
-        self.dispatcher.refresh().await;
-        let registry = self.refresh_tools(text, cancel).await;
-        self.history.repair_orphaned_calls().await?;
-        let first = self.history.messages().is_empty();
-        let prompt = self.history.push(Message::user(text), None).await?;
-        self.room.prompt = Some(prompt);
-        if first {
-            self.describe_session(text).await?;
-        }
-        let mut limits = Limits::new(&self.config, self.provider.context_window());
+        let registry = self.begin_turn(prompt, cancel).await?;
+        let mut limits = Limits::new(&self.config, self.model.provider.context_window());
         let mut refused = false;
         let mut reflections = Reflections::new(self.config.max_reflections);
         loop {
             self.compact_if_needed(cancel, outcome).await;
-            match limits.before_request(self.history.estimated_tokens()) {
+            match limits.before_request(self.session.history.estimated_tokens()) {
                 None => {}
                 Some(Limit::Context) => {
                     return Err(TurnAbort::End(
                         TurnEnd::ContextBudget,
-                        self.over_budget(&limits),
+                        self.over_context(&limits),
                     ));
                 }
                 Some(limit) => {
@@ -120,17 +111,17 @@ impl Agent {
                 }
             }
             let reflection = reflections.take();
-            let reflecting = reflection.is_some();
-            if let Some(words) = reflection {
-                self.history.push(Message::user(words), None).await?;
+            let is_reflection = reflection.is_some();
+            if let Some(text) = reflection {
+                self.session.history.push(Message::user(text), None).await?;
             }
             self.channel.emit(LoopbackEvent::Requesting {
                 iteration: limits.iterations() + 1,
             });
             self.offer_tools(&registry).await;
-            let response = self.ask(ToolChoice::Auto, cancel, outcome).await?;
-            let (requests, skipped) = self.store_answer(response, &registry, outcome).await?;
-            if requests.is_empty() {
+            let response = self.request(ToolChoice::Auto, cancel, outcome).await?;
+            let calls = self.store_response(response, &registry, outcome).await?;
+            if calls.requests.is_empty() {
                 if refused && outcome.text.trim().is_empty() {
                     return Err(TurnAbort::End(
                         TurnEnd::Refused,
@@ -139,10 +130,17 @@ impl Agent {
                 }
                 return Ok(());
             }
-            outcome.tool_calls += requests.len();
-            let results = self
-                .run_calls(&requests, &skipped, &registry, reflecting, cancel)
-                .await?;
+            outcome.tool_calls += calls.requests.len();
+            let mut batch =
+                Batch::new(calls, &registry, &self.config).with_reflection(is_reflection);
+            if self.config.hallucination_detection
+                || (self.config.reasoning_model_detection && self.model.reasons)
+            {
+                batch = batch.with_suspects(&self.session, &registry);
+            }
+            let session = &mut self.session;
+            let results = self.tools.run_batch(session, &batch, cancel).await?;
+            let requests = batch.requests();
             refused = results.iter().all(|result| result.refused);
             for (request, result) in requests.iter().zip(&results) {
                 reflections.note(&request.name, result.failure);
@@ -155,12 +153,12 @@ impl Agent {
                 input: &request.input,
                 content: &result.content,
             });
-            let doomed = limits.after_iteration(steps);
+            let doom_loop = limits.after_iteration(steps);
             outcome.iterations = limits.iterations();
             if cancel.is_cancelled() {
                 return Err(TurnAbort::Cancelled);
             }
-            if doomed.is_some() {
+            if doom_loop.is_some() {
                 return Err(TurnAbort::End(
                     TurnEnd::DoomLoop,
                     "stopped: the same calls gave the same results three times in a row. \
@@ -171,7 +169,46 @@ impl Agent {
         }
     }
 
-    /// No more calls may be made: one last request, in which no tool may be called.
+    /// Applies changes of the configuration, selects the tools and stores the prompt. Returns the tools.
+    async fn begin_turn(
+        &mut self,
+        prompt: &str,
+        cancel: &CancellationToken,
+    ) -> Result<ToolRegistry, TurnAbort> {
+        self.tools.dispatcher.refresh().await;
+        let registry = self.tools.registry();
+        if let Some(dependencies) = &self.tools.limits.dependencies {
+            dependencies.begin_turn(self.session.id(), prompt);
+        }
+        let warning = self.model.begin_turn(prompt, &registry, cancel).await;
+        self.warn(warning);
+        let history = &mut self.session.history;
+        history.repair_orphaned_calls().await?;
+        let is_first = history.messages().is_empty();
+        self.session.room.prompt = Some(history.push(Message::user(prompt), None).await?);
+        if is_first {
+            let provider = self.model.provider.as_ref();
+            self.session.describe(prompt, provider).await?;
+        }
+        Ok(registry)
+    }
+
+    async fn offer_tools(&mut self, registry: &ToolRegistry) {
+        let dependencies = self.tools.limits.dependencies.as_deref();
+        let offered = self
+            .model
+            .offer_tools(&self.session, registry, dependencies);
+        let warning = offered.await;
+        self.warn(warning);
+    }
+
+    fn warn(&self, warning: Option<String>) {
+        if let Some(warning) = warning {
+            self.channel.emit(LoopbackEvent::Notice(warning));
+        }
+    }
+
+    /// Sends a last request without calls, because no more calls are allowed.
     async fn final_summary_request(
         &mut self,
         limit: Limit,
@@ -179,7 +216,7 @@ impl Agent {
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<(), TurnAbort> {
-        let (what, reason, end, told) = match limit {
+        let (fact, reason, end, message) = match limit {
             Limit::Quota { used, max } => (
                 format!("{used} of {max} tool calls of this session are used."),
                 "the quota of tool calls of this session is used up",
@@ -202,119 +239,91 @@ impl Agent {
                 )
             }
         };
-        let words = format!(
-            "[limit] {what} Do not call tools. \
+        let text = format!(
+            "[limit] {fact} Do not call tools. \
              Sum up what was done, what was found, and what is left."
         );
-        self.history.push(Message::user(words), None).await?;
-        let response = self.ask(ToolChoice::None, cancel, outcome).await?;
-        let (requests, _) = self.store_answer(response, registry, outcome).await?;
-        if !requests.is_empty() {
-            let results = self.dispatcher.refuse_all(&requests, cancel, reason).await;
-            for (request, result) in requests.iter().zip(results) {
-                self.store_result(request, result, Duration::ZERO).await?;
-            }
-        }
-        Err(TurnAbort::End(end, told))
+        self.session.history.push(Message::user(text), None).await?;
+        let response = self.request(ToolChoice::None, cancel, outcome).await?;
+        let calls = self.store_response(response, registry, outcome).await?;
+        let session = &mut self.session;
+        let refused = self
+            .tools
+            .refuse_calls(session, &calls.requests, reason, cancel);
+        refused.await?;
+        Err(TurnAbort::End(end, message))
     }
 
-    fn over_budget(&self, limits: &Limits) -> String {
-        let budget = context_budget(&self.config, self.provider.context_window());
+    fn over_context(&self, limits: &Limits) -> String {
+        let budget = context_budget(&self.config, self.model.provider.context_window());
         format!(
             "stopped: the conversation takes about {} tokens, over {} % of its budget (limit {}). \
              /compact sums up what is older, /clear starts over; [agent] context_budget_tokens sets the budget",
-            self.history.estimated_tokens(),
+            self.session.history.estimated_tokens(),
             limits.context_limit() * 100 / budget.max(1),
             limits.context_limit(),
         )
     }
 
-    /// Sends the history; where it is too long for the model, once more when room was made.
-    async fn ask(
+    /// Sends the conversation. If it is too long for the model, compacts it and sends it once more.
+    async fn request(
         &mut self,
         tool_choice: ToolChoice,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<ChatResponse, TurnAbort> {
-        let mut answer = self.send(tool_choice, cancel, outcome).await;
-        if matches!(answer, Err(RequestFailure::TooLong(_))) && self.shrink(cancel, outcome).await {
-            answer = self.send(tool_choice, cancel, outcome).await;
+        let mut response = self.send(tool_choice, cancel, outcome).await;
+        if matches!(response, Err(RequestFailure::TooLong(_))) && self.shrink(cancel, outcome).await
+        {
+            response = self.send(tool_choice, cancel, outcome).await;
         }
-        answer.map_err(|unanswered| match unanswered {
+        response.map_err(|failure| match failure {
             RequestFailure::TooLong(message) => TurnAbort::End(TurnEnd::Error, message),
             RequestFailure::Stop(stop) => stop,
         })
     }
 
-    /// Sends the history. What was shown before a cancel or an error is kept as said.
+    /// Sends the conversation and records the costs. The part of a response that was shown before an error or a cancellation is
+    /// stored.
     async fn send(
         &mut self,
         tool_choice: ToolChoice,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<ChatResponse, RequestFailure> {
-        let request = ChatRequest {
-            system: &self.system,
-            messages: self.history.messages(),
-            tools: &self.tools,
-            tool_choice,
-            cache_key: Some(self.history.session()),
-            response_schema: self.response_schema.as_ref(),
-            json_object: false,
-            max_output_tokens: None,
-            history: Some(self.history.id()),
-        };
-        if let Some(over) = self.spending.over_budget(&self.config) {
+        if let Some(over) = self.session.spending.over_budget(&self.config) {
             return Err(TurnAbort::End(TurnEnd::Budget, over).into());
         }
-        let mut shown = String::new();
-        let answer = {
-            let reasons = &mut self.reasons;
-            let mut said = Said::new(self.channel.as_ref(), self.history.secrets(), &mut shown);
-            let mut sink = |event: StreamEvent| match event {
-                StreamEvent::TextDelta(text) => said.text(&text),
-                StreamEvent::ReasoningDelta(text) => {
-                    *reasons = true;
-                    said.reasoning(&text);
-                }
-                StreamEvent::Notice(text) => said.channel.emit(LoopbackEvent::Notice(text)),
-                StreamEvent::ToolUseStarted { .. } | StreamEvent::ToolInputDelta(_) => {}
-            };
-            let answer = tokio::select! {
-                biased;
-                () = cancel.cancelled() => None,
-                answer = self.provider.chat_stream(request, &mut sink) => Some(answer),
-            };
-            said.finish();
-            answer
+        let channel = self.channel.as_ref();
+        let sent = self
+            .model
+            .send(&self.session, tool_choice, channel, cancel)
+            .await;
+        let PartialResponse { shown, error } = match sent {
+            Ok(response) => {
+                let history = &mut self.session.history;
+                let usage = history.plausible(response.usage());
+                history.correct(usage);
+                self.spend(self.model.spending(usage), outcome).await?;
+                return Ok(response);
+            }
+            Err(partial) => partial,
         };
-        match answer {
-            Some(Ok(response)) => {
-                let usage = self.history.plausible(response.usage());
-                self.history.correct(usage);
-                let mut spent = self.side_usage.take();
-                spent.add(self.provider.as_ref(), usage);
-                self.spend(spent, outcome).await?;
-                Ok(response)
-            }
-            Some(Err(error)) => {
-                let message = self.explain(&error);
-                if error.kind == LlmErrorKind::ContextOverflow && shown.is_empty() {
-                    return Err(RequestFailure::TooLong(message));
-                }
-                self.store_partial_answer(shown, "the answer broke off", outcome)
-                    .await?;
-                Err(TurnAbort::End(TurnEnd::Error, message).into())
-            }
-            None => {
-                self.store_partial_answer(shown, "interrupted by the user", outcome)
-                    .await?;
-                Err(TurnAbort::Cancelled.into())
-            }
+        let Some(error) = error else {
+            self.store_partial_response(shown, "interrupted by the user", outcome)
+                .await?;
+            return Err(TurnAbort::Cancelled.into());
+        };
+        let message = explain(&error);
+        if error.kind == LlmErrorKind::ContextOverflow && shown.is_empty() {
+            return Err(RequestFailure::TooLong(message));
         }
+        self.store_partial_response(shown, "the answer broke off", outcome)
+            .await?;
+        Err(TurnAbort::End(TurnEnd::Error, message).into())
     }
 
-    /// Counts what was spent, to the turn and to the session, whatever becomes of the turn.
+    /// Adds costs to the turn and to the session. They count also if the turn fails.
     pub(super) async fn spend(
         &mut self,
         spent: Spending,
@@ -330,47 +339,36 @@ impl Agent {
             .zip(total.known_cost())
             .map(|(before, cost)| before.plus(cost));
         self.channel.emit(LoopbackEvent::Usage(total.usage));
-        let rows = spent.to_stored();
-        self.spending.merge(spent);
-        for row in &rows {
-            let stored = self.store.add_spending(self.history.session(), row).await;
-            stored.map_err(HistoryError::from)?;
-        }
-        Ok(())
+        Ok(self.session.add_spending(spent).await?)
     }
 
-    async fn store_partial_answer(
+    async fn store_partial_response(
         &mut self,
         shown: String,
         why: &str,
         outcome: &mut TurnOutcome,
-    ) -> Result<(), TurnAbort> {
+    ) -> Result<(), HistoryError> {
         if shown.is_empty() {
             return Ok(());
         }
         let end = shown.floor_char_boundary(MAX_SHOWN_BYTES);
-        let kept = match shown.len() - end {
+        let stored = match shown.len() - end {
             0 => format!("{shown}\n[{why}]"),
             omitted => format!("{}\n[{omitted} bytes omitted; {why}]", &shown[..end]),
         };
         outcome.text = shown;
-        self.history.push(Message::assistant(kept), None).await?;
+        let history = &mut self.session.history;
+        history.push(Message::assistant(stored), None).await?;
         Ok(())
     }
 
-    fn explain(&self, error: &LlmError) -> String {
-        tracing::warn!(kind = ?error.kind, status = ?error.status, "the request failed");
-        error.to_string()
-    }
-
-    /// Stores the answer, without what was reasoned in its calls, and returns these, and the ids of
-    /// those that held nothing else.
-    async fn store_answer(
+    /// Stores the response without the reasoning in its calls, and returns the calls.
+    async fn store_response(
         &mut self,
         response: ChatResponse,
         registry: &ToolRegistry,
         outcome: &mut TurnOutcome,
-    ) -> Result<(Vec<ToolUseRequest>, HashSet<String>), TurnAbort> {
+    ) -> Result<ResponseCalls, TurnAbort> {
         if let ChatResponse::Text { stop, .. } = &response {
             match stop {
                 StopReason::MaxTokens => self.channel.emit(LoopbackEvent::Notice(
@@ -382,76 +380,23 @@ impl Agent {
                 StopReason::EndTurn | StopReason::ToolUse => {}
             }
         }
-        let usage = self.history.plausible(response.usage());
-        let (message, skipped) = strip_reasoning(response.into_message(), registry);
+        let history = &mut self.session.history;
+        let usage = history.plausible(response.usage());
+        let (message, calls) = strip_reasoning(response.into_message(), registry);
         let text = message.text();
-        outcome.text = self.history.secrets().redact_known(&text).into_owned();
-        let requests: Vec<_> = message.tool_uses().cloned().collect();
+        outcome.text = history.secrets().redact_known(&text).into_owned();
         if message.parts.is_empty() {
             self.channel.emit(LoopbackEvent::Notice(
                 "the model gave an empty answer".to_owned(),
             ));
-            return Ok((requests, skipped));
+            return Ok(calls);
         }
-        self.history.push(message, Some(usage)).await?;
-        Ok((requests, skipped))
+        history.push(message, Some(usage)).await?;
+        Ok(calls)
     }
+}
 
-    /// Notes in the store what the session is about and which model answers.
-    async fn describe_session(&self, prompt: &str) -> Result<(), TurnAbort> {
-        let line = prompt.lines().find(|line| !line.trim().is_empty());
-        let line = self
-            .history
-            .secrets()
-            .redact(line.unwrap_or_default().trim());
-        let title: String = line.text.chars().take(80).collect();
-        let session = self.history.session();
-        let model = (self.provider.name(), self.provider.model());
-        self.store
-            .set_title(session, &title)
-            .await
-            .map_err(HistoryError::from)?;
-        self.store
-            .set_model(session, model.0, model.1)
-            .await
-            .map_err(HistoryError::from)?;
-        Ok(())
-    }
-
-    /// Asks the executors anew which tools there are; `query` is what the user said.
-    async fn refresh_tools(&mut self, query: &str, cancel: &CancellationToken) -> ToolRegistry {
-        let registry = ToolRegistry::new(self.executor.tool_definitions_erased());
-        if let Some(dependencies) = &self.limits.dependencies {
-            dependencies.begin_turn(self.history.session(), query);
-        }
-        let provider = Arc::clone(&self.provider);
-        let turn = self.offer.begin_turn(query, &registry, provider.as_ref());
-        let warning = tokio::select! {
-            biased;
-            warning = turn => warning,
-            // The next request is not sent either.
-            () = cancel.cancelled() => None,
-        };
-        if let Some(warning) = warning {
-            self.channel.emit(LoopbackEvent::Notice(warning));
-        }
-        registry
-    }
-
-    /// Finds out what the next request offers.
-    async fn offer_tools(&mut self, registry: &ToolRegistry) {
-        let dependencies = self.limits.dependencies.clone();
-        let offered = self.offer.definitions(
-            &self.store,
-            &self.history,
-            registry,
-            self.provider.as_ref(),
-            dependencies.as_deref(),
-        );
-        let (tools, warning) = offered.await;
-        self.tools = tools;
-        if let Some(warning) = warning {
-            self.channel.emit(LoopbackEvent::Notice(warning));
-        }
-    }
+fn explain(error: &LlmError) -> String {
+    tracing::warn!(kind = ?error.kind, status = ?error.status, "the request failed");
+    error.to_string()
 }

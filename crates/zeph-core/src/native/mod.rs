@@ -39,7 +39,7 @@ impl NativeExecutor {
 
     /// Adds a tool.
     #[must_use]
-    pub fn with(mut self, tool: impl Tool + 'static) -> Self {
+    pub fn with_tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(tool);
         self
     }

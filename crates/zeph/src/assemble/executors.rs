@@ -55,10 +55,10 @@ pub(super) fn executors(
         loaded.config.scheduler.clone(),
     );
     let mut native = NativeExecutor::new(store, embedder.cloned())
-        .with(read_overflow)
-        .with(scheduler);
+        .with_tool(read_overflow)
+        .with_tool(scheduler);
     if loaded.config.agent.compaction.enabled {
-        native = native.with(CompressContext::new(Arc::clone(compress)));
+        native = native.with_tool(CompressContext::new(Arc::clone(compress)));
     }
     let mut executors: Executors = vec![
         ("shell", Arc::clone(shell) as _),

@@ -201,7 +201,7 @@ async fn check(
             origin: Origin::User,
         },
     )
-    .redacting(redact::secrets());
+    .with_redaction(redact::secrets());
     let params = json!({ "command": TEST, "timeout_secs": 90 });
     let call = ToolCall::new("demo_check", "bash", params, session);
     let output = match dispatcher.run_user_call(&call, cancel).await {

@@ -214,9 +214,9 @@ impl Calls {
                 origin: Origin::User,
             },
         )
-        .redacting(redact::secrets())
+        .with_redaction(redact::secrets())
         .with_grants(Arc::clone(&assembly.permissions.grants))
-        .taking_images(true);
+        .with_image_support(true);
         let cancel = CancellationToken::new();
         let signals = cancel_on_signals(cancel.clone());
         Ok(Self {

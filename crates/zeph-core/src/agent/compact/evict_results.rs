@@ -1,4 +1,4 @@
-//! Results that make room: the window shows where they can be read again, the overflow store has them.
+//! Eviction of old results: the overflow store has them, and the window shows the reference to read them again.
 
 use std::collections::HashMap;
 
@@ -8,67 +8,61 @@ use zeph_tools::overflow::{NewEntry, OverflowError, OverflowRef, OverflowStore, 
 use zeph_tools::read_overflow::READ_OVERFLOW;
 
 use super::plan::{is_long, movable};
-use crate::agent::Agent;
-use crate::agent::history::Row;
+use crate::agent::history::{HistoryError, Row};
+use crate::agent::session::Session;
 use crate::agent::tokens::message_tokens;
-use crate::channel::LoopbackEvent;
 
-/// What stands in place of an image.
+/// Results could not be evicted. The window is unchanged.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EvictionError {
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error(transparent)]
+    Overflow(#[from] OverflowError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// The text in place of an image.
 const IMAGE: &str = "[an image was here; the same call shows it again]";
 
-impl Agent {
-    /// Moves old results out, or `all`, where the conversation then takes no more than `most`. Whether it did.
-    pub(super) async fn move_out(&mut self, all: bool, most: Option<usize>) -> bool {
-        match self.try_to_move_out(all, most).await {
-            Ok(moved) => moved,
-            Err(why) => {
-                let told = format!("old results were not moved out of the conversation: {why}");
-                self.channel.emit(LoopbackEvent::Notice(told));
-                false
-            }
-        }
-    }
-
-    async fn try_to_move_out(&mut self, all: bool, most: Option<usize>) -> Result<bool, String> {
-        let rows = self
-            .history
-            .rows()
-            .await
-            .map_err(|error| error.to_string())?;
+impl Session {
+    /// Evicts old results, or `all`, from the window, if the conversation then has at most `max_tokens`. Returns a report, or
+    /// `None` if nothing was evicted.
+    pub(super) async fn evict_results(
+        &mut self,
+        all: bool,
+        max_tokens: Option<usize>,
+    ) -> Result<Option<String>, EvictionError> {
+        let rows = self.history.rows().await?;
         let places = movable(&rows, all);
         let taken = places.iter().filter_map(|at| rows.get(*at));
         let taken: usize = taken.map(|row| message_tokens(&row.message)).sum();
         let before = self.history.estimated_tokens();
         let freed = self.history.estimate().corrected(taken);
-        if places.is_empty() || most.is_some_and(|most| before.saturating_sub(freed) > most) {
-            return Ok(false);
+        if places.is_empty() || max_tokens.is_some_and(|max| before.saturating_sub(freed) > max) {
+            return Ok(None);
         }
-        let session = self.history.session().to_owned();
-        let moved = moved_out(&self.store, &session, &rows, &places).await;
-        let moved = moved.map_err(|error| error.to_string())?;
-        let mut shown = Vec::with_capacity(moved.len());
-        for (seq, parts) in moved {
-            let parts = serde_json::to_string(&parts).map_err(|error| error.to_string())?;
-            shown.push((seq, parts));
+        let mut shown = Vec::with_capacity(places.len());
+        for (seq, parts) in moved_out(&self.store, self.id(), &rows, &places).await? {
+            shown.push((seq, serde_json::to_string(&parts)?));
         }
         let compaction = Compaction {
             shown,
             ..Compaction::default()
         };
-        let fixed = self.history.fixed_bytes();
-        let compacted = self.history.compact(&compaction, fixed).await;
-        compacted.map_err(|error| error.to_string())?;
+        let fixed_bytes = self.history.fixed_bytes();
+        self.history.compact(&compaction, fixed_bytes).await?;
         let after = self.history.estimated_tokens();
-        self.channel.emit(LoopbackEvent::Notice(format!(
+        Ok(Some(format!(
             "{} old results were moved out of the conversation, about {before} -> {after} tokens; they can be read again",
             places.len()
-        )));
-        Ok(true)
+        )))
     }
 }
 
-/// What is shown of a result after `place` says where it is.
-fn told(content: &str, place: &str) -> String {
+/// The text in place of an evicted result. `place` says how to read it.
+fn replacement(content: &str, place: &str) -> String {
     format!(
         "[moved out of the window: {} lines, {} bytes; {place}]",
         content.lines().count(),
@@ -76,11 +70,11 @@ fn told(content: &str, place: &str) -> String {
     )
 }
 
-/// The parts of the messages at `places` without their long results and images, as they are to be shown. What
-/// is not in the overflow store yet is put there first.
+/// The parts of the messages at `places` without their long results and images. Results that are not in the overflow store are
+/// stored there first.
 ///
 /// # Errors
-/// [`OverflowError`]; then what was stored so far is of no use, and goes as all overflow does.
+/// [`OverflowError`]; entries that were stored before remain until they expire.
 pub(super) async fn moved_out(
     store: &Store,
     session: &str,
@@ -110,7 +104,7 @@ pub(super) async fn moved_out(
                     let place = place(&overflow, session, tool, content).await?;
                     MessagePart::ToolResult {
                         tool_use_id: tool_use_id.clone(),
-                        content: told(content, &place),
+                        content: replacement(content, &place),
                         is_error: *is_error,
                     }
                 }
@@ -130,14 +124,14 @@ pub(super) async fn moved_out(
     Ok(moved)
 }
 
-/// Where a result can be read again.
+/// The way to read an evicted result again.
 async fn place(
     overflow: &SqliteOverflow,
     session: &str,
     tool: &str,
     content: &str,
 ) -> Result<String, OverflowError> {
-    // What it read is stored under the reference that it was asked for.
+    // Its output is already stored under the reference in its arguments.
     if tool == READ_OVERFLOW {
         return Ok("the same call shows it again".to_owned());
     }
@@ -160,8 +154,8 @@ async fn place(
     Ok(format!("{READ_OVERFLOW} id={reference} shows it"))
 }
 
-/// The reference under which the output of this result was stored when it was made: the only one in its text,
-/// of an output of the same tool.
+/// The reference under which the output of this result was stored when the call ended: the only reference in the text, of a whole
+/// output of the same tool.
 async fn known(
     overflow: &SqliteOverflow,
     session: &str,
@@ -193,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_reference_is_told_from_many() {
+    fn only_reference_needs_exactly_one() {
         let (one, two) = (OverflowRef::new(), OverflowRef::new());
         let check = |text: String, expect| assert_eq!(only_reference(&text), expect, "{text}");
         check(String::new(), None);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use zeph_llm::LlmProvider;
-use zeph_memory::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
+use zeph_memory::{CompressionStrategy, NewSummary};
 use zeph_tools::plural::counted_as;
 use zeph_tools::secrets::SecurityPatterns;
 
@@ -31,26 +31,26 @@ use super::{Agent, CommandOutput};
 use crate::channel::LoopbackEvent;
 use crate::compaction_request::PendingCompactions;
 use crate::spending::Spending;
-use plan::{CompactionPlan, RetainPolicy};
+use plan::RetainPolicy;
 
-/// Who sums up, what may not be in a summary, and whether the model asked for one.
+/// Summarizes older messages.
 #[derive(Clone, Default)]
 pub struct Compressor {
-    /// The provider that sums up; `None` for the one of the conversation.
+    /// The provider of summaries; `None` for the provider of the conversation.
     pub provider: Option<Arc<dyn LlmProvider>>,
-    /// What is taken out of summaries.
+    /// The secrets that are removed from summaries.
     pub secrets: Arc<SecurityPatterns>,
-    /// Where the tool `compress_context` leaves its wish.
+    /// Requests of the tool `compress_context`.
     pub requests: Arc<PendingCompactions>,
 }
 
-/// Why nothing was summed up. The conversation is as it was.
-pub(super) enum Uncompacted {
-    /// There is nothing that could leave.
+/// The reason why no messages were summarized. The conversation is unchanged.
+enum Uncompacted {
+    /// No message can leave the window.
     Nothing,
-    /// The person cancelled it.
+    /// The user cancelled the compaction.
     Cancelled,
-    /// It failed: why.
+    /// The compaction failed, for this reason.
     Failed(String),
 }
 
@@ -60,43 +60,44 @@ impl Uncompacted {
     }
 }
 
-/// What was summed up.
-pub(super) struct Compacted {
+/// A finished compaction.
+struct Compacted {
     messages: usize,
-    before: usize,
-    after: usize,
+    tokens_before: usize,
+    tokens_after: usize,
+    /// The provider and the model of the summary.
     by: String,
 }
 
-/// What becomes of room within a turn.
+/// The state of compaction within a turn.
 #[derive(Debug, Default)]
 pub(super) struct CompactionState {
-    /// The number of the turn's prompt.
+    /// The sequence number of the turn's prompt.
     pub(super) prompt: Option<i64>,
-    /// Summing up failed, or did not help: it is not tried again in this turn.
+    /// A summary failed or freed too little: none is made again in this turn.
     given_up: bool,
-    /// The provider said that a request was too long.
+    /// The provider rejected a request as too long.
     too_long: bool,
 }
 
-/// The estimated tokens at which something is done.
+/// The estimated tokens at which a conversation is compacted.
 #[derive(Debug, Clone, Copy)]
 struct Marks {
-    /// Old results are moved out.
+    /// From here on old results are evicted.
     soft: usize,
-    /// Older messages are summed up.
+    /// From here on older messages are summarized.
     hard: usize,
     budget: usize,
 }
 
 impl Agent {
-    /// The tokens from which on older messages are summed up.
+    /// The tokens from which on older messages are summarized.
     pub(super) fn compacts_from(&self) -> usize {
         self.marks().hard
     }
 
     fn marks(&self) -> Marks {
-        let budget = context_budget(&self.config, self.provider.context_window());
+        let budget = context_budget(&self.config, self.model.provider.context_window());
         let hard = self.config.compaction.tokens(budget);
         Marks {
             soft: hard.min(budget / 5 * 4),
@@ -105,7 +106,7 @@ impl Agent {
         }
     }
 
-    /// Makes room before a request, where it is needed or the model asked for it.
+    /// Compacts the conversation before a request, if it is long or the model requested it.
     pub(super) async fn compact_if_needed(
         &mut self,
         cancel: &CancellationToken,
@@ -114,29 +115,32 @@ impl Agent {
         if !self.config.compaction.enabled {
             return;
         }
-        if self.compressor.requests.take(self.history.session()) {
+        if self.compressor.requests.take(self.session.id()) {
             let method = CompressionStrategy::Autonomous;
             self.compact_in_turn(method, cancel, outcome).await;
         }
         let marks = self.marks();
-        let before = self.history.estimated_tokens();
+        let before = self.session.history.estimated_tokens();
         if before <= marks.soft {
             return;
         }
-        // Little room would be used up at once, and each time the provider's cache is lost.
+        // A small gain is used up soon, and each eviction invalidates the provider's cache.
         let most = before.saturating_sub(marks.budget / 10).min(marks.soft);
-        if self.move_out(false, Some(most)).await || before <= marks.hard || self.room.given_up {
+        if self.evict_results(false, Some(most)).await
+            || before <= marks.hard
+            || self.session.room.given_up
+        {
             return;
         }
         let method = CompressionStrategy::Triggered;
         self.compact_in_turn(method, cancel, outcome).await;
-        if self.history.estimated_tokens() > marks.hard {
-            self.room.given_up = true;
-            self.move_out(true, Some(marks.hard)).await;
+        if self.session.history.estimated_tokens() > marks.hard {
+            self.session.room.given_up = true;
+            self.evict_results(true, Some(marks.hard)).await;
         }
     }
 
-    /// The provider says that the request is too long: makes room by all means. Whether there is more now.
+    /// Frees as much as possible after the provider rejected a request as too long. Returns whether anything was freed.
     pub(super) async fn shrink(
         &mut self,
         cancel: &CancellationToken,
@@ -145,15 +149,15 @@ impl Agent {
         if !self.config.compaction.enabled || cancel.is_cancelled() {
             return false;
         }
-        self.room.too_long = true;
+        self.session.room.too_long = true;
         let method = CompressionStrategy::Triggered;
         let compacted = self.compact_in_turn(method, cancel, outcome).await;
-        let moved = self.move_out(false, None).await;
-        // The last results may be what is too long.
-        compacted || moved || self.move_out(true, None).await
+        let evicted = self.evict_results(false, None).await;
+        // The last results alone may be too long.
+        compacted || evicted || self.evict_results(true, None).await
     }
 
-    /// Sums up in the course of a turn, and tells of it. Whether it was done.
+    /// Summarizes older messages within a turn, and reports the outcome. Returns whether it succeeded.
     async fn compact_in_turn(
         &mut self,
         method: CompressionStrategy,
@@ -162,77 +166,75 @@ impl Agent {
     ) -> bool {
         match self.compact(method, cancel, outcome).await {
             Ok(compacted) => {
-                let told = self.told(&compacted);
-                self.channel.emit(LoopbackEvent::Notice(told));
+                let report = self.report(&compacted);
+                self.channel.emit(LoopbackEvent::Notice(report));
                 true
             }
             Err(Uncompacted::Nothing | Uncompacted::Cancelled) => false,
             Err(Uncompacted::Failed(why)) => {
-                self.room.given_up = true;
-                let told = format!("the conversation was not compacted, and stays as it is: {why}");
-                self.channel.emit(LoopbackEvent::Notice(told));
+                self.session.room.given_up = true;
+                self.channel
+                    .emit(LoopbackEvent::Notice(not_compacted(&why)));
                 false
             }
         }
     }
 
     /// `/compact`
-    pub(super) async fn compact_as_told(&mut self, cancel: &CancellationToken) -> CommandOutput {
+    pub(super) async fn compact_on_command(&mut self, cancel: &CancellationToken) -> CommandOutput {
         let mut outcome = TurnOutcome::new();
-        if let Err(error) = self.history.repair_orphaned_calls().await {
+        if let Err(error) = self.session.history.repair_orphaned_calls().await {
             return Err(error.to_string());
         }
         let method = CompressionStrategy::Manual;
         let compacted = self.compact(method, cancel, &mut outcome).await;
-        self.follow_window();
+        self.tools.follow_window(&self.session);
         match compacted {
-            Ok(compacted) => Ok(self.told(&compacted)),
+            Ok(compacted) => Ok(self.report(&compacted)),
             Err(Uncompacted::Nothing) => Ok("there is nothing to sum up yet".to_owned()),
             Err(Uncompacted::Cancelled) => {
                 Ok("cancelled; the conversation stays as it is".to_owned())
             }
-            Err(Uncompacted::Failed(why)) => Err(format!(
-                "the conversation was not compacted, and stays as it is: {why}"
-            )),
+            Err(Uncompacted::Failed(why)) => Err(not_compacted(&why)),
         }
     }
 
-    fn told(&self, compacted: &Compacted) -> String {
+    fn report(&self, compacted: &Compacted) -> String {
         let Compacted {
             messages,
-            before,
-            after,
+            tokens_before,
+            tokens_after,
             by,
         } = compacted;
         format!(
-            "compacted: {} summed up by {by}, about {before} -> {after} tokens; \
+            "compacted: {} summed up by {by}, about {tokens_before} -> {tokens_after} tokens; \
              `zeph sessions show {}` shows them",
             counted_as(*messages, "message was", "messages were"),
-            self.history.session(),
+            self.session.id(),
         )
     }
 
-    /// Has the older messages summed up. The conversation is asked nothing meanwhile, and the request that sums up
-    /// cannot lead to another.
+    /// Replaces older messages by a summary. The request for the summary never starts another compaction.
     async fn compact(
         &mut self,
         method: CompressionStrategy,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<Compacted, Uncompacted> {
-        let rows = self.history.rows().await.map_err(Uncompacted::failed)?;
-        let cut = plan::cut(&rows, self.keep()).ok_or(Uncompacted::Nothing)?;
+        let rows = self.session.history.rows().await;
+        let rows = rows.map_err(Uncompacted::failed)?;
+        let cut = plan::cut(&rows, self.retain_policy()).ok_or(Uncompacted::Nothing)?;
         let leaving: Vec<&Row> = cut.leaving(&rows).collect();
         let taken: usize = leaving.iter().map(|row| message_tokens(&row.message)).sum();
-        let before = self.history.estimated_tokens();
-        let freed = self.history.estimate().corrected(taken);
+        let before = self.session.history.estimated_tokens();
+        let freed = self.session.history.estimate().corrected(taken);
         let triggered = method == CompressionStrategy::Triggered;
-        // A request that frees next to nothing would be made again and again.
+        // A summary that frees almost nothing would be requested again and again.
         if triggered && freed < self.marks().budget.min(before) / 20 {
             return Err(Uncompacted::Nothing);
         }
         let notes = self.notes(&leaving, cancel, outcome).await?;
-        // In the system prompt they count by their bytes.
+        // The estimate of the system prompt counts bytes.
         let cost = text_tokens(&notes).max(tokens(notes.len()));
         if triggered && cost >= taken {
             let why = "the summary is as long as what it sums up";
@@ -241,57 +243,66 @@ impl Agent {
         let summary = self.new_summary(method, &leaving, notes, before, taken);
         let messages = leaving.len();
         let by = format!("{} ({})", summary.provider, summary.model);
-        self.adopt(&rows, cut, summary).await?;
+        let (start, pinned) = (cut.window_start(&rows), cut.pinned_seq(&rows));
+        let added = self.session.add_summary(summary, start, pinned).await;
+        added.map_err(Uncompacted::failed)?;
+        self.model.selection.begin_anew();
         Ok(Compacted {
             messages,
-            before,
-            after: self.history.estimated_tokens(),
+            tokens_before: before,
+            tokens_after: self.session.history.estimated_tokens(),
             by,
         })
     }
 
-    /// What stays: at most the last messages that the configuration says, in half of the room that messages have.
-    fn keep(&self) -> RetainPolicy {
+    /// The messages that remain: at most the configured number of last messages, in half of the room for messages.
+    fn retain_policy(&self) -> RetainPolicy {
         let marks = self.marks();
-        let estimate = self.history.estimate();
-        let fixed = estimate.corrected(tokens(self.history.fixed_bytes()));
-        // Where the provider's window is smaller than it was said to be, the budget says nothing.
-        let room = marks.hard.min(self.history.estimated_tokens());
+        let history = &self.session.history;
+        let estimate = history.estimate();
+        let fixed = estimate.corrected(tokens(history.fixed_bytes()));
+        // If the provider's window is smaller than configured, the conversation never reaches the mark.
+        let room = marks.hard.min(history.estimated_tokens());
         let room = room.saturating_sub(fixed) / 2;
         let correction = estimate.corrected(1000).max(1);
         RetainPolicy {
             messages: self.config.compaction.keep_recent,
             tokens: room.saturating_mul(1000) / correction,
-            turn: self.room.prompt,
+            turn: self.session.room.prompt,
         }
     }
 
-    /// Asks for notes on messages.
+    /// The provider of summaries.
+    fn summary_provider(&self) -> &Arc<dyn LlmProvider> {
+        let provider = self.compressor.provider.as_ref();
+        provider.unwrap_or(&self.model.provider)
+    }
+
+    /// Requests notes on messages.
     async fn notes(
         &mut self,
         leaving: &[&Row],
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<String, Uncompacted> {
-        if let Some(over) = self.spending.over_budget(&self.config) {
+        if let Some(over) = self.session.spending.over_budget(&self.config) {
             return Err(Uncompacted::Failed(over));
         }
-        let provider = self.compressor.provider.as_ref();
-        let provider = Arc::clone(provider.unwrap_or(&self.provider));
-        let known = with_knowledge("", &self.knowledge);
-        // What did not fit does not fit for this request either.
-        let most = match self.room.too_long {
-            true => self.history.estimated_tokens() / 2,
+        let provider = Arc::clone(self.summary_provider());
+        let known = with_knowledge("", self.session.system.summaries());
+        // A conversation that was too long for the provider is too long for this request too.
+        let most = match self.session.room.too_long {
+            true => self.session.history.estimated_tokens() / 2,
             false => usize::MAX,
         };
         self.channel.emit(LoopbackEvent::SummingUp);
-        let asked = summary::sum_up(provider.as_ref(), &known, leaving, most);
-        let answer = tokio::select! {
+        let requested = summary::sum_up(provider.as_ref(), &known, leaving, most);
+        let response = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Uncompacted::Cancelled),
-            answer = asked => answer,
+            response = requested => response,
         };
-        let (notes, usage) = answer.map_err(Uncompacted::failed)?;
+        let (notes, usage) = response.map_err(Uncompacted::failed)?;
         let mut spent = Spending::default();
         spent.add(provider.as_ref(), usage);
         if self.spend(spent, outcome).await.is_err() {
@@ -309,8 +320,8 @@ impl Agent {
         before: usize,
         taken: usize,
     ) -> NewSummary {
-        let provider = self.compressor.provider.as_ref().unwrap_or(&self.provider);
-        let estimate = self.history.estimate();
+        let provider = self.summary_provider();
+        let estimate = self.session.history.estimate();
         let after = before.saturating_sub(estimate.corrected(taken))
             + estimate.corrected(text_tokens(&content));
         NewSummary {
@@ -326,54 +337,22 @@ impl Agent {
         }
     }
 
-    /// Takes the messages before the cut out of the window, and the summary into the system prompt.
-    async fn adopt(
-        &mut self,
-        rows: &[Row],
-        cut: CompactionPlan,
-        summary: NewSummary,
-    ) -> Result<(), Uncompacted> {
-        let end = rows.last().map_or(1, |row| row.seq + 1);
-        let mut knowledge = self.knowledge.clone();
-        knowledge.push(stored(&summary));
-        let system = with_knowledge(&self.prompt, &knowledge);
-        let fixed = self.history.fixed_bytes() + system.len() - self.system.len();
-        let compaction = Compaction {
-            summary: Some(summary),
-            window_start: Some(rows.get(cut.first).map_or(end, |row| row.seq)),
-            pinned: cut.pinned.and_then(|at| Some(rows.get(at)?.seq)),
-            shown: Vec::new(),
-        };
-        let compacted = self.history.compact(&compaction, fixed).await;
-        compacted.map_err(Uncompacted::failed)?;
-        self.knowledge = knowledge;
-        self.system = system;
-        self.offer.begin_anew();
-        Ok(())
-    }
-
-    /// The window was started over: nothing is known of what was.
-    pub(super) fn forget_knowledge(&mut self) {
-        self.knowledge.clear();
-        let fixed = self.history.fixed_bytes() + self.prompt.len() - self.system.len();
-        self.system.clone_from(&self.prompt);
-        self.history.begin_with(fixed);
+    /// Evicts old results, and reports it. Returns whether results were evicted.
+    async fn evict_results(&mut self, all: bool, max_tokens: Option<usize>) -> bool {
+        let evicted = self.session.evict_results(all, max_tokens).await;
+        let is_evicted = matches!(evicted, Ok(Some(_)));
+        let notice = evicted.unwrap_or_else(|why| {
+            Some(format!(
+                "old results were not moved out of the conversation: {why}"
+            ))
+        });
+        if let Some(notice) = notice {
+            self.channel.emit(LoopbackEvent::Notice(notice));
+        }
+        is_evicted
     }
 }
 
-/// A summary as it will be read back.
-fn stored(summary: &NewSummary) -> StoredSummary {
-    let summary = summary.clone();
-    StoredSummary {
-        content: summary.content,
-        compaction_method: summary.method.as_str().to_owned(),
-        first_seq: summary.first_seq,
-        last_seq: summary.last_seq,
-        messages: summary.messages,
-        tokens_before: summary.tokens_before,
-        tokens_after: summary.tokens_after,
-        provider: summary.provider,
-        model: summary.model,
-        created_at: 0,
-    }
+fn not_compacted(why: &str) -> String {
+    format!("the conversation was not compacted, and stays as it is: {why}")
 }

@@ -1,30 +1,30 @@
-//! Which messages of a window stay when room is made: pure.
+//! The plan of a compaction: the messages that remain in the window. Pure.
 
 use zeph_llm::{MessagePart, Role};
 
 use crate::agent::history::{Row, has_result};
 use crate::agent::tokens::message_tokens;
 
-/// A result shorter than this (bytes) is not moved out: what would stand in its place is hardly shorter.
+/// Bytes of the shortest result that is evicted. The text in place of a shorter one would take almost as much.
 const MIN_MOVED_BYTES: usize = 600;
 
-/// What has to stay.
+/// The messages that must remain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RetainPolicy {
-    /// How many of the last messages, at most.
+    /// Maximum number of last messages.
     pub(super) messages: usize,
-    /// Their estimated tokens, at most.
+    /// Maximum of their estimated tokens.
     pub(super) tokens: usize,
-    /// The number of the prompt of the turn that is under way; it stays, and so does the last answer with its results.
+    /// The sequence number of the prompt of the current turn. It remains, and so does the last response with its results.
     pub(super) turn: Option<i64>,
 }
 
-/// Where a window is cut: what is before `first`, but `pinned`, leaves it.
+/// The place at which a window is cut: the messages before `first`, except `pinned`, leave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CompactionPlan {
-    /// The place of the first message that stays, beside `pinned`; the number of messages when none does.
+    /// The index of the first message that remains, apart from `pinned`; the number of messages if none remains.
     pub(super) first: usize,
-    /// The place of a prompt before `first` that stays.
+    /// The index of a prompt before `first` that remains.
     pub(super) pinned: Option<usize>,
 }
 
@@ -36,13 +36,24 @@ impl CompactionPlan {
         rows.filter(move |(at, _)| Some(*at) != pinned)
             .map(|(_, row)| row)
     }
+
+    /// The sequence number at which the new window starts.
+    pub(super) fn window_start(&self, rows: &[Row]) -> i64 {
+        let end = rows.last().map_or(1, |row| row.seq + 1);
+        rows.get(self.first).map_or(end, |row| row.seq)
+    }
+
+    /// The sequence number of the pinned prompt.
+    pub(super) fn pinned_seq(&self, rows: &[Row]) -> Option<i64> {
+        self.pinned.and_then(|at| Some(rows.get(at)?.seq))
+    }
 }
 
-/// The first place to cut at that leaves no more than `keep` says; where there is none, the last place. `None`
-/// where nothing would leave.
+/// Returns the first cut after which at most the messages of `keep` remain, or else the last possible cut. `None` if no message
+/// can leave.
 ///
-/// A window may begin with a prompt, or with one and the answer that follows what left. So no result is
-/// without its call, and every wire gets a user's message first.
+/// A window may begin with a prompt, or with a pinned prompt and a later response. So every result has its call, and every API
+/// gets a message of the user first.
 pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<CompactionPlan> {
     let turn = keep
         .turn
@@ -53,7 +64,7 @@ pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<CompactionPlan> {
         .iter()
         .map(|row| message_tokens(&row.message))
         .collect();
-    let mut behind: usize = sizes.iter().sum();
+    let mut remaining: usize = sizes.iter().sum();
     for first in 0..=rows.len() {
         let cut = match rows.get(first) {
             // Between turns everything may leave.
@@ -74,12 +85,12 @@ pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<CompactionPlan> {
         let cut = cut.filter(|cut| cut.leaving(rows).next().is_some());
         if let Some(cut) = cut {
             last = Some(cut);
-            if rows.len() - first <= keep.messages && behind <= keep.tokens {
+            if rows.len() - first <= keep.messages && remaining <= keep.tokens {
                 break;
             }
         }
         if let (Some(row), Some(size)) = (rows.get(first), sizes.get(first)) {
-            behind = behind.saturating_sub(*size);
+            remaining = remaining.saturating_sub(*size);
             if is_prompt(row) {
                 prompt = Some(first);
             }
@@ -88,12 +99,12 @@ pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<CompactionPlan> {
     last
 }
 
-/// Whether somebody said something, and it is no result.
+/// Whether a message is a prompt of the user, not a result.
 fn is_prompt(row: &Row) -> bool {
     row.message.role == Role::User && !has_result(&row.message) && !row.message.parts.is_empty()
 }
 
-/// The places of results that can be moved out: those the model has gone on from, or `all`.
+/// The indices of results that can be evicted: those before the last response, or `all`.
 pub(super) fn movable(rows: &[Row], all: bool) -> Vec<usize> {
     let answer = rows
         .iter()

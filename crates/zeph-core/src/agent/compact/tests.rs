@@ -7,10 +7,11 @@ use serde_json::json;
 use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
 use zeph_memory::{Compaction, CompressionStrategy, NewSummary, Store, Synchronous};
 
+use super::evict_results;
 use super::plan::{self, RetainPolicy};
-use super::{evict_results, stored};
 use crate::agent::history::{History, has_result};
 use crate::agent::prompt::with_knowledge;
+use crate::agent::session::stored;
 
 /// What happens in a conversation.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! `/permissions`: what may run unasked and by whose word, and taking it back.
+//! `/permissions`: lists the calls that run without a question, and revokes approvals.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,52 +6,43 @@ use std::path::Path;
 use zeph_tools::gate::RuleSet;
 use zeph_tools::layers::grants::{ActiveGrant, GrantScope, SessionGrant};
 
-use super::{Agent, CommandOutput};
+use super::ToolRunner;
+use crate::agent::CommandOutput;
 
-impl Agent {
-    /// Lists rules and grants; what can be taken back has a number.
-    pub(super) async fn list_permissions(&mut self) -> CommandOutput {
+impl ToolRunner {
+    /// Lists rules and grants. Grants have a number, by which they can be revoked.
+    pub(in crate::agent) async fn list_permissions(&mut self, session: &str) -> CommandOutput {
         let grants = &self.permissions.grants;
-        match grants.all(self.history.session()).await {
-            Ok(given) => {
-                let place = grants.place();
-                let here = grants.project();
-                let text = listing(
-                    &self.permissions.rules,
-                    &given,
-                    place.as_deref(),
-                    here.as_deref(),
-                );
-                self.listed = given;
-                Ok(text)
-            }
-            Err(error) => Err(error.to_string()),
-        }
+        let active = grants.all(session).await;
+        let active = active.map_err(|error| error.to_string())?;
+        let (place, project) = (grants.place(), grants.project());
+        let rules = &self.permissions.rules;
+        let text = listing(rules, &active, place.as_deref(), project.as_deref());
+        self.listed = active;
+        Ok(text)
     }
 
-    /// Takes back what was listed with this number; what would be, when nothing was.
-    pub(super) async fn remove_permission(&mut self, number: usize) -> CommandOutput {
+    /// Revokes the grant with this number in the last list, or in the list of now if there was none.
+    pub(in crate::agent) async fn remove_permission(
+        &mut self,
+        session: &str,
+        number: usize,
+    ) -> CommandOutput {
+        let grants = &self.permissions.grants;
         if self.listed.is_empty() {
-            let all = self.permissions.grants.all(self.history.session()).await;
-            match all {
-                Ok(given) => self.listed = given,
-                Err(error) => return Err(error.to_string()),
-            }
+            let active = grants.all(session).await;
+            self.listed = active.map_err(|error| error.to_string())?;
         }
         let found = number.checked_sub(1).and_then(|at| self.listed.get(at));
-        let Some(given) = found else {
+        let Some(grant) = found else {
             return Err(format!(
                 "nothing has the number {number}; /permissions lists what has"
             ));
         };
-        let said = described(given);
-        let removed = self
-            .permissions
-            .grants
-            .remove(self.history.session(), given);
-        match removed.await {
-            Ok(true) => Ok(format!("Taken back: {said}")),
-            Ok(false) => Ok(format!("It was taken back before: {said}")),
+        let text = described(grant);
+        match grants.remove(session, grant).await {
+            Ok(true) => Ok(format!("Taken back: {text}")),
+            Ok(false) => Ok(format!("It was taken back before: {text}")),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -124,7 +115,7 @@ fn described(given: &ActiveGrant) -> String {
     }
 }
 
-/// A text in which nothing hides.
+/// `text` with its invisible and control characters escaped.
 fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

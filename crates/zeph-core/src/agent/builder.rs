@@ -1,0 +1,153 @@
+//! The builder of an [`Agent`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use zeph_llm::LlmProvider;
+use zeph_memory::Store;
+use zeph_tools::argument_repair::ArgumentRepairer;
+use zeph_tools::cache::ResultCaches;
+use zeph_tools::gate::CallLimits;
+use zeph_tools::tafc::TafcConfig;
+use zeph_tools::{
+    ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolRegistry, Undo,
+};
+
+use super::compact::Compressor;
+use super::history::HistoryError;
+use super::model_client::ModelClient;
+use super::session::Session;
+use super::tool_runner::ToolRunner;
+use super::tool_runner::dispatch::{CallerIdentity, Dispatcher};
+use super::tool_selection::ToolSelection;
+use super::{Agent, StatusLine, prompt, tokens};
+use crate::channel::Channel;
+use crate::config::AgentConfig;
+use crate::embedding::Embedder;
+use crate::mcp_port::ToolServers;
+use crate::native::skills::{self, SkillCatalog};
+use crate::reload::ConfigReload;
+use crate::spending::AuxiliaryUsage;
+
+/// The parts of an [`Agent`].
+pub struct AgentBuilder {
+    /// `[agent]`.
+    pub config: AgentConfig,
+    /// `[tools.tafc]`.
+    pub tafc: TafcConfig,
+    /// The model.
+    pub provider: Arc<dyn LlmProvider>,
+    /// The form of results for the model.
+    pub result_format: ResultFormat,
+    /// Repairs invalid arguments; `None` means that they are refused.
+    pub reformatter: Option<Arc<dyn ArgumentRepairer>>,
+    /// Summarizes older messages.
+    pub compressor: Compressor,
+    /// Computes embeddings for the selection of tools; `None` means that keywords are compared.
+    pub embedder: Option<Embedder>,
+    /// The stack of tools.
+    pub executor: Arc<dyn ErasedToolExecutor>,
+    /// The channel to the user.
+    pub channel: Arc<dyn Channel>,
+    /// Undoes changes of the file tools.
+    pub undo: Arc<dyn Undo>,
+    /// The result cache of the stack; `None` if it is off.
+    pub caches: Option<Arc<ResultCaches>>,
+    /// The limits of the session's calls, which the stack enforces.
+    pub limits: CallLimits,
+    /// Costs of requests outside of the conversation. They count to the turn.
+    pub side_usage: Arc<AuxiliaryUsage>,
+    /// The permissions of the stack.
+    pub permissions: Permissions,
+    /// More lines of `/status`.
+    pub more_status: Vec<StatusLine>,
+    /// The project's instructions for the system prompt; may be empty.
+    pub instructions: String,
+    /// The skills.
+    pub skills: SkillCatalog,
+    /// The MCP servers; `None` if there are none.
+    pub servers: Option<Arc<dyn ToolServers>>,
+    /// The store of the conversation.
+    pub store: Store,
+    /// The id of a session in the store.
+    pub session: String,
+    /// The working directory of the session.
+    pub project: PathBuf,
+    /// The caller's id in the channel; `None` for the user of the command line.
+    pub caller_id: Option<String>,
+    /// The phase of the work, for the gates.
+    pub phase: Phase,
+    /// The source of configuration changes; `None` if the configuration does not change.
+    pub reload: Option<Arc<dyn ConfigReload>>,
+    /// JSON Schema of the response.
+    pub response_schema: Option<Value>,
+}
+
+impl AgentBuilder {
+    /// Builds the agent, and opens the conversation of its session.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the conversation cannot be read.
+    pub async fn build(self) -> Result<Agent, HistoryError> {
+        let instructions = self.instructions + &skills::prompt(&self.skills.skills);
+        let prompt = prompt::system_prompt(&self.project, &instructions);
+        self.compressor.requests.begin(&self.session);
+        let registry = ToolRegistry::new(self.executor.tool_definitions_erased());
+        let secrets = Arc::clone(&self.compressor.secrets);
+        let session = Session::open(
+            self.store,
+            &self.session,
+            self.project,
+            prompt,
+            tokens::definition_bytes(&registry),
+            Arc::clone(&secrets),
+        )
+        .await?;
+        let caller = CallerIdentity {
+            conversation: self.session,
+            caller_id: self.caller_id,
+            phase: self.phase,
+            origin: Origin::Model,
+        };
+        let dispatcher = Dispatcher::new(Arc::clone(&self.executor), self.channel, caller)
+            .with_redaction(secrets)
+            .with_config_reload(self.reload)
+            .with_grants(Arc::clone(&self.permissions.grants))
+            .with_image_support(self.provider.supports_images())
+            .with_argument_repair(self.reformatter);
+        let channel = Arc::clone(&dispatcher.channel);
+        let filter = self.config.tool_filter.clone();
+        let model = ModelClient {
+            provider: self.provider,
+            selection: ToolSelection::new(filter, self.tafc, self.embedder),
+            tools: Vec::new(),
+            response_schema: self.response_schema,
+            reasons: false,
+            side_usage: self.side_usage,
+        };
+        let tools = ToolRunner {
+            executor: self.executor,
+            dispatcher,
+            limits: self.limits,
+            caches: self.caches,
+            permissions: self.permissions,
+            listed: Vec::new(),
+            skills: self.skills,
+            servers: self.servers,
+            undo: self.undo,
+            result_format: self.result_format,
+            window: session.history.id(),
+        };
+        tools.record_loaded_skills(&session.history);
+        Ok(Agent {
+            config: self.config,
+            channel,
+            session,
+            model,
+            tools,
+            compressor: self.compressor,
+            more_status: self.more_status,
+        })
+    }
+}

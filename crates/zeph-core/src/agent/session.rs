@@ -1,0 +1,149 @@
+//! The session of an agent: the conversation, its system prompt and its costs, in memory and in the store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use zeph_llm::LlmProvider;
+use zeph_memory::{Compaction, NewSummary, Store, StoredSummary};
+use zeph_tools::secrets::SecurityPatterns;
+
+use super::compact::CompactionState;
+use super::history::{History, HistoryError};
+use super::prompt::SystemPrompt;
+use crate::spending::Spending;
+
+/// Characters of a session's title.
+const MAX_TITLE_CHARS: usize = 80;
+
+/// One session.
+pub(super) struct Session {
+    pub(super) store: Store,
+    /// The working directory.
+    pub(super) project: PathBuf,
+    pub(super) history: History,
+    pub(super) system: SystemPrompt,
+    /// The costs of the session, which the store has too.
+    pub(super) spending: Spending,
+    /// The state of compaction within the current turn.
+    pub(super) room: CompactionState,
+    /// Rounds of calls in the last turn.
+    pub(super) rounds: usize,
+}
+
+impl Session {
+    /// Opens the session `id`, which exists in `store`. `prompt` is the system prompt without summaries, and
+    /// `definition_bytes` is the size of the tool definitions.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the session cannot be read.
+    pub(super) async fn open(
+        store: Store,
+        id: &str,
+        project: PathBuf,
+        prompt: String,
+        definition_bytes: usize,
+        secrets: Arc<SecurityPatterns>,
+    ) -> Result<Self, HistoryError> {
+        let summaries = store.summaries(id).await?;
+        let compacted_at = summaries.last().map_or(0, |summary| summary.created_at);
+        let system = SystemPrompt::new(prompt, summaries);
+        let fixed_bytes = system.text().len() + definition_bytes;
+        let history = History::resume(store.clone(), id, fixed_bytes, compacted_at).await?;
+        let spending = Spending::of_stored(store.spending(id).await?);
+        Ok(Self {
+            store,
+            project,
+            history: history.with_redaction(secrets),
+            system,
+            spending,
+            room: CompactionState::default(),
+            rounds: 0,
+        })
+    }
+
+    /// The session's id.
+    pub(super) fn id(&self) -> &str {
+        self.history.session()
+    }
+
+    /// Stores the title of the session, which is the first line of its first prompt, and the model.
+    pub(super) async fn describe(
+        &self,
+        prompt: &str,
+        provider: &dyn LlmProvider,
+    ) -> Result<(), HistoryError> {
+        let line = prompt.lines().find(|line| !line.trim().is_empty());
+        let secrets = self.history.secrets();
+        let line = secrets.redact(line.unwrap_or_default().trim());
+        let title: String = line.text.chars().take(MAX_TITLE_CHARS).collect();
+        self.store.set_title(self.id(), &title).await?;
+        let (name, model) = (provider.name(), provider.model());
+        self.store.set_model(self.id(), name, model).await?;
+        Ok(())
+    }
+
+    /// Adds costs, in memory and in the store.
+    pub(super) async fn add_spending(&mut self, spent: Spending) -> Result<(), HistoryError> {
+        let rows = spent.to_stored();
+        self.spending.merge(spent);
+        for row in &rows {
+            self.store.add_spending(self.id(), row).await?;
+        }
+        Ok(())
+    }
+
+    /// Appends a summary to the system prompt, and removes the messages before number `window_start` from the window, except the
+    /// one with the number `pinned`.
+    ///
+    /// # Errors
+    /// [`HistoryError`]; then the window and the prompt are unchanged.
+    pub(super) async fn add_summary(
+        &mut self,
+        summary: NewSummary,
+        window_start: i64,
+        pinned: Option<i64>,
+    ) -> Result<(), HistoryError> {
+        let system = self.system.with_summary(stored(&summary));
+        let growth = system.text().len() - self.system.text().len();
+        let compaction = Compaction {
+            summary: Some(summary),
+            window_start: Some(window_start),
+            pinned,
+            shown: Vec::new(),
+        };
+        let fixed_bytes = self.history.fixed_bytes() + growth;
+        self.history.compact(&compaction, fixed_bytes).await?;
+        self.system = system;
+        Ok(())
+    }
+
+    /// Starts the window over, without summaries. The store keeps all messages.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub(super) async fn clear(&mut self) -> Result<(), HistoryError> {
+        self.history.clear().await?;
+        let before = self.system.text().len();
+        self.system.clear();
+        let fixed_bytes = self.history.fixed_bytes() + self.system.text().len() - before;
+        self.history.begin_with(fixed_bytes);
+        Ok(())
+    }
+}
+
+/// A new summary in the form in which the store returns it.
+pub(super) fn stored(summary: &NewSummary) -> StoredSummary {
+    let summary = summary.clone();
+    StoredSummary {
+        content: summary.content,
+        compaction_method: summary.method.as_str().to_owned(),
+        first_seq: summary.first_seq,
+        last_seq: summary.last_seq,
+        messages: summary.messages,
+        tokens_before: summary.tokens_before,
+        tokens_after: summary.tokens_after,
+        provider: summary.provider,
+        model: summary.model,
+        created_at: 0,
+    }
+}

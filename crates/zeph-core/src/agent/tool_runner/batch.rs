@@ -1,0 +1,268 @@
+//! The calls of one response: runs them, and stores each result.
+//!
+//! If all calls of a batch only read, they run concurrently; otherwise in sequence. Results are stored in the order of the calls.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, StreamExt};
+use tokio_util::sync::CancellationToken;
+use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
+use zeph_tools::gate::quota::BatchQuota;
+use zeph_tools::{
+    OutputMetadata, Phase, ToolError, ToolErrorCategory, ToolOutput, ToolRegistry, ToolResult,
+    content_for_llm,
+};
+
+use super::ToolRunner;
+use crate::agent::hallucination::{self, ConversationContext};
+use crate::agent::history::HistoryError;
+use crate::agent::session::Session;
+use crate::agent::strip_reasoning::{ONLY_REASONING, ResponseCalls};
+use crate::config::AgentConfig;
+
+/// The calls of one response. `undo` reverts their changes together.
+pub(in crate::agent) struct Batch {
+    id: uuid::Uuid,
+    calls: ResponseCalls,
+    /// Calls after this number are refused.
+    max_calls: usize,
+    /// Number of read-only calls that run concurrently.
+    max_parallel: usize,
+    /// Whether every call only reads.
+    is_read_only: bool,
+    /// Whether the model was asked to reconsider before it made these calls.
+    is_reflection: bool,
+    quota: Arc<BatchQuota>,
+    /// Warnings about arguments that may be invented, by call id.
+    suspects: HashMap<String, Vec<String>>,
+}
+
+/// The facts about a stored result that the turn needs.
+pub(in crate::agent) struct ToolResultSummary {
+    /// The text for the model.
+    pub(in crate::agent) content: String,
+    /// The category of the failure; `None` for success.
+    pub(in crate::agent) failure: Option<ToolErrorCategory>,
+    /// Whether a gate refused the call.
+    pub(in crate::agent) refused: bool,
+    /// Used and allowed calls, if the quota refused the call.
+    pub(in crate::agent) over_quota: Option<(u64, u64)>,
+}
+
+impl Batch {
+    /// The batch of `calls`. The quota counts valid calls of known tools that are within the limit of a response.
+    pub(in crate::agent) fn new(
+        calls: ResponseCalls,
+        registry: &ToolRegistry,
+        config: &AgentConfig,
+    ) -> Self {
+        let max_calls = config.max_calls_per_iteration;
+        let counted = calls.runnable().take(max_calls);
+        let counted = counted.filter(|it| registry.accepts(&it.name, &it.input));
+        let quota = Arc::new(BatchQuota::of(counted.count() as u64));
+        let is_read_only = calls.runnable().all(|request| {
+            registry
+                .get(&request.name)
+                .is_some_and(|def| def.annotations.read_only)
+        });
+        Self {
+            id: uuid::Uuid::new_v4(),
+            calls,
+            max_calls,
+            max_parallel: config.max_parallel_calls,
+            is_read_only,
+            is_reflection: false,
+            quota,
+            suspects: HashMap::new(),
+        }
+    }
+
+    /// Marks the calls as made after a reflection: the model verifies its own call.
+    pub(in crate::agent) fn with_reflection(mut self, is_reflection: bool) -> Self {
+        self.is_reflection = is_reflection;
+        self
+    }
+
+    /// Searches the calls for arguments that may be invented. They are reported and noted in the audit entries.
+    pub(in crate::agent) fn with_suspects(
+        mut self,
+        session: &Session,
+        registry: &ToolRegistry,
+    ) -> Self {
+        // An earlier call of the same response may create the path that a later call uses.
+        let mut earlier: Vec<String> = Vec::new();
+        for request in self.calls.runnable() {
+            if let Some(def) = registry.get(&request.name) {
+                let known = ConversationContext {
+                    exists: &|path| session.project.join(path).symlink_metadata().is_ok(),
+                    mentioned: &|word| {
+                        session.system.text().contains(word)
+                            || earlier.iter().any(|text| text.contains(word))
+                            || session.history.is_said(word)
+                    },
+                };
+                let suspects = hallucination::suspects(def, &request.input, &known);
+                if !suspects.is_empty() {
+                    self.suspects.insert(request.id.clone(), suspects);
+                }
+            }
+            earlier.push(request.input.to_string());
+        }
+        self
+    }
+
+    /// All requests of the response, in order.
+    pub(in crate::agent) fn requests(&self) -> &[ToolUseRequest] {
+        &self.calls.requests
+    }
+}
+
+impl ToolRunner {
+    /// Runs the calls of a batch and stores their results in order. A call that held only reasoning is not run; its result says
+    /// so.
+    pub(in crate::agent) async fn run_batch(
+        &mut self,
+        session: &mut Session,
+        batch: &Batch,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ToolResultSummary>, HistoryError> {
+        let active = self.skills.skills.held(session.id());
+        self.executor.set_effective_trust_erased(active.trust);
+        self.follow_window(session);
+        let mut concurrent = None;
+        if batch.is_read_only {
+            let start = Instant::now();
+            let results = self.run_concurrently(batch, cancel).await;
+            concurrent = Some((results.into_iter(), start.elapsed()));
+        }
+        let mut stored = Vec::with_capacity(batch.requests().len());
+        let mut index = 0;
+        for request in batch.requests() {
+            let (result, took) = if batch.calls.skipped.contains(&request.id) {
+                (Ok(ToolOutput::text(ONLY_REASONING)), Duration::ZERO)
+            } else if let Some((results, took)) = &mut concurrent {
+                let Some(result) = results.next() else { break };
+                (result, *took)
+            } else {
+                let start = Instant::now();
+                let result = self.run_item(index, request, batch, cancel).await;
+                index += 1;
+                (result, start.elapsed())
+            };
+            // A result that cannot be stored ends the batch: no further call begins.
+            stored.push(self.store_result(session, request, result, took).await?);
+        }
+        Ok(stored)
+    }
+
+    /// Refuses calls with an audit entry each, and stores the results.
+    pub(in crate::agent) async fn refuse_calls(
+        &self,
+        session: &mut Session,
+        requests: &[ToolUseRequest],
+        reason: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), HistoryError> {
+        let mut results = Vec::with_capacity(requests.len());
+        for request in requests {
+            let call = self.dispatcher.call(request, None);
+            let result = self.dispatcher.refuse(&call, cancel, reason.to_owned());
+            results.push(result.await);
+        }
+        for (request, result) in requests.iter().zip(results) {
+            self.store_result(session, request, result, Duration::ZERO)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Runs all calls of a batch concurrently, at most `max_parallel` at a time. Results are in the order of the calls.
+    ///
+    /// All calls are polled until the last one has ended: a call that is not polled may hold a lock that another call needs.
+    async fn run_concurrently(&self, batch: &Batch, cancel: &CancellationToken) -> Vec<ToolResult> {
+        let calls: Vec<_> = batch
+            .calls
+            .runnable()
+            .enumerate()
+            .map(|(index, request)| self.run_item(index, request, batch, cancel))
+            .collect();
+        stream::iter(calls)
+            .buffered(batch.max_parallel.max(1))
+            .collect()
+            .await
+    }
+
+    /// Runs the call at `index` of its batch, or refuses it if it is over the limit of a response.
+    async fn run_item(
+        &self,
+        index: usize,
+        request: &ToolUseRequest,
+        batch: &Batch,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
+        let dispatcher = &self.dispatcher;
+        let mut call = dispatcher.call(request, Some(batch.id));
+        // An unattended or a planning caller keeps its phase.
+        if batch.is_reflection && call.phase == Phase::Executor {
+            call.phase = Phase::Verifier;
+        }
+        if index < batch.max_calls {
+            let suspects = batch.suspects.get(&call.id).cloned().unwrap_or_default();
+            let quota = Arc::clone(&batch.quota);
+            dispatcher
+                .run_batch_call(&call, quota, suspects, cancel)
+                .await
+        } else {
+            let reason = over_the_limit(batch.max_calls);
+            dispatcher.refuse(&call, cancel, reason).await
+        }
+    }
+
+    async fn store_result(
+        &self,
+        session: &mut Session,
+        request: &ToolUseRequest,
+        result: ToolResult,
+        took: Duration,
+    ) -> Result<ToolResultSummary, HistoryError> {
+        let content = content_for_llm(&result);
+        let metadata = OutputMetadata {
+            execution_time_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            data_size_bytes: content.len() as u64,
+            timestamp: jiff::Timestamp::now().as_millisecond(),
+        };
+        let failure = result.as_ref().err().map(ToolError::category);
+        let refused = result.as_ref().is_err_and(ToolError::is_refusal);
+        let over_quota = match &result {
+            Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
+            _ => None,
+        };
+        let mut parts = vec![MessagePart::ToolResult {
+            tool_use_id: request.id.clone(),
+            content: self.result_format.content(&result, metadata),
+            is_error: result.is_err(),
+        }];
+        // An image belongs to the result before it.
+        let image = result.ok().and_then(|output| output.image);
+        parts.extend(image.map(|image| MessagePart::Image {
+            media_type: image.media_type,
+            data: image.data,
+        }));
+        let role = Role::User;
+        session.history.push(Message { role, parts }, None).await?;
+        Ok(ToolResultSummary {
+            content,
+            failure,
+            refused,
+            over_quota,
+        })
+    }
+}
+
+fn over_the_limit(max_calls: usize) -> String {
+    format!(
+        "only the first {max_calls} calls of one answer run; ask for this one again in the next answer"
+    )
+}

@@ -1,0 +1,123 @@
+//! Confirmation of a call: asks the user, and records approvals for more than this call.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use zeph_tools::gate::ApprovalProposal;
+use zeph_tools::layers::grants::{Grants, SessionGrant};
+use zeph_tools::secrets::SecurityPatterns;
+use zeph_tools::{Confirmation, ToolCall};
+
+use crate::channel::{Channel, LoopbackEvent, UserAnswer};
+
+/// Asks the user about the calls of one conversation.
+pub(super) struct Confirmer {
+    pub(super) channel: Arc<dyn Channel>,
+    pub(super) grants: Arc<Grants>,
+    /// Secrets that no stored rule may contain.
+    pub(super) secrets: Arc<SecurityPatterns>,
+    conversation: String,
+    /// Only one question is open at a time.
+    asking: Mutex<()>,
+}
+
+/// The outcome of a question.
+pub(super) enum QuestionOutcome {
+    /// The user answered.
+    Answered(UserAnswer),
+    /// The turn was cancelled before an answer.
+    Cancelled,
+    /// The question was not asked, because the grants changed while another question was open.
+    GrantsChanged,
+}
+
+impl Confirmer {
+    /// A confirmer that asks through `channel`, without stored grants and without secrets.
+    pub(super) fn new(channel: Arc<dyn Channel>, conversation: String) -> Self {
+        Self {
+            channel,
+            grants: Arc::default(),
+            secrets: Arc::default(),
+            conversation,
+            asking: Mutex::new(()),
+        }
+    }
+
+    /// Waits until no other question is open, then asks whether `call` may run with `params`.
+    ///
+    /// `changes` is the change counter of the grants before the call was judged. If it has changed since, the call must be
+    /// judged again, because an approval of another call may cover it.
+    pub(super) async fn ask(
+        &self,
+        question: &Confirmation,
+        call: &ToolCall,
+        params: &Value,
+        changes: u64,
+        cancel: &CancellationToken,
+    ) -> QuestionOutcome {
+        let _open = self.asking.lock().await;
+        if cancel.is_cancelled() {
+            return QuestionOutcome::Cancelled;
+        }
+        if self.grants.changes() != changes {
+            return QuestionOutcome::GrantsChanged;
+        }
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return QuestionOutcome::Cancelled,
+            answer = self.channel.confirm(question, params) => answer,
+        };
+        if cancel.is_cancelled() {
+            return QuestionOutcome::Cancelled;
+        }
+        self.channel.emit(LoopbackEvent::Permission {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            allowed: !matches!(answer, UserAnswer::No(_)),
+            answer: answer.as_str(),
+        });
+        QuestionOutcome::Answered(answer)
+    }
+
+    /// Records the grants of an answer that approves more than one call.
+    pub(super) async fn record(&self, answer: UserAnswer, question: &Confirmation) {
+        match answer {
+            UserAnswer::Once | UserAnswer::No(_) => {}
+            UserAnswer::Session => {
+                let grants = session_grants(question);
+                self.grants.for_session(&self.conversation, grants);
+            }
+            UserAnswer::Always(grants, scope) => {
+                if let Err(error) = self.grants.keep(grants, scope).await {
+                    self.channel.emit(LoopbackEvent::Error(format!(
+                        "the answer holds this once, it could not be kept: {error}"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// The digest of the preview that the user saw; `None` if the question has no preview or the channel shows no questions.
+    pub(super) fn seen_preview(&self, question: &Confirmation) -> Option<[u8; 32]> {
+        let preview = question.preview.as_ref();
+        let seen = preview.filter(|_| self.channel.shows_questions());
+        seen.map(|preview| preview.basis)
+    }
+}
+
+/// The grants of an answer for the session: exactly those that the question offered.
+fn session_grants(question: &Confirmation) -> Vec<SessionGrant> {
+    match &question.offer.proposal {
+        ApprovalProposal::Grants(grants) => {
+            grants.iter().cloned().map(SessionGrant::Grant).collect()
+        }
+        ApprovalProposal::ThisCall { .. } => vec![SessionGrant::Call {
+            tool: question.tool.clone(),
+            subject: question.subject.clone(),
+            digest: question.digest,
+        }],
+        ApprovalProposal::Nothing { .. } => Vec::new(),
+    }
+}
