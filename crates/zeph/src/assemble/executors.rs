@@ -12,7 +12,7 @@ use zeph_core::{
 use zeph_mcp::McpExecutor;
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::diagnostics::{Diagnostics, DiagnosticsExecutor};
-use zeph_tools::file::{FileExecutor, Sandbox};
+use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantStore as _;
 use zeph_tools::read_overflow::ReadOverflow;
@@ -83,6 +83,28 @@ pub(super) fn executors(
     Ok((executors, skills))
 }
 
+/// The executor of shell commands, as configured.
+///
+/// # Errors
+/// A setting of `[tools.shell]` is invalid, or the path of this program cannot be found.
+pub(super) fn shell_executor(
+    loaded: &Loaded,
+    env: &Environment,
+    rules: ReadRules,
+) -> anyhow::Result<ShellExecutor> {
+    let shell = ShellExecutor::new(
+        loaded.config.tools.shell.clone(),
+        env.cwd.clone(),
+        env.vars.clone().into_iter().collect(),
+        SupervisorCommand::new(own_program()?),
+        reads(loaded, env, rules),
+    );
+    shell.map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow!("[tools.shell]: {}", errors.join("; "))
+    })
+}
+
 /// Inserts the executor of `skills` before the others.
 pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<SkillRegistry>) {
     if !skills.is_empty() {
@@ -115,17 +137,7 @@ pub(crate) fn known_tools(
     loaded: &Loaded,
     env: &Environment,
 ) -> anyhow::Result<(Vec<ToolDef>, Arc<ShellExecutor>, FoundSkills)> {
-    let shell = ShellExecutor::new(
-        loaded.config.tools.shell.clone(),
-        env.cwd.clone(),
-        env.vars.clone().into_iter().collect(),
-        SupervisorCommand::new(own_program()?),
-        reads(loaded, env, read_rules(loaded, env)?),
-    );
-    let shell = Arc::new(shell.map_err(|errors| {
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        anyhow!("[tools.shell]: {}", errors.join("; "))
-    })?);
+    let shell = Arc::new(shell_executor(loaded, env, read_rules(loaded, env)?)?);
     let sandbox = known_sandbox(loaded, env)?;
     let store = Store::unopened(&loaded.paths.database);
     let (mut executors, found) = executors(

@@ -4,6 +4,7 @@
 
 mod agent;
 mod audit;
+mod build;
 mod embedder;
 mod executors;
 mod filters;
@@ -25,49 +26,39 @@ mod trust;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use zeph_core::{AgentConfig, AuxiliaryUsage, Compressor, Embedder, SkillCatalog};
 use zeph_llm::LlmProvider;
-use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
+use zeph_memory::{SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::cache::ResultCaches;
-use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, Sandbox};
-use zeph_tools::gate::llm_judge::AdversarialGate;
+use zeph_tools::file::{ReadRules, Sandbox};
 use zeph_tools::gate::{CallLimits, RuleSet};
-use zeph_tools::layers::blocklist::BlocklistLayer;
-use zeph_tools::layers::filter_feedback::FilterLayer;
-use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
-use zeph_tools::overflow::summary::OutputSummarizer;
-use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::os_sandbox::probe;
-use zeph_tools::shell::{SandboxMode, ShellExecutor, SupervisorCommand};
-use zeph_tools::stack::{self, StackParts};
-use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions, Undo};
+use zeph_tools::shell::{SandboxMode, ShellExecutor};
+use zeph_tools::{LayeredExecutor, Mode, Permissions, Undo};
 
-use crate::cli::args::GlobalArgs;
-use crate::config::{ConfigError, ConfigErrors, Environment, Loaded, Origin};
+use crate::config::{Environment, Loaded, Origin};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
 pub(crate) use agent::ConversationCaller;
 pub(crate) use audit::AuditLines;
+use build::AppBuilder;
+pub(crate) use build::BuildOptions;
 pub(crate) use embedder::embedding_provider;
-use executors::{Executors, executors, with_servers, with_skills};
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
 use instructions::Instructions;
 pub(crate) use judge::judge;
-use limits::{limits, warn_of_unknown};
 pub(crate) use mcp::{Mcp, McpPins, agreed, proposed};
 pub(crate) use ollama::lacks as ollama_lacks;
-use policies::Policies;
 pub(crate) use provider::{
-    choose_provider, chosen_config, compressor, meant, missing_key, reformatter, substitutes,
-    with_substitutes,
+    choose_provider, chosen_config, meant, missing_key, reformatter, substitutes, with_substitutes,
 };
-use read_rules::{read_rules, reads, snapshots};
+use read_rules::{read_rules, reads};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::{redaction_values, withhold, withhold_environment};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
@@ -116,191 +107,48 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Opens the database and builds the stack. `lines` is the stream of the audit sink `stdout`.
+    /// Opens the database and builds the stack. `lines` is the destination of printed audit entries.
     ///
     /// # Errors
-    /// The error states the missing part, its place and the fix.
+    /// The missing or invalid part, and how to fix it.
     pub(crate) async fn new(
         loaded: Loaded,
         env: Environment,
-        global: &GlobalArgs,
+        options: BuildOptions,
         lines: AuditLines,
     ) -> anyhow::Result<Self> {
-        Self::build(loaded, env, global, lines, None, false).await
+        let builder = AppBuilder::new(loaded, env, options, lines);
+        builder.build().await
     }
 
-    /// Builds the stack like [`App::new`], with the tools of MCP servers.
+    /// Builds the stack with the tools of MCP servers.
     ///
     /// # Errors
     /// As [`App::new`].
-    pub(crate) async fn calling(
+    pub(crate) async fn for_calls(
         loaded: Loaded,
         env: Environment,
-        global: &GlobalArgs,
+        options: BuildOptions,
         lines: AuditLines,
     ) -> anyhow::Result<Self> {
-        Self::build(loaded, env, global, lines, None, true).await
+        let builder = AppBuilder::new(loaded, env, options, lines);
+        builder.with_servers().build().await
     }
 
-    /// Builds the stack for a conversation with `provider`, which may also judge its calls and repair their
-    /// arguments.
+    /// Builds the stack with the tools of MCP servers for a conversation with `provider`, which may also judge calls and
+    /// repair arguments.
     ///
     /// # Errors
     /// As [`App::new`].
-    pub(crate) async fn talking(
+    pub(crate) async fn for_conversation(
         loaded: Loaded,
         env: Environment,
-        global: &GlobalArgs,
+        options: BuildOptions,
         lines: AuditLines,
         provider: &Arc<dyn LlmProvider>,
     ) -> anyhow::Result<Self> {
-        Self::build(loaded, env, global, lines, Some(provider), true).await
-    }
-
-    async fn build(
-        loaded: Loaded,
-        env: Environment,
-        global: &GlobalArgs,
-        lines: AuditLines,
-        provider: Option<&Arc<dyn LlmProvider>>,
-        calls: bool,
-    ) -> anyhow::Result<Self> {
-        refuse_full_mode(&loaded, global)?;
-        // The servers start concurrently with the following steps.
-        let mcp = match calls && loaded.config.tools.enabled {
-            true => Mcp::start(&loaded, &env)?.map(Arc::new),
-            false => None,
-        };
-        let side_usage = Arc::new(AuxiliaryUsage::default());
-        let reformatter = match provider {
-            Some(provider) => reformatter(&loaded, &env, provider, &side_usage)?,
-            None => None,
-        };
-        let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
-        let embedder =
-            embedder::embedder(&loaded, &env, provider, &store, &side_usage, global.quiet)?;
-        let rules = read_rules(&loaded, &env)?;
-        let instruction_rules = rules.clone();
-        let secrets = secrets::redaction_values(&loaded, &env);
-        let compressor = compressor(&loaded, &env, provider, &secrets)?;
-        let shell = ShellExecutor::new(
-            loaded.config.tools.shell.clone(),
-            env.cwd.clone(),
-            env.vars.clone().into_iter().collect(),
-            SupervisorCommand::new(own_program()?),
-            reads(&loaded, &env, rules.clone()),
-        );
-        let shell = shell.map_err(|errors| {
-            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            anyhow!("[tools.shell]: {}", errors.join("; "))
-        })?;
-        let shell = shell
-            .with_overflow(loaded.config.tools.overflow.clone())
-            .with_redaction(Arc::clone(&secrets))
-            .with_filters(Arc::new(filters(&loaded, &env, global.quiet)))
-            .with_own_files(store.path().to_owned(), snapshots(&loaded));
-        let shell = Arc::new(shell);
-        let sandbox = path_sandbox(&loaded, &env, &store, rules)?;
-        let policies = Policies::new(&loaded.paths, &env)
-            .context("the project's directory cannot be reached")?;
-        let policies = Arc::new(policies);
-        let (trail, sandbox) = audit::trail(&loaded, &store, lines, sandbox)?;
-        let sandbox = Arc::new(sandbox);
-        let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
-        let caches = result_caches(&loaded, &shell);
-        let limits = limits(&loaded, &store, global.quiet);
-        let gate = judge::gate(
-            &loaded,
-            &env,
-            global.model.as_deref(),
-            provider,
-            &side_usage,
-        );
-        let permissions = Permissions {
-            mode: loaded.config.tools.mode,
-            rules: Arc::clone(&loaded.rules),
-            places: Arc::clone(&loaded.places),
-            file: Some(loaded.paths.user_file.clone()),
-            grants: Arc::new(Grants::kept_in(Arc::clone(&policies) as _)),
-            refuses_unattended: !loaded.config.scheduler.skip_questions,
-            previews: Some(Arc::new(FilePreviews::new(Arc::clone(&sandbox)))),
-        };
-        let requests = &compressor.requests;
-        let embeds = embedder.as_ref();
-        let summarizer = judge::summarizer(
-            &loaded,
-            &env,
-            global.model.as_deref(),
-            provider,
-            &side_usage,
-        )?;
-        let (mut executors, found) =
-            executors(&loaded, &env, sandbox, &store, &shell, requests, embeds)?;
-        if let Some(mcp) = &mcp {
-            mcp.servers.wait().await;
-            with_servers(&mut executors, mcp);
-        }
-        let skills = SkillCatalog::from(found);
-        if loaded.config.tools.enabled {
-            with_skills(&mut executors, &skills.skills);
-        }
-        let stack = build_stack(
-            &loaded,
-            executors,
-            &skills,
-            &store,
-            &shell,
-            caches.clone(),
-            &limits,
-            gate,
-            summarizer,
-            trail,
-            secrets,
-            permissions.clone(),
-        )?;
-        let registry = stack.registry();
-        warn_of_unknown(&limits, &registry, global.quiet);
-        let kind = |tool: &str| Some(registry.get(tool)?.about.pattern_kind());
-        let checked = policies.check(kind, &loaded.places);
-        checked.map_err(|error| ConfigErrors::from(ConfigError::general(error.to_string())))?;
-        let reload = Reloader::new(
-            &loaded,
-            &env,
-            global.overrides(),
-            shell.policy(),
-            caches.clone(),
-        );
-        expire_overflow(store.clone(), &loaded.config.tools.overflow);
-        let instructions = match provider {
-            Some(_) => Instructions::read(&env, &instruction_rules),
-            None => Instructions::default(),
-        };
-        if !global.quiet {
-            let servers = mcp.iter().flat_map(|mcp| mcp.servers.notices());
-            for notice in instructions.notices.iter().cloned().chain(servers) {
-                stderr_line(&clean(&notice));
-            }
-        }
-        Ok(Self {
-            loaded,
-            env,
-            instructions,
-            skills,
-            mcp,
-            store,
-            stack: Arc::new(stack),
-            caches,
-            limits,
-            side_usage,
-            reformatter,
-            compressor,
-            embedder,
-            permissions,
-            reload: Arc::new(reload),
-            undo: Arc::new(undo),
-            shell,
-            quiet: global.quiet,
-        })
+        let builder = AppBuilder::new(loaded, env, options, lines);
+        builder.with_servers().with_provider(provider).build().await
     }
 
     /// `[agent]` for a model with this window. A project's file may only lower the budget, even if no other file sets
@@ -347,9 +195,9 @@ impl App {
     }
 }
 
-/// Refuses mode `full` without an OS sandbox around commands, unless `--unsandboxed` is set too.
-fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> {
-    if loaded.config.tools.mode != Mode::Full || global.unsandboxed {
+/// Without an OS sandbox around commands, `full` has to be asked for twice.
+fn refuse_full_mode(loaded: &Loaded, unsandboxed: bool) -> anyhow::Result<()> {
+    if loaded.config.tools.mode != Mode::Full || unsandboxed {
         return Ok(());
     }
     let lack = if loaded.config.tools.shell.sandbox.mode == SandboxMode::Off {
@@ -414,48 +262,7 @@ fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<Resu
     tools.result_cache.enabled.then(caches)
 }
 
-/// Builds the executors and the layers around them.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "each is a part of the stack, and named there"
-)]
-fn build_stack(
-    loaded: &Loaded,
-    executors: Executors,
-    skills: &SkillCatalog,
-    store: &Store,
-    shell: &Arc<ShellExecutor>,
-    cache: Option<Arc<ResultCaches>>,
-    limits: &CallLimits,
-    adversarial: Option<AdversarialGate>,
-    summarizer: Option<Arc<dyn OutputSummarizer>>,
-    audit: AuditTrail,
-    secrets: Arc<SecurityPatterns>,
-    permissions: Permissions,
-) -> anyhow::Result<LayeredExecutor> {
-    let tools = &loaded.config.tools;
-    let overflow = Arc::new(SqliteOverflow::new(store.clone()));
-    let stack = stack::build(StackParts {
-        executors,
-        audit,
-        limits: limits.clone(),
-        adversarial,
-        watchers: vec![Arc::new(FilterLayer::new(Arc::clone(shell.filters())))],
-        cache,
-        retry: tools.retry.clone(),
-        overflow: Some((overflow, tools.overflow.clone())),
-        summarizer,
-        secrets,
-        blocklist: Some(Arc::new(BlocklistLayer::new(&shell))),
-        policy: loaded.policy.clone(),
-        permissions,
-        skills: (!skills.skills.is_empty()).then(|| Arc::clone(&skills.skills)),
-    })?;
-    fitting(&stack, &loaded.rules)?;
-    Ok(stack)
-}
-
-/// Checks that every rule was compiled for the kind of target of its tool. Another rule would decide nothing.
+/// Whether every rule was compiled for what its tool is about: one that was not would decide nothing.
 fn fitting(stack: &LayeredExecutor, rules: &RuleSet) -> anyhow::Result<()> {
     let registry = stack.registry();
     for (tool, rule) in rules.iter() {

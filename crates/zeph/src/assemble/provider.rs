@@ -12,7 +12,6 @@ use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
 
 use super::ollama;
-use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded};
 #[cfg(feature = "candle")]
 use crate::models::ModelStore;
@@ -121,11 +120,12 @@ fn fetched(_: &Loaded, _: Option<&str>) -> Option<ProviderConfig> {
 pub(crate) fn choose_provider(
     loaded: &Loaded,
     env: &Environment,
-    global: &GlobalArgs,
+    model: Option<&str>,
+    quiet: bool,
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
-    let config = chosen_config(loaded, env, global.model.as_deref())?;
+    let config = chosen_config(loaded, env, model)?;
     let provider = with_substitutes(&config, loaded, env)?;
-    for config in substitutes(loaded).filter(|_| !global.quiet) {
+    for config in substitutes(loaded).filter(|_| !quiet) {
         if let Some(missing) = missing_key(config, env) {
             stderr_line(&format!(
                 "warning: [llm] fallback passes over {:?}: {missing}",

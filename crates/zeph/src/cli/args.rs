@@ -8,6 +8,7 @@ use zeph_tools::audit::Link;
 
 use super::memory::MemoryCommand;
 use super::overflow::OverflowCommand;
+use crate::assemble::BuildOptions;
 use crate::config::FlagOverrides;
 
 /// A terminal AI agent built around a tool system.
@@ -104,6 +105,15 @@ impl GlobalArgs {
             model: self.model.clone(),
             mode: self.mode.clone(),
             set: self.set.clone(),
+        }
+    }
+
+    /// The options that the stack is built with.
+    pub(crate) fn build_options(&self) -> BuildOptions {
+        BuildOptions {
+            overrides: self.overrides(),
+            unsandboxed: self.unsandboxed,
+            quiet: self.quiet,
         }
     }
 }

@@ -42,8 +42,10 @@ impl Conversation {
         channel: Arc<TerminalChannel>,
     ) -> anyhow::Result<(Self, InteractiveOptions)> {
         let config = chosen_config(&loaded, &env, global.model.as_deref())?.into_owned();
-        let provider = choose_provider(&loaded, &env, global)?;
-        let assembly = App::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
+        let provider = choose_provider(&loaded, &env, global.model.as_deref(), global.quiet)?;
+        let options = global.build_options();
+        let assembly =
+            App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider).await?;
         let OpenSession { id, notice, lock } =
             open_session(&assembly.store, choice, &assembly.env.cwd).await?;
         let agent = assembly.open_agent(&provider, Arc::clone(&channel) as _, &id, None);

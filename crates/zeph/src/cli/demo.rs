@@ -145,7 +145,13 @@ async fn play(
         ..FlagOverrides::default()
     };
     let loaded = load(&sample.config_env(), &flags)?;
-    let assembly = App::new(loaded, sample.env.clone(), global, AuditLines::Stderr).await?;
+    let assembly = App::new(
+        loaded,
+        sample.env.clone(),
+        global.build_options(),
+        AuditLines::Stderr,
+    )
+    .await?;
     let worked = work(&assembly, &view, cancel).await;
     assembly.close().await?;
     worked?;

@@ -139,14 +139,15 @@ async fn turn_of(
     // Installed before slow steps, but after the prompt is read, since Ctrl-C has to end the reading.
     let cancel = CancellationToken::new();
     let _signals = cancel_on_signals(cancel.clone());
-    let provider = choose_provider(&loaded, &env, global)?;
+    let provider = choose_provider(&loaded, &env, global.model.as_deref(), global.quiet)?;
     let lines = match turn.output_format {
         OutputFormat::Text => AuditLines::Stdout,
         OutputFormat::Json => AuditLines::Stderr,
         OutputFormat::StreamJson => AuditLines::Events,
     };
     let prepared = async {
-        let assembly = App::talking(loaded, env, global, lines, &provider).await?;
+        let options = global.build_options();
+        let assembly = App::for_conversation(loaded, env, options, lines, &provider).await?;
         let choice = session_choice(turn);
         let open = open_session(&assembly.store, &choice, &assembly.env.cwd).await?;
         anyhow::Ok((assembly, open))

@@ -45,7 +45,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
         ToolsCommand::Call { json: false, .. } => AuditLines::Stdout,
         _ => AuditLines::Stderr,
     };
-    let assembly = App::calling(loaded, env, global, lines).await?;
+    let assembly = App::for_calls(loaded, env, global.build_options(), lines).await?;
     let exit = match command {
         ToolsCommand::List { json, all, catalog } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());

@@ -22,7 +22,7 @@ const LISTED: u32 = 1000;
 pub(crate) async fn run(global: &GlobalArgs, args: UndoArgs) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     let off = loaded.config.tools.undo.max_bytes == 0;
-    let assembly = App::new(loaded, env, global, AuditLines::Stdout).await?;
+    let assembly = App::new(loaded, env, global.build_options(), AuditLines::Stdout).await?;
     let session = match &args.session {
         Some(prefix) => Some(assembly.store.find_session(prefix).await?.id),
         None => {

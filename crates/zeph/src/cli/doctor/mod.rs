@@ -12,7 +12,9 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
-use crate::assemble::{App, AuditLines, UserRules, chosen_config, judge, unserved_servers};
+use crate::assemble::{
+    App, AuditLines, BuildOptions, UserRules, chosen_config, judge, unserved_servers,
+};
 use crate::config::{Environment, Loaded, load};
 use crate::output::json_lines;
 
@@ -141,12 +143,12 @@ fn audit(loaded: &Loaded) -> Check {
 
 /// Checks the tools, and returns whether files denied by `deny_read` are hidden from commands.
 async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Check, bool) {
-    // A separate check reports the filter rules.
-    let quiet = GlobalArgs {
+    // What it would say of the rules of filters is a check of its own.
+    let options = BuildOptions {
         quiet: true,
-        ..global.clone()
+        ..global.build_options()
     };
-    match App::new(loaded.clone(), env.clone(), &quiet, AuditLines::Stderr).await {
+    match App::new(loaded.clone(), env.clone(), options, AuditLines::Stderr).await {
         Ok(assembly) => {
             let layers = assembly.stack.layer_names().join(" → ");
             let hides = assembly.hides_denied().await;

@@ -94,10 +94,12 @@ pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyho
             ),
         },
         SchedulerCommand::Run { once } => {
-            // Report configuration errors before a task is due.
-            let provider = choose_provider(&loaded, &env, global)?;
+            // What is wrong is said before anything is due.
+            let provider = choose_provider(&loaded, &env, global.model.as_deref(), global.quiet)?;
             let (own, place) = (loaded.clone(), env.clone());
-            let assembly = App::talking(own, place, global, AuditLines::Stderr, &provider).await?;
+            let options = global.build_options();
+            let assembly =
+                App::for_conversation(own, place, options, AuditLines::Stderr, &provider).await?;
             assembly.close().await?;
             let mut runner = Runner::new(global, &loaded, &env, schedule, None);
             let cancel = CancellationToken::new();

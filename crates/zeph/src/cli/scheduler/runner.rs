@@ -183,10 +183,16 @@ impl Runner {
         due: &DueRun,
         cancel: &CancellationToken,
     ) -> anyhow::Result<TurnOutcome> {
-        let provider = choose_provider(&self.loaded, &self.env, &self.global)?;
+        let provider = choose_provider(
+            &self.loaded,
+            &self.env,
+            self.global.model.as_deref(),
+            self.global.quiet,
+        )?;
         let (loaded, env) = (self.loaded.clone(), self.env.clone());
+        let options = self.global.build_options();
         let assembly =
-            App::talking(loaded, env, &self.global, AuditLines::Stderr, &provider).await?;
+            App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider).await?;
         let open = open_session(&assembly.store, &SessionChoice::New, &assembly.env.cwd).await?;
         self.schedule.place(due.run, &open.id).await?;
         let quiet = self.global.quiet || self.told_to.is_some();

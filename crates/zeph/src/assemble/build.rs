@@ -1,0 +1,321 @@
+//! The builder of an [`App`]: one step for each part, in the order of their dependencies.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use zeph_core::{AuxiliaryUsage, Compressor, Embedder, SkillCatalog};
+use zeph_llm::LlmProvider;
+use zeph_memory::{SqliteOverflow, Store};
+use zeph_tools::argument_repair::ArgumentRepairer;
+use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, Sandbox};
+use zeph_tools::gate::llm_judge::AdversarialGate;
+use zeph_tools::layers::blocklist::BlocklistLayer;
+use zeph_tools::layers::filter_feedback::FilterLayer;
+use zeph_tools::layers::grants::Grants;
+use zeph_tools::overflow::summary::OutputSummarizer;
+use zeph_tools::secrets::SecurityPatterns;
+use zeph_tools::shell::ShellExecutor;
+use zeph_tools::stack::{self, StackParts};
+use zeph_tools::{AuditTrail, LayeredExecutor, Permissions};
+
+use super::executors::{Executors, executors, shell_executor, with_servers, with_skills};
+use super::filters::filters;
+use super::instructions::Instructions;
+use super::limits::{limits, warn_of_unknown};
+use super::mcp::Mcp;
+use super::policies::Policies;
+use super::provider::{compressor, reformatter};
+use super::read_rules::{read_rules, snapshots};
+use super::reload::Reloader;
+use super::secrets::redaction_values;
+use super::{
+    App, AuditLines, audit, embedder, expire_overflow, fitting, judge, path_sandbox,
+    refuse_full_mode, result_caches,
+};
+use crate::config::{ConfigError, ConfigErrors, Environment, FlagOverrides, Loaded};
+use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
+
+/// The options of the command line that an [`App`] depends on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BuildOptions {
+    /// The settings that flags override. They apply again when the configuration is reloaded.
+    pub(crate) overrides: FlagOverrides,
+    /// Whether mode `full` may run without an OS sandbox.
+    pub(crate) unsandboxed: bool,
+    /// Whether notices are not printed.
+    pub(crate) quiet: bool,
+}
+
+/// Builds an [`App`].
+pub(super) struct AppBuilder<'p> {
+    loaded: Loaded,
+    env: Environment,
+    options: BuildOptions,
+    lines: AuditLines,
+    /// The provider of the conversation, if there is one.
+    provider: Option<&'p Arc<dyn LlmProvider>>,
+    /// Whether MCP servers are started.
+    has_servers: bool,
+    /// Costs of requests outside of the conversation.
+    side_usage: Arc<AuxiliaryUsage>,
+}
+
+/// The uses of models next to the requests of the conversation.
+struct Models {
+    reformatter: Option<Arc<dyn ArgumentRepairer>>,
+    embedder: Option<Embedder>,
+    compressor: Compressor,
+    judge: Option<AdversarialGate>,
+    summarizer: Option<Arc<dyn OutputSummarizer>>,
+}
+
+/// The access of the file tools to the disk.
+struct Files {
+    sandbox: Arc<Sandbox>,
+    audit: AuditTrail,
+}
+
+impl<'p> AppBuilder<'p> {
+    /// A builder without a conversation and without MCP servers.
+    pub(super) fn new(
+        loaded: Loaded,
+        env: Environment,
+        options: BuildOptions,
+        lines: AuditLines,
+    ) -> Self {
+        Self {
+            loaded,
+            env,
+            options,
+            lines,
+            provider: None,
+            has_servers: false,
+            side_usage: Arc::default(),
+        }
+    }
+
+    /// Starts the MCP servers.
+    pub(super) fn with_servers(mut self) -> Self {
+        self.has_servers = true;
+        self
+    }
+
+    /// Builds for a conversation with `provider`.
+    pub(super) fn with_provider(mut self, provider: &'p Arc<dyn LlmProvider>) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Builds the application.
+    ///
+    /// # Errors
+    /// The missing or invalid part, and how to fix it.
+    pub(super) async fn build(self) -> anyhow::Result<App> {
+        refuse_full_mode(&self.loaded, self.options.unsandboxed)?;
+        // The servers start while the other parts are built.
+        let mcp = self.start_servers()?;
+        let store = self.open_store().await?;
+        let rules = read_rules(&self.loaded, &self.env)?;
+        let secrets = redaction_values(&self.loaded, &self.env);
+        let models = self.models(&store, &secrets)?;
+        let shell = self.shell(&store, &secrets, rules.clone())?;
+        let files = self.files(&store, rules.clone())?;
+        let policies = self.policies()?;
+        let permissions = self.permissions(&policies, &files.sandbox);
+        let caches = result_caches(&self.loaded, &shell);
+        let limits = limits(&self.loaded, &store, self.options.quiet);
+        let (executors, skills) = self
+            .executors(&store, &shell, &files, &models, mcp.as_deref())
+            .await?;
+        let tools = &self.loaded.config.tools;
+        let overflow = Arc::new(SqliteOverflow::new(store.clone()));
+        let stack = self.stack(StackParts {
+            executors,
+            audit: files.audit.clone(),
+            limits: limits.clone(),
+            adversarial: models.judge,
+            watchers: vec![Arc::new(FilterLayer::new(Arc::clone(shell.filters())))],
+            cache: caches.clone(),
+            retry: tools.retry.clone(),
+            overflow: Some((overflow, tools.overflow.clone())),
+            summarizer: models.summarizer,
+            secrets,
+            blocklist: Some(Arc::new(BlocklistLayer::new(&shell))),
+            policy: self.loaded.policy.clone(),
+            permissions: permissions.clone(),
+            skills: (!skills.skills.is_empty()).then(|| Arc::clone(&skills.skills)),
+        })?;
+        warn_of_unknown(&limits, &stack.registry(), self.options.quiet);
+        self.check_policies(&policies, &stack)?;
+        let reload = Reloader::new(
+            &self.loaded,
+            &self.env,
+            self.options.overrides.clone(),
+            shell.policy(),
+            caches.clone(),
+        );
+        expire_overflow(store.clone(), &tools.overflow);
+        let instructions = self.instructions(&rules, mcp.as_deref());
+        let undo = FileUndo::new(files.sandbox, files.audit);
+        Ok(App {
+            loaded: self.loaded,
+            env: self.env,
+            instructions,
+            skills,
+            mcp,
+            store,
+            stack: Arc::new(stack),
+            caches,
+            limits,
+            side_usage: self.side_usage,
+            reformatter: models.reformatter,
+            compressor: models.compressor,
+            embedder: models.embedder,
+            permissions,
+            reload: Arc::new(reload),
+            undo: Arc::new(undo),
+            shell,
+            quiet: self.options.quiet,
+        })
+    }
+
+    fn start_servers(&self) -> anyhow::Result<Option<Arc<Mcp>>> {
+        match self.has_servers && self.loaded.config.tools.enabled {
+            true => Ok(Mcp::start(&self.loaded, &self.env)?.map(Arc::new)),
+            false => Ok(None),
+        }
+    }
+
+    async fn open_store(&self) -> anyhow::Result<Store> {
+        let synchronous = self.loaded.config.memory.synchronous;
+        Ok(Store::open(&self.loaded.paths.database, synchronous).await?)
+    }
+
+    fn models(&self, store: &Store, secrets: &Arc<SecurityPatterns>) -> anyhow::Result<Models> {
+        let Self {
+            loaded,
+            env,
+            provider,
+            side_usage,
+            ..
+        } = self;
+        let (model, provider) = (self.options.overrides.model.as_deref(), *provider);
+        let reformatter = match provider {
+            Some(provider) => reformatter(loaded, env, provider, side_usage)?,
+            None => None,
+        };
+        let quiet = self.options.quiet;
+        Ok(Models {
+            reformatter,
+            embedder: embedder::embedder(loaded, env, provider, store, side_usage, quiet)?,
+            compressor: compressor(loaded, env, provider, secrets)?,
+            judge: judge::gate(loaded, env, model, provider, side_usage),
+            summarizer: judge::summarizer(loaded, env, model, provider, side_usage)?,
+        })
+    }
+
+    fn shell(
+        &self,
+        store: &Store,
+        secrets: &Arc<SecurityPatterns>,
+        rules: ReadRules,
+    ) -> anyhow::Result<Arc<ShellExecutor>> {
+        let tools = &self.loaded.config.tools;
+        let shell = shell_executor(&self.loaded, &self.env, rules)?;
+        let filters = filters(&self.loaded, &self.env, self.options.quiet);
+        Ok(Arc::new(
+            shell
+                .with_overflow(tools.overflow.clone())
+                .with_redaction(Arc::clone(secrets))
+                .with_filters(Arc::new(filters))
+                .with_own_files(store.path().to_owned(), snapshots(&self.loaded)),
+        ))
+    }
+
+    fn files(&self, store: &Store, rules: ReadRules) -> anyhow::Result<Files> {
+        let sandbox = path_sandbox(&self.loaded, &self.env, store, rules)?;
+        let (audit, sandbox) = audit::trail(&self.loaded, store, self.lines, sandbox)?;
+        Ok(Files {
+            sandbox: Arc::new(sandbox),
+            audit,
+        })
+    }
+
+    fn policies(&self) -> anyhow::Result<Arc<Policies>> {
+        let policies = Policies::new(&self.loaded.paths, &self.env);
+        let policies = policies.context("the project's directory cannot be reached")?;
+        Ok(Arc::new(policies))
+    }
+
+    fn permissions(&self, policies: &Arc<Policies>, sandbox: &Arc<Sandbox>) -> Permissions {
+        let loaded = &self.loaded;
+        Permissions {
+            mode: loaded.config.tools.mode,
+            rules: Arc::clone(&loaded.rules),
+            places: Arc::clone(&loaded.places),
+            file: Some(loaded.paths.user_file.clone()),
+            grants: Arc::new(Grants::kept_in(Arc::clone(policies) as _)),
+            refuses_unattended: !loaded.config.scheduler.skip_questions,
+            previews: Some(Arc::new(FilePreviews::new(Arc::clone(sandbox)))),
+        }
+    }
+
+    async fn executors(
+        &self,
+        store: &Store,
+        shell: &Arc<ShellExecutor>,
+        files: &Files,
+        models: &Models,
+        mcp: Option<&Mcp>,
+    ) -> anyhow::Result<(Executors, SkillCatalog)> {
+        let (mut executors, found) = executors(
+            &self.loaded,
+            &self.env,
+            Arc::clone(&files.sandbox),
+            store,
+            shell,
+            &models.compressor.requests,
+            models.embedder.as_ref(),
+        )?;
+        if let Some(mcp) = mcp {
+            mcp.servers.wait().await;
+            with_servers(&mut executors, mcp);
+        }
+        let skills = SkillCatalog::from(found);
+        if self.loaded.config.tools.enabled {
+            with_skills(&mut executors, &skills.skills);
+        }
+        Ok((executors, skills))
+    }
+
+    fn stack(&self, parts: StackParts) -> anyhow::Result<LayeredExecutor> {
+        let stack = stack::build(parts)?;
+        fitting(&stack, &self.loaded.rules)?;
+        Ok(stack)
+    }
+
+    /// Checks that the stored approvals are about tools of the stack.
+    fn check_policies(&self, policies: &Policies, stack: &LayeredExecutor) -> anyhow::Result<()> {
+        let registry = stack.registry();
+        let kind = |tool: &str| Some(registry.get(tool)?.about.pattern_kind());
+        let checked = policies.check(kind, &self.loaded.places);
+        checked.map_err(|error| ConfigErrors::from(ConfigError::general(error.to_string())))?;
+        Ok(())
+    }
+
+    /// Reads the instructions of the project, for a conversation only, and prints the notices about them and about servers.
+    fn instructions(&self, rules: &ReadRules, mcp: Option<&Mcp>) -> Instructions {
+        let instructions = match self.provider {
+            Some(_) => Instructions::read(&self.env, rules),
+            None => Instructions::default(),
+        };
+        if !self.options.quiet {
+            let servers = mcp.into_iter().flat_map(|mcp| mcp.servers.notices());
+            for notice in instructions.notices.iter().cloned().chain(servers) {
+                stderr_line(&clean(&notice));
+            }
+        }
+        instructions
+    }
+}
