@@ -1,4 +1,4 @@
-//! The port to the person or program on the other side of the conversation.
+//! The port to the user or the program at the other end of the conversation.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -9,38 +9,38 @@ use zeph_tools::{
     Confirmation, FileLocation, FilterStats, OutputStream, RolledBack, ToolErrorCategory,
 };
 
-/// Something that happens in a turn, in order.
+/// An event in a turn. Events are emitted in order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LoopbackEvent {
-    /// A request goes to the model.
+    /// A request is sent to the model.
     Requesting {
         /// Iteration, from 1.
         iteration: usize,
     },
-    /// A model is asked to sum up older messages.
+    /// A model is asked to summarize older messages.
     SummingUp,
-    /// More of the model's text.
+    /// A part of the model's text.
     Text(String),
-    /// More of the model's reasoning.
+    /// A part of the model's reasoning.
     Reasoning(String),
     /// A call begins.
     ToolStarted {
         /// The call's id.
         id: String,
-        /// The tool, as the model called it.
+        /// The tool, by the name that the model used.
         tool: String,
-        /// The arguments as they came.
+        /// The arguments as received.
         params: Value,
     },
     /// A running command prints.
     ToolOutput {
         /// The call's id.
         id: String,
-        /// Which stream.
+        /// The stream.
         stream: OutputStream,
         /// The text.
         text: String,
-        /// Line breaks that were printed before this text and are in no event.
+        /// Line breaks that were printed before this text and are not part of any event.
         skipped_lines: u64,
     },
     /// A call ended.
@@ -49,60 +49,60 @@ pub enum LoopbackEvent {
         id: String,
         /// The tool.
         tool: String,
-        /// `None` for success.
+        /// The category of the failure; `None` for success.
         failure: Option<ToolErrorCategory>,
-        /// What a person reads.
+        /// The text for the user.
         display: String,
-        /// What a filter took away.
+        /// The effect of the output filter.
         filter: Option<FilterStats>,
-        /// Files read or changed.
+        /// The files that were read or changed.
         locations: Vec<FileLocation>,
-        /// How long it took, waiting for a person excluded.
+        /// The duration in milliseconds, without the time in which the user was asked.
         duration_ms: u64,
     },
-    /// A question was answered.
+    /// The user answered a question.
     Permission {
         /// The call's id.
         id: String,
         /// The tool.
         tool: String,
-        /// Whether it may run.
+        /// Whether the call may run.
         allowed: bool,
         /// The answer: `once`, `session`, `always` or `no`.
         answer: &'static str,
     },
-    /// Something a person should know.
+    /// Information for the user.
     Notice(String),
-    /// Something may be wrong; shown however quiet it is to be.
+    /// A possible problem. It is shown in quiet mode too.
     Warning(String),
-    /// Something is wrong beside the turn; shown however quiet it is to be.
+    /// A problem outside of the turn. It is shown in quiet mode too.
     Error(String),
-    /// A command failed, and what it had done was taken back.
+    /// A command failed, and its changes were rolled back.
     Rollback {
         /// The call's id.
         id: String,
-        /// What was done.
+        /// The changes that were rolled back.
         changes: RolledBack,
     },
-    /// The tokens of one request, or of all that were made beside the conversation.
+    /// The tokens of one request, or of all requests outside of the conversation.
     Usage(Usage),
 }
 
-/// A person's answer to a question.
+/// The user's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserAnswer {
-    /// Run it, this once.
+    /// Run the call this once.
     Once,
-    /// Run it, and what the question offered besides until the conversation starts over.
+    /// Run the call, and the calls that the question proposed, until the conversation is cleared.
     Session,
-    /// Run it, and whatever these cover from now on.
+    /// Run the call, and all calls that these grants cover from now on.
     Always(Vec<Grant>, GrantScope),
-    /// Do not run it; the text, if any, is told to the model.
+    /// Do not run the call. The model gets the text, if there is one.
     No(Option<String>),
 }
 
 impl UserAnswer {
-    /// Its name in events.
+    /// The name of the answer in events.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -114,20 +114,21 @@ impl UserAnswer {
     }
 }
 
-/// Shows what happens and asks what has to be asked.
+/// Shows events and asks questions.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Shows an event. Neither blocks nor fails.
+    /// Shows an event. It neither blocks nor fails.
     fn emit(&self, event: LoopbackEvent);
 
-    /// Whether there is someone to ask.
+    /// Whether the user can be asked.
     fn can_ask(&self) -> bool;
 
-    /// Whether a person looks at questions before they are answered; not where all are answered by a flag.
+    /// Whether the user sees questions before they are answered. A channel that answers them by a flag returns
+    /// `false`.
     fn shows_questions(&self) -> bool {
         true
     }
 
-    /// Asks whether a call may run. Called for one call at a time.
+    /// Asks whether a call may run. Only one question is open at a time.
     async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer;
 }

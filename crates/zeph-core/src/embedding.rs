@@ -1,4 +1,4 @@
-//! Vectors of texts by a provider. What is asked again and again is asked once, and kept over sessions.
+//! Embeddings by a provider. Those of recurring texts are cached across sessions.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use zeph_tools::embedding_cache::EmbeddingCache;
 
 use crate::spending::AuxiliaryUsage;
 
-/// Makes vectors by a provider that has them.
+/// Computes embeddings with a provider.
 #[derive(Debug, Clone)]
 pub struct Embedder {
     provider: Arc<dyn LlmProvider>,
@@ -16,18 +16,18 @@ pub struct Embedder {
     usage: Arc<AuxiliaryUsage>,
 }
 
-/// What [`Embedder::embed`] gives: vectors of one length, in the order of their texts.
+/// The result of [`Embedder::embed`]: embeddings of equal length, in the order of their texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
-    /// Of the texts that are asked for anew each time.
+    /// The embeddings that are not cached.
     pub passing: Vec<Vec<f32>>,
-    /// Of those that are kept.
+    /// The embeddings that are cached.
     pub lasting: Vec<Vec<f32>>,
 }
 
 impl Embedder {
-    /// Asks `provider`, keeps what lasts in `kept`, and counts tokens in `usage`. `None` where the provider
-    /// has no embeddings.
+    /// An embedder that uses `provider`, caches embeddings in `kept`, and counts tokens in `usage`. `None` if the
+    /// provider has no embeddings.
     #[must_use]
     pub fn new(
         provider: Arc<dyn LlmProvider>,
@@ -49,14 +49,13 @@ impl Embedder {
         self.provider.name()
     }
 
-    /// The model that makes the vectors.
+    /// The embedding model.
     #[must_use]
     pub fn model(&self) -> &EmbeddingModel {
         &self.model
     }
 
-    /// The vectors of texts. Of those that last, only what is not kept yet is asked for, and then kept;
-    /// where nothing can be read or kept, all are asked for.
+    /// Computes the embeddings of texts. Those of `lasting` texts are cached; if the cache fails, all are computed.
     ///
     /// # Errors
     /// As [`LlmProvider::embed`].
@@ -64,7 +63,7 @@ impl Embedder {
         self.embed_all(passing, lasting, true).await
     }
 
-    /// The same where the caller keeps what is made of the texts that last.
+    /// Computes the embeddings of texts, and reads the cache but does not write it: the caller stores the result.
     ///
     /// # Errors
     /// As [`LlmProvider::embed`].
@@ -88,7 +87,7 @@ impl Embedder {
         let length = made.first().map(Vec::len);
         let differs = |vector: &Vec<f32>| length.is_some_and(|length| length != vector.len());
         if known.iter().flatten().any(differs) {
-            // Another model answers to the name than the one that made these.
+            // The cached embeddings were computed by another model with the same name.
             known = vec![None; lasting.len()];
             made.truncate(passing.len());
             made.extend(self.ask(lasting).await?);
@@ -143,7 +142,7 @@ impl Embedder {
     }
 }
 
-/// Those of `texts` that have no vector.
+/// The texts without an embedding.
 fn missing<'a>(known: &[Option<Vec<f32>>], texts: &[&'a str]) -> Vec<&'a str> {
     let texts = texts.iter().zip(known);
     let missing = texts.filter(|(_, vector)| vector.is_none());

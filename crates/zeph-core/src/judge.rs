@@ -8,10 +8,10 @@ use zeph_tools::gate::llm_judge::{JudgeError, PolicyJudge, Question};
 
 use crate::spending::AuxiliaryUsage;
 
-/// The most tokens of an answer. One word is wanted; a model that reasons first needs room for that.
+/// Tokens of a verdict. It is one word, but a model that reasons first needs more.
 const MAX_TOKENS: u32 = 2048;
 
-/// Asks a provider. The judge is offered no tools, and knows nothing of the conversation.
+/// Asks a provider. The judge gets no tools and no part of the conversation.
 #[derive(Debug)]
 pub struct ModelJudge {
     provider: Arc<dyn LlmProvider>,
@@ -19,7 +19,7 @@ pub struct ModelJudge {
 }
 
 impl ModelJudge {
-    /// A judge that is `provider`'s model; its tokens are added to `usage`.
+    /// A judge that uses the model of `provider`. Its tokens are added to `usage`.
     #[must_use]
     pub fn new(provider: Arc<dyn LlmProvider>, usage: Arc<AuxiliaryUsage>) -> Self {
         Self { provider, usage }

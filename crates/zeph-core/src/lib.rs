@@ -1,9 +1,8 @@
 #![doc = include_str!("../README.md")]
 //! # How it fits
 //!
-//! [`Agent`] holds one conversation. It asks an [`LlmProvider`](zeph_llm::LlmProvider), runs the
-//! calls through the stack of `zeph-tools`, keeps every message in `zeph-memory`, and shows what
-//! happens through a [`Channel`].
+//! [`Agent`] holds one conversation. It asks an [`LlmProvider`](zeph_llm::LlmProvider), runs the calls through the
+//! stack of `zeph-tools`, stores every message with `zeph-memory`, and sends events to a [`Channel`].
 
 #![deny(missing_docs)]
 

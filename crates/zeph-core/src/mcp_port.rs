@@ -1,19 +1,19 @@
-//! The port to servers whose tools are used, as far as a conversation may ask of them.
+//! The port to MCP servers, limited to the functions that a conversation needs.
 
-/// Servers that bring tools of their own.
+/// The MCP servers.
 pub trait ToolServers: Send + Sync {
-    /// Each of them: how it stands, and which of its tools are out.
+    /// A list of the servers with their state and their unavailable tools.
     fn listing(&self) -> String;
 
-    /// What of a server's tools is to be agreed to, for a person to read.
+    /// Returns the tools of a server that need an approval, as a text for the user.
     ///
     /// # Errors
-    /// Why nothing can be shown.
+    /// The reason why there is nothing to approve.
     fn propose(&self, server: &str) -> Result<String, String>;
 
-    /// A person agrees to what was shown last of this server.
+    /// Approves the tools of this server that were shown last.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why they are not approved.
     fn agree(&self, server: &str) -> Result<String, String>;
 }

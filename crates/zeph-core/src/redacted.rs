@@ -50,7 +50,7 @@ impl Channel for RedactedChannel {
             LoopbackEvent::Text(_) | LoopbackEvent::Reasoning(_) => {}
             LoopbackEvent::ToolStarted { tool, params, .. } => {
                 self.text(tool);
-                // As in the audit trail, whatever the configuration lets the model see.
+                // As in the audit trail, independent of the secrets that the model may see.
                 self.secrets.redact_json(params);
             }
             LoopbackEvent::ToolOutput { text, .. } => known(&self.secrets, text),
@@ -109,8 +109,8 @@ fn known(secrets: &SecurityPatterns, text: &mut String) {
     }
 }
 
-/// The question as it is asked: rules that would hold a secret are not offered, because they are shown
-/// later and stored.
+/// The question as the user sees it. It offers no rule that contains a secret, because rules are shown later and
+/// stored.
 pub(crate) fn without_secret_rules<'q>(
     question: &'q Confirmation,
     secrets: &Arc<SecurityPatterns>,
@@ -156,7 +156,7 @@ mod tests {
         Arc::new(SecurityPatterns::new(&SecurityConfig::default(), &known).0)
     }
 
-    /// Keeps all that it is shown, as text.
+    /// Stores the text of all events and questions.
     #[derive(Default)]
     struct Kept(Mutex<String>);
 

@@ -1,24 +1,24 @@
-//! The port to the configuration, as far as it may change while a session runs.
+//! The port to the configuration, which may change while a session runs.
 
 use async_trait::async_trait;
 
-/// What became of a configuration that changed.
+/// The outcome of a configuration change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigUpdate {
-    /// It holds for the calls that follow, as far as it can; the text says what changed.
+    /// The change applies to the following calls, as far as possible. The text lists the differences.
     Taken(String),
-    /// It is wrong, or looser than it may be: what held before still holds. The text says why, and
-    /// where.
+    /// The change is invalid or less strict than allowed. The previous configuration remains valid. The text says why
+    /// and where.
     Refused(String),
 }
 
-/// Keeps what the tools go by in step with the configuration.
+/// Applies configuration changes to the tools.
 #[async_trait]
 pub trait ConfigReload: Send + Sync {
-    /// Looks whether the configuration changed since it was last looked at, and if so takes it
-    /// over. Asked before every call, so it has to be quick when nothing changed; `None` then.
+    /// Applies a change since the last check. Returns `None` if there is none. It is called before every call, so the
+    /// check is fast.
     async fn refresh(&self) -> Option<ConfigUpdate>;
 
-    /// Takes the configuration over because the person says so.
+    /// Applies the configuration at the user's request.
     async fn reload(&self) -> ConfigUpdate;
 }

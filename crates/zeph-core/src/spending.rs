@@ -9,16 +9,16 @@ use zeph_memory::StoredSpending;
 
 use crate::config::AgentConfig;
 
-/// What was asked for, and what that cost.
+/// The number of requests, their tokens and their cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageCost {
-    /// Requests that were answered.
+    /// Requests that got a response.
     pub requests: u64,
     /// Their tokens.
     pub usage: Usage,
-    /// What those cost whose price is known.
+    /// The cost of the requests with a known price.
     pub cost: Usd,
-    /// Requests whose price is not.
+    /// Requests with an unknown price.
     pub unpriced: u64,
 }
 
@@ -30,13 +30,13 @@ impl UsageCost {
         self.unpriced += other.unpriced;
     }
 
-    /// What it cost; `None` where that is not known of all.
+    /// The cost; `None` if the price of a request is unknown.
     #[must_use]
     pub fn known_cost(&self) -> Option<Usd> {
         (self.unpriced == 0).then_some(self.cost)
     }
 
-    /// Tokens read and written.
+    /// Input and output tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let Usage {
@@ -51,12 +51,12 @@ impl UsageCost {
 /// A provider's name and its model.
 type Model = (String, String);
 
-/// What was spent, by provider and model, in the order in which they were asked first.
+/// Costs by provider and model, in the order of their first requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spending(Vec<(Model, UsageCost)>);
 
 impl Spending {
-    /// Counts a request that `provider` answered.
+    /// Adds a request that `provider` answered.
     pub fn add(&mut self, provider: &dyn LlmProvider, usage: Usage) {
         self.add_priced(provider.name(), provider.model(), provider.prices(), usage);
     }
@@ -71,7 +71,7 @@ impl Spending {
         self.count((provider.to_owned(), model.to_owned()), &spent);
     }
 
-    /// Counts all of `other`.
+    /// Adds all of `other`.
     pub fn merge(&mut self, other: Self) {
         for (model, spent) in other.0 {
             self.count(model, &spent);
@@ -85,7 +85,7 @@ impl Spending {
         }
     }
 
-    /// All together.
+    /// The sum over all models.
     #[must_use]
     pub fn total(&self) -> UsageCost {
         let mut total = UsageCost::default();
@@ -95,7 +95,7 @@ impl Spending {
         total
     }
 
-    /// What was stored of a session.
+    /// Converts stored rows.
     #[must_use]
     pub fn of_stored(rows: Vec<StoredSpending>) -> Self {
         let mut spending = Self::default();
@@ -116,7 +116,7 @@ impl Spending {
         spending
     }
 
-    /// The same to be stored.
+    /// Converts to rows for the store.
     #[must_use]
     pub fn to_stored(&self) -> Vec<StoredSpending> {
         let row = |((provider, model), spent): &(Model, UsageCost)| StoredSpending {
@@ -133,7 +133,7 @@ impl Spending {
         self.0.iter().map(row).collect()
     }
 
-    /// What a person reads of it: a line for each model, and one for all.
+    /// The report for the user: a line for each model, and one for the sum.
     #[must_use]
     pub fn report(&self) -> String {
         if self.0.is_empty() {
@@ -155,7 +155,7 @@ impl Spending {
         text
     }
 
-    /// Why nothing more may be asked; `None` while something is left.
+    /// The reason why the budget allows no further request; `None` if it allows one.
     #[must_use]
     pub fn over_budget(&self, config: &AgentConfig) -> Option<String> {
         let total = self.total();
@@ -183,7 +183,7 @@ impl Spending {
         })
     }
 
-    /// How much of the budget is used, a line each; nothing where none is set.
+    /// The used part of each budget, one line each; empty if there is none.
     #[must_use]
     pub fn budget(&self, config: &AgentConfig) -> Vec<String> {
         let total = self.total();
@@ -223,26 +223,25 @@ fn line(spent: &UsageCost) -> String {
     )
 }
 
-/// What was spent beside a conversation's own requests, by the judge of calls, for arguments that fit and for vectors of
-/// texts. It
-/// counts to the turn in which it ends.
+/// Costs of requests outside of the conversation: the judge of calls, the repair of arguments, and embeddings. They
+/// count to the turn in which they end.
 #[derive(Debug, Default)]
 pub struct AuxiliaryUsage(Mutex<Spending>);
 
 impl AuxiliaryUsage {
-    /// Counts a request that `provider` answered.
+    /// Adds a request that `provider` answered.
     pub fn add(&self, provider: &dyn LlmProvider, usage: Usage) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sum.add(provider, usage);
     }
 
-    /// Counts vectors that `model` of `provider` made.
+    /// Adds embeddings by `model` of `provider`.
     pub fn add_embeddings(&self, provider: &str, model: &EmbeddingModel, usage: Usage) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sum.add_priced(provider, &model.name, model.prices, usage);
     }
 
-    /// What was spent since the last look.
+    /// Returns the costs since the last call of this method.
     #[must_use]
     pub fn take(&self) -> Spending {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Proves LLM-11: sums by model, what is not known among them.
+    /// Proves LLM-11: sums by model, also with unknown prices.
     #[test]
     fn sums_are_told_by_model() {
         let rows = vec![stored("a", 100, 1_500_000, 0), stored("b", 10, 0, 2)];

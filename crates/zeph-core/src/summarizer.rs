@@ -45,7 +45,7 @@ impl OutputSummarizer for ModelSummarizer {
     }
 
     fn max_bytes(&self) -> usize {
-        // A token has two bytes or more; half of the window is left for the rest.
+        // A token has two bytes or more; half of the window remains for the rest.
         self.provider.context_window().min(MAX_EXCERPT)
     }
 

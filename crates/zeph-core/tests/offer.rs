@@ -1,7 +1,6 @@
-//! Cost of sixty tools in a conversation of twenty turns, with and without the schema filter.
+//! The cost of sixty tools in a conversation of twenty turns, with the schema filter and without.
 //!
-//! A provider without latency records its requests in the order in which prompt caches read them: tools,
-//! system prompt, messages.
+//! A provider records its requests in the order in which prompt caches read them: tools, system prompt, messages.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -25,7 +24,7 @@ use zeph_tools::{
     ToolDef, ToolError, ToolExecutor, TrustLevel,
 };
 
-/// The prompts of the user, one for each turn.
+/// The prompts of the turns.
 const TURNS: [&str; 20] = [
     "what files are in the src directory?",
     "read the file Cargo.toml",
@@ -101,10 +100,10 @@ impl LlmProvider for Recorder {
     }
 }
 
-/// The sixty tools of the measurement of the schema filter, which do nothing.
+/// The tools of the schema filter's own measurement. None of them runs.
 struct Sixty(Vec<ToolDef>);
 
-/// Empty parameters, which are replaced.
+/// No parameters: the schema is replaced.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
@@ -151,15 +150,15 @@ impl ToolExecutor for Sixty {
     }
 }
 
-/// The traffic of a conversation of twenty turns.
+/// The size of all requests of a conversation.
 struct Sent {
-    /// The bytes of tool definitions in all requests.
+    /// Bytes of tool definitions.
     tools: usize,
-    /// The bytes of all requests.
+    /// Bytes of all parts.
     all: usize,
-    /// The bytes of prefixes that equal the previous request.
+    /// Bytes of the common prefix with the request before.
     cached: usize,
-    /// The number of requests with other tools than the previous one.
+    /// Requests whose tools differ from those of the request before.
     changes: usize,
 }
 
@@ -236,8 +235,8 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
     sent
 }
 
-/// Proves SCH-6: exposed tools stay in their place. A request with the same tools is read from the cache as a
-/// whole, and a request with more tools shares the prefix. The figures are in `docs/tools-offered.md`.
+/// Proves SCH-6: offered tools remain at their positions. A request with the same tools is read from the cache as a
+/// whole; a request with more tools shares the earlier ones. `docs/tools-offered.md` has the figures.
 #[tokio::test]
 async fn the_offer_of_sixty_tools_is_small_and_keeps_the_cache() {
     let all = converse(ToolFilterConfig::default()).await;
@@ -263,7 +262,7 @@ async fn the_offer_of_sixty_tools_is_small_and_keeps_the_cache() {
         all.tools
     );
     assert!(filtered.changes < 12, "{}", filtered.changes);
-    // The bytes that are not read from a cache, including definitions.
+    // Bytes that are not in the cache, including definitions.
     let new = |sent: &Sent| sent.all - sent.cached;
     println!(
         "not cached: all {} B, filtered {} B",

@@ -1,13 +1,13 @@
-//! What a person types that is not for the model: slash commands and `!cmd`.
+//! Parsing of the user's input: prompts, slash commands and `!command`.
 
-/// One line of input, understood.
+/// One parsed input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input<'a> {
-    /// Nothing.
+    /// The input is empty.
     Empty,
-    /// For the model.
+    /// A prompt for the model.
     Prompt(&'a str),
-    /// A shell command of the person's own.
+    /// A shell command that the user runs.
     Shell(&'a str),
     /// A slash command.
     Command(Command),
@@ -19,11 +19,11 @@ pub enum Input<'a> {
     Resume(&'a str),
     /// `/mcp approve NAME`, and whether `yes` follows
     Approve(&'a str, bool),
-    /// A slash command that does not exist, or not with these words, with the nearest one that does.
+    /// An unknown slash command, or a known one with wrong arguments, and the most similar command.
     Unknown {
-        /// As typed.
+        /// The input.
         name: &'a str,
-        /// The nearest command.
+        /// The most similar command.
         near: Option<&'static str>,
     },
 }
@@ -63,13 +63,13 @@ pub enum Command {
     UndoForget,
     /// `/permissions`
     Permissions,
-    /// `/permissions rm N`: the one that was listed so
+    /// `/permissions rm N`: the grant with this number in the last list
     PermissionsRemove(usize),
     /// `/quit`
     Quit,
 }
 
-/// All commands: name, value, one line of help. The order is that of `/help`.
+/// All commands: name, value, help text. `/help` shows them in this order.
 pub const COMMANDS: &[(&str, Command, &str)] = &[
     ("/help", Command::Help, "this list"),
     (
@@ -151,7 +151,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     ("/quit", Command::Quit, "leave (also Ctrl-D)"),
 ];
 
-/// Understands one input.
+/// Parses one input.
 #[must_use]
 pub fn parse(text: &str) -> Input<'_> {
     let trimmed = text.trim();
@@ -167,7 +167,7 @@ pub fn parse(text: &str) -> Input<'_> {
         };
     }
     if let Some(rest) = trimmed.strip_prefix('/') {
-        // A path such as `/etc/hosts is broken` is for the model; a lone word is a command.
+        // A path such as `/etc/hosts is broken` is a prompt; a single word is a command.
         let name = trimmed.split_whitespace().next().unwrap_or(trimmed);
         let words: Vec<&str> = trimmed.split_whitespace().collect();
         let known = |name: &str| COMMANDS.iter().find(|(known, ..)| *known == name);
@@ -189,7 +189,7 @@ pub fn parse(text: &str) -> Input<'_> {
         {
             return Input::Command(Command::PermissionsRemove(number));
         }
-        // No command takes other words: `/undo list` must not undo.
+        // No command has other arguments: `/undo list` must not undo.
         if let Some((near, ..)) = known(name) {
             return Input::Unknown {
                 name: trimmed,

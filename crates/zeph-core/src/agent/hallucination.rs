@@ -1,39 +1,39 @@
-//! Calls that may be made up: pure. A suspicion is a warning, never a refusal.
+//! Detection of arguments that the model may have invented. Pure. A finding is a warning and never refuses the call.
 //!
-//! - A path that has to be there for the call to make sense, is not, and was mentioned by nobody.
-//! - A host, an address, an id that stands in this call and nowhere else.
+//! - A path that must exist for the call does not exist and was never mentioned.
+//! - A host, an address or an id appears only in this call.
 //!
-//! What the model said itself is no mention; what people, results and the system prompt say is.
+//! Prompts, results and the system prompt count as mentions; text of the model does not.
 
 use serde_json::Value;
 use zeph_tools::ToolDef;
 use zeph_tools::gate::{PathRole, ToolTarget};
 
-/// What a warning begins with.
+/// The prefix of warnings.
 pub(super) const SUSPECT: &str = "HallucinationSuspect";
 
-/// The most warnings of one call.
+/// Warnings of one call.
 const MAX_WARNINGS: usize = 5;
 
-/// The shortest hexadecimal id that counts.
+/// Characters of the shortest hexadecimal id.
 const MIN_HEX_CHARS: usize = 7;
 
-/// Parameters of tools that change something, whose path has to be there.
+/// Tools that change files, and their parameters whose path must exist.
 const CHANGED: [(&str, &str); 3] = [
     ("delete_path", "path"),
     ("edit", "path"),
     ("move_path", "source"),
 ];
 
-/// What is known beside the call.
+/// The facts outside of the call.
 pub(super) struct ConversationContext<'a> {
-    /// Whether there is such a path, from the working directory.
+    /// Whether the path exists, relative to the working directory.
     pub(super) exists: &'a dyn Fn(&str) -> bool,
-    /// Whether somebody said this, before the call.
+    /// Whether a text before the call contains this word.
     pub(super) mentioned: &'a dyn Fn(&str) -> bool,
 }
 
-/// What is suspicious in a call of the tool `def`.
+/// The warnings about a call of the tool `def`.
 pub(super) fn suspects(
     def: &ToolDef,
     params: &Value,
@@ -85,13 +85,13 @@ pub(super) fn suspects(
 fn is_made_up(path: &str, known: &ConversationContext<'_>) -> bool {
     let bare = path.trim_start_matches("./").trim_end_matches('/');
     let name = bare.rsplit('/').next().unwrap_or(bare);
-    // Where the home directory is, and what a pattern finds, is not known here.
+    // The home directory and the matches of patterns are unknown here.
     let is_plain =
         !bare.is_empty() && !bare.starts_with('~') && !bare.contains(['*', '?', '[', '{']);
     is_plain && name != "." && name != ".." && !(known.exists)(path) && !(known.mentioned)(name)
 }
 
-/// All texts in a value.
+/// All strings in a value.
 fn strings(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -101,7 +101,7 @@ fn strings(value: &Value) -> Vec<&str> {
     }
 }
 
-/// Hosts of URLs, e-mail addresses, IPv4 addresses, UUIDs and hexadecimal ids in a text.
+/// The hosts of URLs, e-mail addresses, IPv4 addresses, UUIDs and hexadecimal ids in a text.
 fn entities(text: &str) -> impl Iterator<Item = &str> {
     let is_part =
         |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@' | ':' | '/' | '%' | '+');
@@ -134,7 +134,7 @@ fn entity(word: &str) -> Option<&str> {
     is_id.then_some(word)
 }
 
-/// A host that needs no mention.
+/// Whether a host counts as known without a mention.
 fn is_local(host: &str) -> bool {
     host.is_empty() || host == "localhost" || host == "0.0.0.0" || host.starts_with("127.")
 }
@@ -203,7 +203,7 @@ mod tests {
         check("read", json!({}), &[]);
         check("read", json!({ "path": 7 }), &[]);
         check("read", json!("text"), &[]);
-        // What is to be made need not be there; what is to be changed does.
+        // A path to create need not exist; a path to change must.
         check("write", json!({ "path": "new.rs" }), &[]);
         check("edit", json!({ "path": "new.rs" }), &["new.rs"]);
         check("delete_path", json!({ "path": "old.rs" }), &["old.rs"]);

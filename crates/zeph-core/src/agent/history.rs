@@ -1,7 +1,7 @@
 //! The conversation in memory and in the store.
 //!
-//! What is in memory is in the store first. A history that is read back is made whole: a call
-//! without a result gets one that says it was interrupted, and is never run again by itself.
+//! Every message is in the store before it is in memory. A loaded history is repaired: a call without a result gets
+//! one that says that it was interrupted, and is never run again automatically.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -28,9 +28,9 @@ pub enum HistoryError {
     Damaged {
         /// The session.
         session: String,
-        /// The message's number.
+        /// The sequence number of the message.
         seq: i64,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
@@ -39,37 +39,37 @@ pub enum HistoryError {
 pub struct History {
     store: Store,
     session: String,
-    /// Names the window to the provider; it only grows until it is cleared.
+    /// Identifies the window to the provider. A window only grows until it is cleared.
     id: HistoryId,
     messages: Vec<Message>,
     estimate: TokenEstimate,
     fixed_bytes: usize,
-    /// The known values that no message keeps.
+    /// The known secrets that are removed from messages.
     secrets: Arc<SecurityPatterns>,
 }
 
-/// A message of the window as it is stored: results have one each.
+/// A message of the window as it is stored, with one row for each result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
-    /// Its number in the session.
+    /// The sequence number in the session.
     pub(super) seq: i64,
-    /// As the model is sent it.
+    /// The message as requests contain it.
     pub(super) message: Message,
-    /// What the provider counted for the request that it answers, and when that was.
+    /// The token count of the request before this response.
     pub(super) counted: Option<Counted>,
 }
 
-/// See [`Row::counted`].
+/// The provider's token count of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Counted {
     input_tokens: u64,
-    /// Milliseconds since the Unix epoch.
+    /// The time in milliseconds since the Unix epoch.
     at: i64,
 }
 
 impl History {
-    /// Reads the conversation of an existing session back and makes it whole; a new session's is
-    /// empty. `fixed_bytes` is the size of what every request holds besides.
+    /// Loads and repairs the conversation of an existing session. `fixed_bytes` is the size of the other parts of
+    /// every request.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -81,7 +81,8 @@ impl History {
         Self::resume(store, session, fixed_bytes, i64::MAX).await
     }
 
-    /// The same; what the provider counted after `since` (milliseconds since the Unix epoch) was of this window.
+    /// Loads a conversation as [`History::open`] does. Token counts after `since` (milliseconds since the Unix epoch)
+    /// correct the estimate.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -104,19 +105,19 @@ impl History {
         Ok(history)
     }
 
-    /// The same history; messages that are appended from now on keep no known value of `secrets`.
+    /// Removes the known values of `secrets` from messages that are appended.
     #[must_use]
     pub(super) fn with_redaction(mut self, secrets: Arc<SecurityPatterns>) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// The known values that no message keeps.
+    /// The known secrets that are removed from messages.
     pub(super) fn secrets(&self) -> &Arc<SecurityPatterns> {
         &self.secrets
     }
 
-    /// The messages of the window, one by one.
+    /// The stored messages of the window.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -147,8 +148,7 @@ impl History {
         Ok(rows)
     }
 
-    /// Takes the window from the store, as it is taken when a session is resumed; what the provider counted
-    /// after `since` corrects the estimate.
+    /// Loads the window from the store, as for a resumed session. Token counts after `since` correct the estimate.
     async fn load(&mut self, since: i64) -> Result<(), HistoryError> {
         let mut messages: Vec<Message> = Vec::new();
         let rows = self.rows().await?;
@@ -172,8 +172,8 @@ impl History {
         Ok(())
     }
 
-    /// Changes what is seen of the conversation: in the store, then in the window. `fixed_bytes` is the size
-    /// of what every request holds besides from now on.
+    /// Changes the view of the conversation in the store, then loads the window. `fixed_bytes` is the new size of the
+    /// other parts of every request.
     ///
     /// # Errors
     /// [`HistoryError`]; then the window is unchanged.
@@ -188,8 +188,8 @@ impl History {
         self.load(i64::MAX).await
     }
 
-    /// Appends a message: to the store, then to the window. Yields its number in the session. Known
-    /// values are replaced first.
+    /// Appends a message to the store, then to the window. Known secrets are replaced first. Returns the sequence
+    /// number.
     ///
     /// # Errors
     /// [`HistoryError::Store`]; then the window is unchanged.
@@ -202,7 +202,7 @@ impl History {
             withhold(&self.secrets, part);
         }
         let content = serde_json::to_string(&message.parts).map_err(|error| {
-            // Strings and JSON values always serialize; said all the same.
+            // Strings and JSON values always serialize, but the error is handled.
             HistoryError::Damaged {
                 session: self.session.clone(),
                 seq: -1,
@@ -229,8 +229,8 @@ impl History {
         Ok(seq)
     }
 
-    /// Makes the window whole again after a turn that ended between calls and their results, as
-    /// when a result could not be stored.
+    /// Repairs the window after a turn that ended between calls and their results, for example because a result could
+    /// not be stored.
     ///
     /// # Errors
     /// [`HistoryError::Store`].
@@ -245,7 +245,7 @@ impl History {
         Ok(())
     }
 
-    /// Starts the window over; the store keeps what was.
+    /// Clears the window. The store keeps all messages.
     ///
     /// # Errors
     /// [`HistoryError::Store`].
@@ -257,19 +257,19 @@ impl History {
         Ok(())
     }
 
-    /// From now on every request holds so many bytes besides, the window having been started over.
+    /// Sets the size of the other parts of every request, after the window was cleared.
     pub(super) fn begin_with(&mut self, fixed_bytes: usize) {
         self.fixed_bytes = fixed_bytes;
         self.estimate = TokenEstimate::new(fixed_bytes);
     }
 
-    /// The messages the model is sent.
+    /// The messages that requests contain.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Whether a person or a result said this.
+    /// Whether a prompt or a result contains `word`.
     pub(super) fn is_said(&self, word: &str) -> bool {
         let said = |part: &MessagePart| match part {
             MessagePart::Text { text } => text.contains(word),
@@ -280,7 +280,7 @@ impl History {
         messages.flat_map(|it| &it.parts).any(said)
     }
 
-    /// The id of the window: the messages sent under it only grow, at most the last is replaced.
+    /// The id of the window. The messages sent under it only grow; at most the last one is replaced.
     #[must_use]
     pub fn id(&self) -> HistoryId {
         self.id
@@ -292,13 +292,13 @@ impl History {
         &self.session
     }
 
-    /// The usage of the request just answered, without figures that cannot be true.
+    /// The usage of the last request, without impossible figures.
     #[must_use]
     pub fn plausible(&self, usage: Usage) -> Usage {
         self.estimate.plausible(usage)
     }
 
-    /// Corrects the estimate by what the provider counted for the request just answered.
+    /// Corrects the estimate by the provider's token count of the last request.
     pub fn correct(&mut self, usage: Usage) {
         self.estimate.correct(usage);
     }
@@ -309,18 +309,18 @@ impl History {
         self.estimate.total()
     }
 
-    /// The estimate, for what is no request.
+    /// The estimator, for the size of single parts.
     pub(super) fn estimate(&self) -> &TokenEstimate {
         &self.estimate
     }
 
-    /// The size of what every request holds besides.
+    /// The size of the other parts of every request.
     pub(super) fn fixed_bytes(&self) -> usize {
         self.fixed_bytes
     }
 }
 
-/// Replaces known values in a part of a message.
+/// Replaces known secrets in a part of a message.
 fn withhold(secrets: &SecurityPatterns, part: &mut MessagePart) {
     let (text, signature) = match part {
         MessagePart::Text { text } => (text, None),
@@ -331,15 +331,15 @@ fn withhold(secrets: &SecurityPatterns, part: &mut MessagePart) {
     };
     if let Cow::Owned(redacted) = secrets.redact_known(text) {
         *text = redacted;
-        // The signature is that of the other text.
+        // The signature belongs to the original text.
         if let Some(signature) = signature {
             *signature = None;
         }
     }
 }
 
-/// Appends a message. Results of one batch, and words said right after results, belong into one
-/// message: wires that alternate roles demand it.
+/// Appends a message. Results of one batch, and text after results, are joined into one message, because some APIs
+/// require alternating roles.
 fn join(messages: &mut Vec<Message>, message: Message) {
     match messages.last_mut() {
         Some(last) if last.role == Role::User && message.role == Role::User && has_result(last) => {
@@ -379,9 +379,8 @@ fn is_settled(messages: &[Message]) -> bool {
         .all(|request| has_result(&request.id))
 }
 
-/// Gives every call exactly one result. Strays and repeats of results go; a call in the middle
-/// without one gets it in place; those at
-/// the end are returned, to be stored.
+/// Gives every call exactly one result. Results without a call and duplicates are removed. A missing result in the
+/// middle is inserted; missing results at the end are returned, so that they can be stored.
 fn make_whole(messages: &mut Vec<Message>) -> Option<Message> {
     let mut at = 0;
     let mut open: Vec<String> = Vec::new();
@@ -399,7 +398,7 @@ fn make_whole(messages: &mut Vec<Message>) -> Option<Message> {
             continue;
         }
         let mut seen = HashSet::new();
-        // An image goes with the result before it.
+        // An image belongs to the result before it.
         let mut stays = true;
         message.parts.retain(|part| {
             match part {
@@ -421,7 +420,7 @@ fn make_whole(messages: &mut Vec<Message>) -> Option<Message> {
                     .iter()
                     .all(|part| is_result(part) || is_image(part)))
         {
-            // Results stand before words.
+            // Results come before text.
             let results = interrupted(&open).parts;
             open.clear();
             let last = message.parts.iter().rposition(is_result);
@@ -501,7 +500,7 @@ mod tests {
         }
     }
 
-    /// Every call has exactly one result, right after it, and no result is without a call.
+    /// Whether every call has exactly one result right after it, and every result has a call.
     fn is_whole(messages: &[Message]) -> bool {
         let mut open: Vec<String> = Vec::new();
         for message in messages {
@@ -567,7 +566,7 @@ mod tests {
         assert_eq!(read.messages(), history.messages());
     }
 
-    /// An image stays with its result, and goes with it.
+    /// An image remains with its result, and is removed with it.
     #[test]
     fn images_belong_to_the_results_before_them() {
         let image = |data: &str| Message {
@@ -610,7 +609,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was stored when the process died, what is read back is whole.
+        /// A history that was interrupted at any point is whole after loading.
         #[test]
         fn repairs_any_history_prefix(kinds in proptest::collection::vec(0u8..5, 0..12)) {
             let mut messages = Vec::new();

@@ -1,4 +1,4 @@
-//! The limits of a turn, as one pure state: no I/O, no clock.
+//! The limits of a turn. Pure: no I/O, no clock.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,19 +8,19 @@ use zeph_tools::cache::split_note;
 use super::volatile_text::without_times;
 use crate::config::AgentConfig;
 
-/// How many equal iterations in a row count as a doom loop.
+/// Equal iterations in a row that count as a doom loop.
 const DOOM_LOOP: usize = 3;
 
-/// Why a turn must stop.
+/// The reason why a turn must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The model asked for calls too often.
+    /// The model requested calls too often.
     Iterations,
     /// The same calls gave the same results three times in a row.
     DoomLoop,
-    /// The conversation takes over 80 % of its budget, or too much for all that room was made.
+    /// The conversation takes over 80 % of its budget, or is too long after compaction.
     Context,
-    /// The calls of the session are used up, or fewer are left than an answer asked for.
+    /// The calls of the session are used up, or fewer remain than a response requested.
     Quota {
         /// Calls made.
         used: u64,
@@ -29,7 +29,7 @@ pub enum Limit {
     },
 }
 
-/// What one iteration did: a call and what the model read of it.
+/// One iteration: a call and the content of its result.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     /// The tool.
@@ -52,7 +52,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits at a turn's start; `window` is the model's.
+    /// The limits at the start of a turn. `window` is the window of the model in tokens.
     #[must_use]
     pub fn new(config: &AgentConfig, window: usize) -> Self {
         let budget = context_budget(config, window);
@@ -60,7 +60,7 @@ impl Limits {
         let compaction = &config.compaction;
         Self {
             max_iterations: config.max_tool_iterations,
-            // What makes room has to be let do so first.
+            // Compaction comes before this limit.
             context_limit: match compaction.enabled {
                 true => compaction.tokens(budget).max(four_fifths),
                 false => four_fifths,
@@ -78,13 +78,13 @@ impl Limits {
         self.iterations
     }
 
-    /// The tokens that stop the turn.
+    /// The number of tokens that stops the turn.
     #[must_use]
     pub fn context_limit(&self) -> usize {
         self.context_limit
     }
 
-    /// Checked before a request that may ask for calls.
+    /// Returns the limit that forbids a request with calls.
     #[must_use]
     pub fn before_request(&self, estimated_tokens: usize) -> Option<Limit> {
         if estimated_tokens > self.context_limit() {
@@ -101,7 +101,7 @@ impl Limits {
         self.quota = Some(Limit::Quota { used, max });
     }
 
-    /// Records an iteration; `Some` when it closes a doom loop.
+    /// Records an iteration. Returns [`Limit::DoomLoop`] if it completes a doom loop.
     pub fn after_iteration<'a>(&mut self, steps: impl Iterator<Item = Step<'a>>) -> Option<Limit> {
         self.iterations += 1;
         let fingerprint = fingerprint(steps);
@@ -115,21 +115,21 @@ impl Limits {
     }
 }
 
-/// The tokens that a conversation may take: what is configured, else the model's window. The
-/// window of a model that is not known is a guess, so it does not bound what was said outright.
+/// The tokens that a conversation may take: the configured budget, or else the window of the model. The window of an
+/// unknown model is a guess, so it does not limit a configured budget.
 #[must_use]
 pub fn context_budget(config: &AgentConfig, window: usize) -> usize {
     config.context_budget_tokens.unwrap_or(window)
 }
 
-/// Equal for iterations that made the same calls and read the same, call ids, times, durations and
-/// references of stored outputs aside.
+/// A hash that is equal for iterations with the same calls and the same results. Call ids, times, durations and
+/// references of stored outputs do not count.
 fn fingerprint<'a>(steps: impl Iterator<Item = Step<'a>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for step in steps {
         step.tool.hash(&mut hasher);
         canonical(step.input).hash(&mut hasher);
-        // The first of equal calls was not answered from the cache.
+        // A repeated call may have a note about the cache, which the first one lacks.
         without_times(split_note(step.content).1).hash(&mut hasher);
     }
     hasher.finish()
@@ -206,7 +206,7 @@ mod tests {
             ..without_compaction()
         };
         assert_eq!(Limits::new(&said, 1000).before_request(1600), None);
-        // What makes room comes first, wherever it begins.
+        // Compaction comes first, at any threshold.
         let mut making = AgentConfig::default();
         for (threshold, limit) in [(0.9, 900), (0.5, 800)] {
             making.compaction.threshold = threshold;

@@ -1,15 +1,15 @@
-//! What a turn comes to.
+//! The outcome of a turn.
 
 use serde::Serialize;
 use zeph_llm::{Usage, Usd};
 
-/// Why a turn ended.
+/// The reason why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
-    /// The model answered.
+    /// The model gave a response without calls.
     Done,
-    /// The model asked for calls too often.
+    /// The model requested calls too often.
     IterationCap,
     /// The same calls gave the same results three times in a row.
     DoomLoop,
@@ -17,9 +17,9 @@ pub enum TurnEnd {
     ContextBudget,
     /// The calls of the session are used up.
     Quota,
-    /// What the session may cost, or take of tokens, is used up.
+    /// The budget of the session, in tokens or money, is used up.
     Budget,
-    /// It ended on a refusal: the model had nothing more to say after it.
+    /// The last calls were refused, and the model said nothing after them.
     Refused,
     /// The user cancelled it.
     Cancelled,
@@ -27,27 +27,27 @@ pub enum TurnEnd {
     Error,
 }
 
-/// What a turn came to.
+/// The outcome of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnOutcome {
-    /// Why it ended.
+    /// The reason why it ended.
     pub end: TurnEnd,
     /// The model's last text.
     pub text: String,
     /// Responses with calls.
     pub iterations: usize,
-    /// Calls asked for.
+    /// Calls that the model requested.
     pub tool_calls: usize,
     /// Tokens of all requests.
     pub usage: Usage,
-    /// What they cost; `None` where that is not known of all.
+    /// The cost of all requests; `None` if a price is unknown.
     pub cost: Option<Usd>,
-    /// The error, or what the limit was.
+    /// The error, or the limit that was reached.
     pub message: Option<String>,
 }
 
 impl TurnOutcome {
-    /// That of a turn which has done nothing yet.
+    /// The outcome of a turn that has not begun.
     #[must_use]
     pub fn new() -> Self {
         Self {

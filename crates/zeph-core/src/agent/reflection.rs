@@ -1,11 +1,11 @@
-//! After calls that the model itself made badly, it is asked in a few words to reconsider: pure.
+//! Reflection: after calls with wrong arguments, the model is asked to reconsider. Pure.
 //!
-//! Only what its own quality caused counts (`zeph_tools::category`): arguments that do not fit, an edit of a text that is not
-//! there. What a gate refused, and what went wrong at the other side, is nothing to reflect on.
+//! Only failures of quality count (`zeph_tools::category`): invalid arguments, an edit of a text that does not exist.
+//! Refusals by a gate and external failures do not.
 
 use zeph_tools::ToolErrorCategory;
 
-/// How often in a turn it is asked, and of what next.
+/// The remaining reflections of a turn, and the tools of the next one.
 #[derive(Debug, Clone)]
 pub(super) struct Reflections {
     left: usize,
@@ -13,7 +13,7 @@ pub(super) struct Reflections {
 }
 
 impl Reflections {
-    /// At most `max` in a turn.
+    /// Allows at most `max` reflections in a turn.
     pub(super) fn new(max: usize) -> Self {
         Self {
             left: max,
@@ -21,7 +21,7 @@ impl Reflections {
         }
     }
 
-    /// Notes how a call ended; `None` for success.
+    /// Records the outcome of a call; `None` for success.
     pub(super) fn note(&mut self, tool: &str, failure: Option<ToolErrorCategory>) {
         let is_its_own = failure.is_some_and(|category| category.traits().quality);
         if is_its_own && self.left > 0 && !self.tools.iter().any(|known| known == tool) {
@@ -29,7 +29,7 @@ impl Reflections {
         }
     }
 
-    /// The words before the next request, if there are any.
+    /// Returns the text before the next request, if there is a reason for one.
     pub(super) fn take(&mut self) -> Option<String> {
         if self.tools.is_empty() {
             return None;
@@ -47,7 +47,7 @@ impl Reflections {
 mod tests {
     use super::*;
 
-    /// Proves ERR-22: quality failures alone, and no more than allowed.
+    /// Proves ERR-22: only quality failures count, and the number is limited.
     #[test]
     fn only_quality_failures_are_reflected_on() {
         use ToolErrorCategory::{InvalidParameters, TypeMismatch};

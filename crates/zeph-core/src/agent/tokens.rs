@@ -1,21 +1,20 @@
-//! Estimates how many tokens a conversation takes, corrected by what the provider counted.
+//! Estimate of the tokens of a conversation, corrected by the provider's counts.
 
 use zeph_llm::{Message, MessagePart, Usage};
 use zeph_tools::ToolRegistry;
 
-/// Bytes per token of the fixed part: prose and the definitions of tools have 4.2. The lower figure
-/// overestimates rather than overruns.
+/// Bytes per token of the fixed part. Prose and tool definitions have 4.2; the lower figure overestimates.
 const BYTES_PER_TOKEN: f64 = 3.6;
-/// What a message's frame costs on the wire.
+/// Tokens of the frame of a message.
 const TOKENS_PER_MESSAGE: usize = 4;
-/// What an image is taken for.
+/// Tokens of an image.
 const IMAGE_TOKENS: usize = 1500;
 
-/// How many times the estimate a true count can be.
+/// The largest plausible ratio of a true count to the estimate.
 const MAX_FACTOR: u64 = 64;
-/// Tokens that a server can add without showing them, such as a system prompt of its own.
+/// Tokens that a server may add invisibly, such as a system prompt of its own.
 const MAX_HIDDEN: u64 = 50_000;
-/// The highest true count of one response, reasoning included.
+/// The largest plausible output of one response, including reasoning.
 pub const MAX_OUTPUT_TOKENS: u64 = 2_000_000;
 
 /// A running estimate of a conversation's size.
@@ -23,9 +22,9 @@ pub const MAX_OUTPUT_TOKENS: u64 = 2_000_000;
 pub struct TokenEstimate {
     /// The estimate by bytes, uncorrected.
     raw: usize,
-    /// What the provider counted over what was estimated.
+    /// The ratio of the provider's count to the estimate.
     correction: f64,
-    /// The last count of the provider, and the estimate by bytes of what it counted.
+    /// The last count of the provider, and the estimate of the same text.
     counted: Option<Counted>,
 }
 
@@ -36,8 +35,7 @@ struct Counted {
 }
 
 impl TokenEstimate {
-    /// The estimate of a conversation that so far has only a fixed part (system prompt, tools)
-    /// of so many bytes.
+    /// The estimate of a conversation that has only a fixed part (system prompt, tools) of this size.
     #[must_use]
     pub fn new(fixed_bytes: usize) -> Self {
         Self {
@@ -47,7 +45,7 @@ impl TokenEstimate {
         }
     }
 
-    /// Begins again with a fixed part of so many bytes; what was learned of the provider's counting stays.
+    /// Starts again with a fixed part of this size, and keeps the correction.
     pub fn restart(&mut self, fixed_bytes: usize) {
         self.raw = tokens(fixed_bytes);
         self.counted = None;
@@ -58,9 +56,9 @@ impl TokenEstimate {
         self.raw += message_tokens(message);
     }
 
-    /// Corrects the estimate by what the provider counted for a request that held all that was
-    /// added so far. That much is known then; what is added later is estimated, by a factor within
-    /// [0.25, 4], so that one odd figure does little harm. A count below a quarter is taken for that.
+    /// Corrects the estimate by the provider's count of a request with all messages so far. The count replaces their
+    /// estimate. Later messages are estimated with a correction within [0.25, 4], so that one wrong figure does
+    /// little harm. A count below a quarter of the estimate is replaced by that quarter.
     ///
     /// An implausible count changes nothing, see [`TokenEstimate::plausible`].
     pub fn correct(&mut self, usage: Usage) {
@@ -76,10 +74,10 @@ impl TokenEstimate {
         }
     }
 
-    /// The usage of a request that held the conversation so far, without figures that cannot be true.
+    /// Returns the usage of a request without impossible figures.
     ///
-    /// Input far beyond the estimate becomes the estimate, and output beyond [`MAX_OUTPUT_TOKENS`] becomes
-    /// zero. Otherwise one wrong figure would use up the budget of the session.
+    /// Input far above the estimate becomes the estimate, and output above [`MAX_OUTPUT_TOKENS`] becomes zero.
+    /// Otherwise one wrong figure would use up the budget of the session.
     #[must_use]
     pub fn plausible(&self, usage: Usage) -> Usage {
         let mut usage = usage;
@@ -95,7 +93,7 @@ impl TokenEstimate {
         usage
     }
 
-    /// Whether a provider can have counted so many tokens for the conversation.
+    /// Whether this count is plausible for the conversation.
     fn can_be(&self, tokens: u64) -> bool {
         let raw = u64::try_from(self.raw).unwrap_or(u64::MAX);
         tokens <= raw.saturating_mul(MAX_FACTOR).saturating_add(MAX_HIDDEN)
@@ -113,7 +111,7 @@ impl TokenEstimate {
         }
     }
 
-    /// What the provider would count for an uncorrected estimate, such as that of [`message_tokens`].
+    /// Corrects an uncorrected estimate, such as that of [`message_tokens`].
     #[must_use]
     pub fn corrected(&self, raw: usize) -> usize {
         #[allow(
@@ -161,11 +159,11 @@ fn json_tokens(value: &serde_json::Value) -> usize {
     }
 }
 
-/// The estimate of a text, uncorrected: by its runs of letters, digits, blanks and signs, as tokenizers of
-/// byte pairs cut it. One pass, nothing is allocated.
+/// The estimate of a text, uncorrected. It counts runs of letters, digits, spaces and signs, as byte pair tokenizers
+/// split them, in one pass and without allocation.
 ///
-/// The weights were fitted to OpenAI's `cl100k_base` over prose, code, data and output of commands, and
-/// lean to more; the test holds samples with their real counts.
+/// The weights were fitted to OpenAI's `cl100k_base` over prose, code, data and output of commands, and tend to
+/// overestimate. The test has samples with their real counts.
 #[must_use]
 pub fn text_tokens(text: &str) -> usize {
     let mut rest = text.as_bytes();
@@ -177,34 +175,34 @@ pub fn text_tokens(text: &str) -> usize {
     sum.div_ceil(ONE)
 }
 
-/// A token, in the unit of costs.
+/// A token, in units of cost.
 const ONE: usize = 1000;
 /// A word of up to [`SHORT_WORD`] letters.
 const WORD: usize = 1050;
-/// The letters that a word may have for [`WORD`].
+/// The maximum number of letters that cost one [`WORD`].
 const SHORT_WORD: usize = 5;
-/// Each further letter.
+/// Each additional letter.
 const LETTER: usize = 220;
 /// Three digits.
 const DIGITS: usize = 1100;
-/// Blanks, but for a single space, which goes with its word, if that is no number.
+/// Spaces. A single space costs nothing before a word, but not before a number.
 const BLANKS: usize = 1100;
-/// The blanks that one token may be.
+/// Spaces that can be one token.
 const MAX_BLANKS: usize = 64;
-/// A sign, which may go with its word; before a number it is a token.
+/// A sign. It may belong to the next word; before a number it is a token.
 const SIGN: usize = 650;
-/// Each further sign of a run that is not the one before.
+/// Each additional sign of a run that differs from the sign before it.
 const OTHER_SIGN: usize = 270;
-/// Each that is: rules of dashes are few tokens.
+/// Each additional sign that equals the sign before it. A line of dashes has few tokens.
 const SAME_SIGN: usize = 100;
-/// From so many letters and digits without a break on they are data: hashes, keys, base64.
+/// Runs of letters and digits of this length or more are data: hashes, keys, base64.
 const LONG: usize = 16;
-/// A byte of such data in letters of one case, as hexadecimal digits are.
+/// A byte of data with letters of one case, such as hexadecimal digits.
 const HEX: usize = 580;
-/// A byte of such data in letters of both cases.
+/// A byte of data with letters of both cases.
 const BASE64: usize = 720;
 
-/// The length of the first run of a text, in bytes, and what it costs; `None` at the end.
+/// The length of the first run of a text in bytes, and its cost; `None` at the end.
 fn first_run(text: &[u8]) -> Option<(usize, usize)> {
     let first = *text.first()?;
     let run = |fits: fn(&u8) -> bool| text.iter().take_while(|byte| fits(byte)).count();
@@ -226,15 +224,14 @@ fn first_run(text: &[u8]) -> Option<(usize, usize)> {
             let more = if before_digit(length) { ONE - SIGN } else { 0 };
             (length, of_signs(text.get(..length)?) + more)
         }
-        // By the bytes of the character: Latin, Cyrillic and their neighbours; Chinese, Japanese, Korean;
-        // what is beyond.
+        // By the bytes of the character: Latin, Cyrillic and similar; Chinese, Japanese, Korean; others.
         0x80..=0xDF => (2, 420),
         0xE0..=0xEF => (3, 930),
         _ => (4, 2200),
     })
 }
 
-/// What a run of signs costs.
+/// The cost of a run of signs.
 fn of_signs(run: &[u8]) -> usize {
     let pairs = run.iter().zip(run.iter().skip(1));
     let more = pairs.map(|(before, sign)| match before == sign {
@@ -244,14 +241,14 @@ fn of_signs(run: &[u8]) -> usize {
     SIGN + more.sum::<usize>()
 }
 
-/// What a run of letters and digits costs.
+/// The cost of a run of letters and digits.
 fn of_letters_and_digits(run: &[u8]) -> usize {
     let has = |fits: fn(&u8) -> bool| run.iter().any(fits);
     if run.len() >= LONG && has(u8::is_ascii_digit) {
         let both = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
         return run.len() * if both { BASE64 } else { HEX };
     }
-    // `fooBar12` is foo, Bar and 12.
+    // `fooBar12` has the parts foo, Bar and 12.
     let pieces = run.chunk_by(|a, b| match (a.is_ascii_digit(), b.is_ascii_digit()) {
         (false, false) => !(a.is_ascii_lowercase() && b.is_ascii_uppercase()),
         (a, b) => a == b,
@@ -263,7 +260,7 @@ fn of_letters_and_digits(run: &[u8]) -> usize {
     pieces.map(cost).sum()
 }
 
-/// The estimate of a text of so many bytes, uncorrected.
+/// The estimate of a text of this length, uncorrected.
 pub(super) fn tokens(bytes: usize) -> usize {
     #[allow(
         clippy::cast_precision_loss,
@@ -274,7 +271,7 @@ pub(super) fn tokens(bytes: usize) -> usize {
     tokens
 }
 
-/// Bytes of all definitions as sent.
+/// Bytes of all tool definitions in a request.
 pub(super) fn definition_bytes(registry: &ToolRegistry) -> usize {
     registry
         .tools()
@@ -289,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    /// Proves AGT-4 for images: their bytes are not what they cost.
+    /// Proves AGT-4 for images: their size in bytes does not matter.
     #[test]
     fn an_image_counts_as_an_image() {
         let mut estimate = TokenEstimate::new(0);
@@ -304,8 +301,8 @@ mod tests {
         assert_eq!(estimate.total(), IMAGE_TOKENS + TOKENS_PER_MESSAGE);
     }
 
-    /// Proves AGT-4, LLM-11 for what is not counted yet: of each kind of text the estimate is near to what a real
-    /// tokenizer counts, and seldom below.
+    /// Proves AGT-4, LLM-11 for text without a count: the estimate is near to the count of a real tokenizer, for each
+    /// kind of text, and rarely below.
     #[test]
     fn estimates_are_near_to_real_counts() {
         #[derive(serde::Deserialize)]
@@ -335,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Proves AGT-4, LLM-11: a server's absurd figures neither end the session nor count as spent.
+    /// Proves AGT-4, LLM-11: implausible figures of a server neither end the session nor count as spent.
     #[test]
     fn usage_that_cannot_be_true_is_replaced() {
         let mut estimate = TokenEstimate::new(3600);
@@ -382,7 +379,7 @@ mod tests {
         ] {
             assert_eq!(text_tokens(text), expect, "{text:?}");
         }
-        // What is long is neither nothing nor out of all proportion.
+        // The estimate of long text is neither zero nor extreme.
         for (text, range) in [
             (" ".repeat(64_000), 1000..2000),
             ("-".repeat(64_000), 1000..7000),
@@ -411,7 +408,7 @@ mod tests {
             (990..1010).contains(&estimate.total()),
             "no count corrects nothing"
         );
-        // However far off it was, what the provider counted is what it takes; more is estimated within bounds.
+        // The provider's count replaces any estimate; later text is estimated within bounds.
         estimate.correct(usage(50_000));
         assert_eq!(estimate.total(), 50_000);
         let more = Message::user("word ".repeat(100));

@@ -1,7 +1,8 @@
-//! What a model is offered: all tools, or those that the schema filter and the dependency rules leave.
+//! Selection of the tools that requests offer: all tools, or those that the schema filter and the dependency rules
+//! leave.
 //!
-//! What was offered once stays until the window is cleared or summed up, in its place, and more is appended: the
-//! provider's cache of the prompt survives. Where something chooses, it is kept with the session.
+//! An offered tool remains at its position until the window is cleared or compacted, and new tools are appended, so
+//! that the provider's prompt cache remains valid. If tools are filtered, the list is stored with the session.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -18,27 +19,27 @@ use zeph_tools::{Availability, ToolDef, ToolRegistry};
 use super::history::History;
 use crate::embedding::Embedder;
 
-/// How long vectors may take; a model may have to be loaded first.
+/// The time limit for embeddings. A model may have to be loaded first.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What of a text becomes a vector, in bytes.
+/// Bytes of a text that are embedded.
 const MAX_EMBEDDED_BYTES: usize = 1024;
 
-/// See the module.
+/// Selects the tools of a session.
 pub(super) struct ToolSelection {
     filter: ToolSchemaFilter,
     tafc: TafcConfig,
-    /// The vectors of texts that tools are described by.
+    /// The embeddings of tool descriptions, by text.
     embeddings: HashMap<String, Vec<f32>>,
-    /// Who makes vectors; `None` where words are compared.
+    /// Computes embeddings; `None` means that keywords are compared.
     embedder: Option<Embedder>,
-    /// Whether making vectors failed; it is tried again when the window was cleared.
+    /// Whether an embedding failed. It is tried again after the window was cleared.
     failed: bool,
-    /// What the filter made of the turn's words; `None` where it is off.
+    /// The result of the filter for the turn's prompt; `None` if it is off.
     filtered: Option<ToolFilterResult>,
     query: String,
-    /// What was offered, in the order in which it came.
+    /// The offered tools, in order.
     offered: Vec<String>,
-    /// Whether it was looked up what a process before this one offered.
+    /// Whether the list of an earlier process was loaded.
     looked_up: bool,
     named: Named,
 }
@@ -63,8 +64,8 @@ impl ToolSelection {
         }
     }
 
-    /// The tools of `registry` as a provider may see them: with a field to think in, where they are
-    /// complex and the provider calls tools natively.
+    /// The tools of `registry` for a provider. If the provider calls tools natively, complex tools get a reasoning
+    /// field.
     fn augmented(&self, registry: &ToolRegistry, provider: &dyn LlmProvider) -> Vec<ToolDef> {
         let mut tools = registry.tools().to_vec();
         tools.retain(|def| def.offered != Availability::NotNow);
@@ -76,8 +77,8 @@ impl ToolSelection {
         tools
     }
 
-    /// The user said `query`: what is near to it is found out. Providers that do not call tools
-    /// natively are offered all. What is returned is a warning.
+    /// Filters the tools for the prompt `query`. Providers without native tool calls get all tools. Returns a
+    /// warning.
     pub(super) async fn begin_turn(
         &mut self,
         query: &str,
@@ -104,7 +105,7 @@ impl ToolSelection {
             tracing::debug!(%tool, ?reason, score = result.scores.get(tool), "offered");
         }
         tracing::debug!(excluded = ?result.excluded, "not near enough");
-        // "Go on" is about what was said before.
+        // A prompt such as "continue" refers to the prompt before it.
         self.filtered = Some(match before.filter(ToolFilterResult::compared) {
             Some(before) => result.after(before),
             None => result,
@@ -112,8 +113,8 @@ impl ToolSelection {
         warning
     }
 
-    /// The vector of `query`, with those of all tools in the filter; `None` where words are compared. The
-    /// error is a warning: from then on words are compared.
+    /// The embedding of `query`, with the embeddings of all tools in the filter; `None` if keywords are compared. The
+    /// error is a warning: keywords are compared from then on.
     async fn embed(&mut self, query: &str, tools: &[ToolDef]) -> Result<Option<Vec<f32>>, String> {
         let Some(embedder) = self.embedder.as_ref().filter(|_| !self.failed) else {
             return Ok(None);
@@ -148,7 +149,7 @@ impl ToolSelection {
         Ok(embedded.passing.into_iter().next())
     }
 
-    /// What the next request offers. The second is a warning, once a turn.
+    /// The tools of the next request, and a warning at most once a turn.
     pub(super) async fn definitions(
         &mut self,
         store: &Store,
@@ -164,7 +165,7 @@ impl ToolSelection {
         let hiding = dependencies.filter(|dependencies| dependencies.hides());
         let mut warning = self.look_up(store, session).await;
         let mut result = match (&self.filtered, hiding) {
-            // With nothing to compare, what was offered still fits.
+            // Without a comparison, the offered tools still fit.
             (Some(result), _) if !self.offered.is_empty() => {
                 result.clone().after(ToolFilterResult::default())
             }
@@ -180,7 +181,7 @@ impl ToolSelection {
             let ids = tools.iter().map(|def| def.id.as_ref());
             match dependencies.gated(session, ids).await {
                 Ok(gated) => {
-                    // It was read for `gated`, and is known since.
+                    // `gated` has loaded the completed tools, so this cannot fail.
                     let completed = dependencies.completed(session).await.unwrap_or_default();
                     let top_k = self.filter.config().top_k;
                     let graph = dependencies.graph();
@@ -190,7 +191,7 @@ impl ToolSelection {
                     }
                     warning = warning.or(gated.warning);
                 }
-                // A call is refused all the same: the layer cannot know either.
+                // Calls are still refused, because the layer cannot load them either.
                 Err(error) => warning = Some(error.to_string()),
             }
         }
@@ -204,7 +205,7 @@ impl ToolSelection {
         (self.in_order(&tools), warning)
     }
 
-    /// Takes over what a process before this one offered in the session. What is returned is a warning.
+    /// Loads the list of an earlier process of this session. Returns a warning.
     async fn look_up(&mut self, store: &Store, session: &str) -> Option<String> {
         if std::mem::replace(&mut self.looked_up, true) {
             return None;
@@ -221,8 +222,8 @@ impl ToolSelection {
         }
     }
 
-    /// Appends what is new of those that are included, in the order of `tools`; behind them those that
-    /// waited to be named, as they stand where the session goes on in the process that named them.
+    /// Appends included tools that are new, in the order of `tools`. Tools that become available after a mention come
+    /// last, as in the process in which they were mentioned.
     fn keep(&mut self, included: impl Fn(&str) -> bool, tools: &[ToolDef]) {
         let known: HashSet<&str> = self.offered.iter().map(String::as_str).collect();
         let new = tools.iter();
@@ -234,7 +235,7 @@ impl ToolSelection {
         self.offered.extend(new);
     }
 
-    /// What was offered and is still there, in its order.
+    /// The offered tools that still exist, in order.
     fn in_order(&self, tools: &[ToolDef]) -> Vec<ToolDefinition> {
         let by_id: HashMap<&str, &ToolDef> =
             tools.iter().map(|def| (def.id.as_ref(), def)).collect();
@@ -243,20 +244,20 @@ impl ToolSelection {
         offered.map(definition).collect()
     }
 
-    /// Older messages were summed up: the provider's cache is lost, so that what is offered may begin anew.
+    /// Allows a new order, because a compaction has invalidated the provider's cache.
     pub(super) fn begin_anew(&mut self) {
         self.offered.clear();
         self.looked_up = true;
     }
 
-    /// The window was cleared: what is offered may begin anew.
+    /// Allows a new order after the window was cleared.
     pub(super) fn forget(&mut self) {
         self.begin_anew();
         self.named = Named::default();
         self.failed = false;
     }
 
-    /// A line of `/status`; nothing where the filter is off.
+    /// The text for `/status`; empty if the filter is off.
     pub(super) fn status(&self, provider: &dyn LlmProvider) -> String {
         let config = self.filter.config();
         if !config.enabled {
@@ -283,17 +284,17 @@ impl ToolSelection {
     }
 }
 
-/// Which of the tools that wait for it were named by a result.
+/// The tools that become available after a mention in a result, and were mentioned.
 #[derive(Default)]
 struct Named {
     tools: HashSet<&'static str>,
     window: Option<HistoryId>,
-    /// Messages of the window that were read.
+    /// The number of messages of the window that were searched.
     read: usize,
 }
 
 impl Named {
-    /// Reads the messages that are new.
+    /// Searches new messages.
     fn read(&mut self, history: &History, tools: &[ToolDef]) {
         let messages = history.messages();
         if self.window.replace(history.id()) != Some(history.id()) {
@@ -331,7 +332,7 @@ impl Named {
     }
 }
 
-/// The tools that were called since the user spoke last.
+/// The tools that were called since the last prompt.
 fn called_in_turn(messages: &[Message]) -> HashSet<&str> {
     let spoken = messages.iter().rposition(|message| {
         let is_result = |part: &MessagePart| matches!(part, MessagePart::ToolResult { .. });
@@ -342,14 +343,14 @@ fn called_in_turn(messages: &[Message]) -> HashSet<&str> {
     calls.map(|call| call.name.as_str()).collect()
 }
 
-/// What of a tool becomes a vector.
+/// The text of a tool that is embedded.
 fn described(def: &ToolDef) -> String {
     let mut text = format!("{}: {}", def.id.replace('_', " "), def.description);
     text.truncate(beginning(&text).len());
     text
 }
 
-/// What of a text becomes a vector: models of vectors have small windows.
+/// The part of a text that is embedded. Embedding models have small windows.
 fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_EMBEDDED_BYTES)]
 }

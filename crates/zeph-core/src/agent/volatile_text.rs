@@ -1,8 +1,8 @@
-//! What differs between two runs of the same thing: times, durations, the references of stored outputs.
+//! Masking of text that differs between equal runs: times, durations, references of stored outputs.
 
-/// The text with durations (`0.53s`, `12 ms`, `duration_ms 3.1`), clock times (`12:34:56,7`), dates (`2026-01-31`,
-/// `20260131T123456`), times since the epoch (10 to 19 digits, and a fraction) and references of
-/// stored outputs (`overflow:…`) masked.
+/// Returns the text with masked durations (`0.53s`, `12 ms`, `duration_ms 3.1`), clock times (`12:34:56,7`), dates
+/// (`2026-01-31`, `20260131T123456`), times since the epoch (10 to 19 digits, and a fraction) and references of
+/// stored outputs (`overflow:…`).
 pub(super) fn without_times(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
@@ -42,12 +42,12 @@ pub(super) fn without_times(text: &str) -> String {
     masked
 }
 
-/// The length of the digits at the beginning of `text`.
+/// The length of the digits at the start of `text`.
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// The length of `.` or `,` with digits behind it.
+/// The length of `.` or `,` with digits after it; 0 for none.
 fn fraction(text: &str) -> usize {
     match text.strip_prefix(['.', ',']).map(digits) {
         None | Some(0) => 0,
@@ -55,8 +55,8 @@ fn fraction(text: &str) -> usize {
     }
 }
 
-/// The length of numbers of so many digits, from and to, with these signs between them, and behind them
-/// neither a digit nor another such sign with a digit; 0 where there are none.
+/// The length of numbers with `sign` between them; 0 for none. Each number has as many digits as its range in
+/// `lengths` allows. Neither a digit nor another `sign` with a digit may follow.
 fn numbers(text: &str, sign: char, lengths: &[(usize, usize)]) -> usize {
     let mut at = 0;
     for (place, (least, most)) in lengths.iter().enumerate() {
@@ -83,7 +83,7 @@ fn date(text: &str) -> usize {
     numbers(text, '-', &[(4, 4), (2, 2), (2, 2)])
 }
 
-/// `1:02`, `01:02:03`, `01:02:03.456`. Behind a colon two numbers are a line and a column.
+/// `1:02`, `01:02:03`, `01:02:03.456`. After a colon, two numbers are a line and a column.
 fn clock(text: &str, behind_colon: bool) -> usize {
     match numbers(text, ':', &[(1, 2), (2, 2), (2, 2)]) {
         0 if behind_colon => 0,
@@ -92,7 +92,7 @@ fn clock(text: &str, behind_colon: bool) -> usize {
     }
 }
 
-/// `20260131T123456`, also with `-` or `_` in place of the `T`
+/// `20260131T123456`, also with `-` or `_` instead of the `T`
 fn basic(text: &str) -> usize {
     let behind = text.get(8..).unwrap_or_default();
     match behind.strip_prefix(['T', '-', '_']).map(digits) {
@@ -108,7 +108,7 @@ fn since_epoch(text: &str) -> usize {
     }
 }
 
-/// The length of a number that has a unit of time behind it, or the word for one before it.
+/// The length of a number with a unit of time after it or a word for a duration before it; 0 for none.
 fn duration(before: &str, text: &str) -> usize {
     let whole = digits(text);
     let number = whole + fraction(&text[whole..]);
@@ -116,7 +116,7 @@ fn duration(before: &str, text: &str) -> usize {
     if unit > 0 {
         return number + unit;
     }
-    // `1.2.3` and `1:2` are no durations.
+    // `1.2.3` and `1:2` are not durations.
     let more = text[number..].strip_prefix(['.', ':']).map_or(0, digits);
     if is_told_before(before) && more == 0 {
         number
@@ -125,7 +125,7 @@ fn duration(before: &str, text: &str) -> usize {
     }
 }
 
-/// The length of a unit of time at the beginning of `text`, a space before it included; 0 for none.
+/// The length of a unit of time at the start of `text`, including a space before it; 0 for none.
 fn unit_of_time(text: &str) -> usize {
     let word = text.strip_prefix(' ').unwrap_or(text);
     let end = word
@@ -138,7 +138,7 @@ fn unit_of_time(text: &str) -> usize {
     }
 }
 
-/// Whether a text ends with what a duration is called: `duration_ms `, `"time": `, `elapsed=`.
+/// Whether a text ends with the name of a duration: `duration_ms `, `"time": `, `elapsed=`.
 fn is_told_before(text: &str) -> bool {
     let word = text.trim_end_matches([' ', ':', '=', '"', '\'']);
     let marks = text.len() - word.len();
@@ -148,7 +148,7 @@ fn is_told_before(text: &str) -> bool {
     (1..=4).contains(&marks) && names.iter().any(|name| word.ends_with(name))
 }
 
-/// The length of a UUID with hyphens at the beginning of `text`; 0 for none.
+/// The length of a UUID with hyphens at the start of `text`; 0 for none.
 fn uuid(text: &str) -> usize {
     const LENGTH: usize = 36;
     let fits = |(at, byte): (usize, &u8)| match at {
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// Proves AGT-3 for what "identical" leaves aside.
+    /// Proves AGT-3: differences that equal results may have.
     #[test]
     fn times_are_masked_and_numbers_are_not() {
         let check = |text: &str, expect: &str| assert_eq!(without_times(text), expect, "{text}");

@@ -121,7 +121,7 @@ pub(super) fn movable(rows: &[Row], all: bool) -> Vec<usize> {
         .collect()
 }
 
-/// Whether this part of a result is long enough to be moved out.
+/// Whether a part of a result is long enough for eviction.
 pub(super) fn is_long(content: &str) -> bool {
     content.len() >= MIN_MOVED_BYTES
 }
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// `p` a prompt, `t` an answer in text, `c` a call, `r` its result.
+    /// `p` is a prompt, `t` a text response, `c` a call, `r` its result, `R` a long result.
     fn rows(kinds: &str) -> Vec<Row> {
         let message = |kind| match kind {
             'p' => Message::user("do it"),
@@ -164,7 +164,7 @@ mod tests {
         .collect()
     }
 
-    /// Proves CTX-1: what stays begins with a prompt, and the turn's own prompt is always among it.
+    /// Proves CTX-1: the rest begins with a prompt and contains the prompt of the turn.
     #[test]
     fn windows_are_cut_where_they_may_be() {
         let check =
@@ -180,14 +180,14 @@ mod tests {
             };
         let all = usize::MAX;
         check("", 9, all, None, None);
-        // Between turns, at least something leaves, and the rest as far as it is too much.
+        // Between turns, at least one message leaves.
         check("pt", 9, all, None, Some((2, None)));
         check("ptpt", 9, all, None, Some((2, None)));
         check("ptptpt", 2, all, None, Some((4, None)));
         check("ptpt", 0, all, None, Some((4, None)));
         check("pcrcrt", 2, all, None, Some((5, Some(0))));
         check("pcrcrt", 4, all, None, Some((3, Some(0))));
-        // In a turn, its prompt and the last results stay.
+        // In a turn, its prompt and the last results remain.
         check("p", 1, all, Some(1), None);
         check("pcr", 1, all, Some(1), None);
         check("pcrcr", 1, all, Some(1), Some((3, Some(0))));
@@ -196,18 +196,18 @@ mod tests {
         check("ptptp", 1, all, Some(5), Some((4, None)));
         check("ptptp", 3, all, Some(5), Some((2, None)));
         check("ptpcr", 2, all, Some(3), Some((3, Some(2))));
-        // An earlier turn may be cut in its midst, with its own prompt.
+        // An earlier turn may be cut in the middle, with its own prompt pinned.
         check("pcrcrtp", 4, all, Some(7), Some((3, Some(0))));
-        // A pinned prompt of an earlier compaction leaves when its turn is over.
+        // A pinned prompt of an earlier compaction leaves after its turn.
         check("pcrtpt", 2, all, None, Some((4, None)));
         // Long messages count by their tokens.
         check("pcRcrcr", 9, 900, Some(1), Some((3, Some(0))));
         check("pcRcRcR", 9, 10, Some(1), Some((5, Some(0))));
-        // Results without a call, as of a damaged end, are never the beginning.
+        // Results without a call, as at a damaged end, never come first.
         check("rrpt", 2, all, None, Some((2, None)));
     }
 
-    /// Proves CTX-3: the results that the model has not gone on from stay.
+    /// Proves CTX-3: results after the last response remain.
     #[test]
     fn old_results_are_moved_out() {
         let check = |kinds: &str, all, expect: &[usize]| {

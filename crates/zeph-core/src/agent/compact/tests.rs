@@ -1,4 +1,4 @@
-//! Whatever a conversation is and wherever it is compacted: what is sent is whole, what was said is kept.
+//! Properties of compaction: after any sequence of actions the window is valid, and no message is lost.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,20 +13,20 @@ use crate::agent::history::{History, has_result};
 use crate::agent::prompt::with_knowledge;
 use crate::agent::session::stored;
 
-/// What happens in a conversation.
+/// An action in a conversation.
 #[derive(Debug, Clone)]
 enum Act {
     Prompt,
     Answer,
-    /// Calls, and how long the result of each is.
+    /// Calls, with the lengths of their results.
     Calls(Vec<usize>),
-    /// Older messages are summed up; whether a turn is under way, and what is kept.
+    /// A compaction, within a turn or not, that keeps so many messages and tokens.
     Compact {
         turn: bool,
         messages: usize,
         tokens: usize,
     },
-    /// Results are moved out, the last too.
+    /// An eviction of old results, or of all results.
     Move(bool),
     Resume,
     Clear,
@@ -61,7 +61,8 @@ fn result(id: &str, length: usize) -> MessagePart {
     }
 }
 
-/// What every wire demands: a user first, each call answered once and right after it, no result without a call.
+/// Asserts the rules of every API: a prompt comes first, each call has one result right after it, and each result has
+/// a call.
 fn assert_valid(messages: &[Message]) {
     let mut open: Vec<&str> = Vec::new();
     if let Some(first) = messages.first() {

@@ -22,7 +22,7 @@ impl ToolRunner {
         Ok(text)
     }
 
-    /// Revokes the grant with this number in the last list, or in the list of now if there was none.
+    /// Revokes the grant with this number in the last list, or in the current list if none was shown.
     pub(in crate::agent) async fn remove_permission(
         &mut self,
         session: &str,
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Proves PERM-7, CMD-1 for what `/permissions` lists.
+    /// Proves PERM-7, CMD-1: the output of `/permissions`.
     #[test]
     fn grants_are_listed_with_their_scope() {
         let grant = |pattern: &str| Grant {
