@@ -1,4 +1,4 @@
-//! Configuration of the loop: `[agent]`, and of what makes room in it: `[agent.compaction]`.
+//! Configuration of the agent: `[agent]` and `[agent.compaction]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,53 +9,53 @@ use zeph_tools::schema_filter::ToolFilterConfig;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// How often the model may ask for calls in one turn.
+    /// Maximum rounds of tool calls in one turn.
     #[schemars(range(min = 1))]
     pub max_tool_iterations: usize,
-    /// How many calls of one answer run; the rest is refused.
+    /// Maximum calls of one response; further ones are refused.
     #[schemars(range(min = 1))]
     pub max_calls_per_iteration: usize,
-    /// How many read-only calls of one answer run at the same time.
+    /// Maximum read-only calls that run concurrently.
     #[schemars(range(min = 1))]
     pub max_parallel_calls: usize,
     /// Tokens that the conversation may take; empty means the model's window. Without compaction the turn stops at 80 %.
     #[schemars(range(min = 1))]
     pub context_budget_tokens: Option<usize>,
-    /// What a session may cost in US dollars; empty means anything. Once it cost as much no more is asked, and a model whose price is not known is not asked at all.
+    /// Maximum cost of a session in US dollars; empty means no limit. With a limit, models without known prices are not used.
     pub max_cost_usd: Option<Usd>,
-    /// How many tokens a session may take, read and written; empty means any number.
+    /// Maximum tokens of a session, input and output; empty means no limit.
     #[schemars(range(min = 1))]
     pub max_tokens_per_session: Option<u64>,
-    /// How often in a turn the model is asked to reconsider, after calls whose arguments were wrong; 0 means never.
+    /// How often in a turn the model is asked to reconsider after calls with wrong arguments; 0 means never.
     pub max_reflections: usize,
-    /// Whether calls are looked at for what may be made up: paths that do not exist and were not mentioned, hosts and ids that stand in the call alone. It is told and noted in the audit trail; nothing is refused.
+    /// Whether calls are checked for invented arguments: paths that do not exist and were not mentioned, hosts and ids that appear only in the call. Findings are shown and noted in the audit trail; nothing is refused.
     pub hallucination_detection: bool,
-    /// The same for models that reason before they answer.
+    /// Whether calls are checked in this way if the model reasons before it responds.
     pub reasoning_model_detection: bool,
-    /// The provider that sums up older messages; empty means the one that is asked.
+    /// The provider that summarizes older messages; empty means the provider of the conversation.
     pub compress_provider: String,
-    /// How a long conversation makes room.
+    /// Compaction of long conversations.
     pub compaction: CompactionConfig,
     /// Which tools the model is offered.
     pub tool_filter: ToolFilterConfig,
 }
 
-/// How a long conversation makes room (`[agent.compaction]`).
+/// Compaction of long conversations (`[agent.compaction]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactionConfig {
-    /// Whether a long conversation makes room by itself, and the model may ask for it (`compress_context`). `/compact` does so at any time.
+    /// Whether long conversations are compacted automatically and by the tool `compress_context`. `/compact` works at any time.
     pub enabled: bool,
-    /// The part of the budget from which on older messages are summed up. Old results of tools make room before, from 80 % on, where that is enough.
+    /// The part of the budget from which on older messages are summarized. Old tool results are evicted first, from 80 % on, if that suffices.
     #[schemars(range(min = 0.1, max = 1.0))]
     pub threshold: f64,
-    /// How many of the last messages are not summed up; fewer where they are long.
+    /// The number of last messages that are not summarized; fewer if they are long.
     #[schemars(range(min = 1))]
     pub keep_recent: usize,
 }
 
 impl CompactionConfig {
-    /// The tokens from which on older messages are summed up.
+    /// The tokens from which on older messages are summarized.
     #[must_use]
     pub fn tokens(&self, budget: usize) -> usize {
         #[allow(

@@ -15,7 +15,7 @@ pub enum ConfigUpdate {
 /// Applies configuration changes to the tools.
 #[async_trait]
 pub trait ConfigReload: Send + Sync {
-    /// Applies a change since the last check. Returns `None` if there is none. It is called before every call, so the
+    /// Applies a change since the last check. Returns `None` without a change. It is called before every call, so the
     /// check is fast.
     async fn refresh(&self) -> Option<ConfigUpdate>;
 

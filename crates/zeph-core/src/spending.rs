@@ -183,7 +183,7 @@ impl Spending {
         })
     }
 
-    /// The used part of each budget, one line each; empty if there is none.
+    /// The used part of each budget, one line each; empty without a budget.
     #[must_use]
     pub fn budget(&self, config: &AgentConfig) -> Vec<String> {
         let total = self.total();

@@ -208,7 +208,7 @@ impl Agent {
         }
     }
 
-    /// Sends a last request without calls, because no more calls are allowed.
+    /// Sends a last request without calls, because a limit forbids further calls.
     async fn final_summary_request(
         &mut self,
         limit: Limit,

@@ -9,7 +9,7 @@ use zeph_tools::{Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, T
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Params {}
 
-/// Tells the time of this machine.
+/// Returns the current time of this machine.
 pub struct GetCurrentTime {
     def: ToolDef,
 }

@@ -1,4 +1,4 @@
-//! `compress_context`: the model has the older part of its conversation summed up.
+//! `compress_context`: the model requests a summary of older messages.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::compaction_request::PendingCompactions;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Params {}
 
-/// Leaves the wish; the loop fulfils it before the next request.
+/// Records the request. The agent compacts the conversation before the next request to the model.
 pub struct CompressContext {
     def: ToolDef,
     requests: Arc<PendingCompactions>,
 }
 
 impl CompressContext {
-    /// The tool, which leaves wishes in `requests`.
+    /// The tool, which records its requests in `requests`.
     #[must_use]
     pub fn new(requests: Arc<PendingCompactions>) -> Self {
         Self {

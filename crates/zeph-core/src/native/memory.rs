@@ -12,15 +12,15 @@ use zeph_tools::{
 use super::rank_fusion::{Identified, fused};
 use crate::embedding::Embedder;
 
-/// How many facts are found where it is not said.
+/// The default number of results.
 const DEFAULT_LIMIT: u64 = 10;
-/// How many at most.
+/// The maximum number of results.
 const MAX_RESULTS: u64 = 100;
-/// Of how many facts that have none a search has vectors made. The others are found by words until then.
+/// Facts without an embedding that one search embeds. The others are found by keywords until then.
 const MADE: u64 = 1000;
-/// How many facts are near at most.
+/// Facts that a search by meaning returns.
 const MAX_NEAR: usize = 500;
-/// What is less near than this (cosine) says something else.
+/// The cosine similarity below which a fact does not match.
 const MIN_SIMILARITY: f32 = 0.3;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ impl Hit {
     }
 }
 
-/// Keeps a fact.
+/// Stores a fact.
 pub struct MemorySave {
     def: ToolDef,
     store: Store,
@@ -129,7 +129,7 @@ pub struct MemorySearch {
 }
 
 impl MemorySearch {
-    /// The tool over `store`; with an `embedder`, words and vectors together say what fits.
+    /// The tool over `store`. With an `embedder`, keywords and embeddings are combined.
     #[must_use]
     pub fn new(store: Store, embedder: Option<Embedder>) -> Self {
         Self {
@@ -173,10 +173,10 @@ impl MemorySearch {
         Ok(fused(orders, usize::try_from(most).unwrap_or(usize::MAX)))
     }
 
-    /// The facts that mean about the same as `query`, the nearest first.
+    /// The facts that are similar to `query`, the nearest first.
     async fn near(&self, embedder: &Embedder, query: &str) -> Result<Vec<Memory>, String> {
         let model = embedder.model().key.as_str();
-        // A second time where another model answers to the name than the one that made the vectors.
+        // Tries again if the cached embeddings were computed by another model with the same name.
         for _ in 0..2 {
             let gap = self.store.vector_gap(model, MADE).await;
             let gap = gap.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Tools that belong to the agent itself.
+//! Tools of the agent itself.
 
 pub mod clock;
 pub mod compress;

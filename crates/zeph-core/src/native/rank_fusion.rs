@@ -1,20 +1,21 @@
-//! Several orders of results become one: facts by words and by the nearness of vectors, and messages. Pure.
+//! Fusion of several orders of results: facts by keywords and by embeddings, and messages. Pure.
 //!
-//! Reciprocal rank fusion (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
-//! individual Rank Learning Methods", 2009): a result counts `1 / (60 + place)` in each order that has it.
+//! Reciprocal rank fusion (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual
+//! Rank Learning Methods", 2009): a result scores `1 / (60 + rank)` in each order that contains it.
 
 use std::collections::HashMap;
 
 /// The constant of the paper.
 const K: f64 = 60.0;
 
-/// A result that is the same in every order that has it.
+/// A result that can appear in several orders.
 pub trait Identified {
-    /// What makes it the same.
+    /// The identity, which is equal in every order.
     fn identity(&self) -> String;
 }
 
-/// The up to `most` results that rank first in all orders together; of equal ones that of the earlier order first.
+/// Returns up to `most` results with the best score. If scores are equal, the result of the earlier order comes
+/// first.
 #[must_use]
 pub fn fused<T: Identified>(orders: Vec<Vec<T>>, most: usize) -> Vec<T> {
     let mut scores: HashMap<String, f64> = HashMap::new();
@@ -57,10 +58,10 @@ mod tests {
         check(&["abc", ""], 9, "abc");
         check(&["", "abc"], 9, "abc");
         check(&["abc", "abc"], 2, "ab");
-        // A result of two orders precedes a result of one.
+        // A result of two orders comes before a result of one.
         check(&["abc", "dc"], 9, "cadb");
         check(&["ab", "ba"], 9, "ab");
-        // Kinds that share nothing alternate, the earlier order first.
+        // Orders without common results alternate, beginning with the earlier order.
         check(&["ab", "", "xyz"], 9, "axbyz");
         check(&["ab", "b", "xy"], 3, "bax");
     }

@@ -22,7 +22,7 @@ struct Params {
     when: String,
 }
 
-/// Keeps tasks that are due later.
+/// Schedules tasks that are due later.
 pub struct Scheduler {
     def: ToolDef,
     schedule: Schedule,
@@ -41,7 +41,7 @@ impl Scheduler {
             def: ToolDef::new::<Params>(
                 "scheduler",
                 "Do a task later: in 10 minutes, every day at 9, cron.",
-                // What is done later is done unasked.
+                // A scheduled task runs without a question to the user.
                 Annotations {
                     read_only: false,
                     destructive: false,

@@ -165,7 +165,7 @@ async fn all(store: &Store, call: &ToolCall) -> Result<Vec<Task>, ToolError> {
         .map_err(|error| failure(&error))
 }
 
-/// The list as a person sees it.
+/// The list for the user.
 fn render(tasks: &[Task]) -> String {
     let lines: Vec<_> = tasks
         .iter()

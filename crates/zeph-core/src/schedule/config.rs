@@ -12,7 +12,7 @@ pub struct SchedulerConfig {
     pub grace_secs: u32,
     /// Whether a task whose time was missed is run late, once; otherwise it is reported alone.
     pub run_missed: bool,
-    /// Whether calls of scheduled tasks that would be asked about run, as nobody is there to be asked; otherwise they are refused.
+    /// Whether calls of scheduled tasks that require a confirmation run without it; otherwise they are refused.
     pub skip_questions: bool,
 }
 

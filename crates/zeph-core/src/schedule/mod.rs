@@ -1,9 +1,9 @@
-//! Tasks that are due later: `when` understands what is said, `cron` knows when it comes again, and
-//! [`Schedule`] keeps, claims and reports them for one project.
+//! Tasks that are due later. `when` parses time expressions, `cron` computes repeated times, and [`Schedule`] stores,
+//! claims and reports the tasks of one project.
 //!
-//! A task is run by whoever claims its time first. A time that passed while nothing was up is *missed*: it is
-//! reported, and run late only where that is configured. A run whose process died is *interrupted*: it is
-//! reported, and not made again. What time it is comes from a [`Clock`].
+//! The process that claims a time first runs the task. A time that passed while no process was running is *missed*:
+//! it is reported, and run late only if that is configured. A run that lost its process is *interrupted*: it is
+//! reported, and not repeated. The current time comes from a [`Clock`].
 
 mod config;
 pub mod cron;
@@ -21,21 +21,21 @@ pub use config::SchedulerConfig;
 use cron::Cron;
 use when::{When, WhenError, shown};
 
-/// How long a run is its process's without a sign of it.
+/// The time that a run remains claimed without a renewal.
 pub const LEASE: SignedDuration = SignedDuration::from_secs(60);
-/// The most bytes of a task.
+/// Bytes of a task.
 const MAX_BYTES: usize = 16 * 1024;
-/// How many times that were missed are counted.
+/// Missed times that are counted.
 const MAX_COUNTED: usize = 1000;
-/// How much earlier than it is kept a time has to come by the clock until it is believed that the clock was set
-/// back for good; until then nothing is due twice. It is what Vixie cron takes (`cron(8)`).
+/// The minimum difference at which a clock that was set back is believed. A smaller difference makes no task due
+/// twice. The value is that of Vixie cron (`cron(8)`).
 const SET_BACK: SignedDuration = SignedDuration::from_hours(3);
-/// Where a time zone has no name of the database: that of the clock.
+/// The name of a time zone that is not in the database: the zone of the clock.
 const LOCAL: &str = "local";
 
-/// What time it is, and where.
+/// The source of the current time and time zone.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Zoned;
 }
 
@@ -49,34 +49,34 @@ impl Clock for SystemClock {
     }
 }
 
-/// Why a task is not kept.
+/// The reason why a task is not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
-    /// Its time.
+    /// The time is invalid.
     #[error("/when: {0}")]
     When(#[from] WhenError),
-    /// Nothing is to be done.
+    /// The task is empty.
     #[error("/task: expected what to do, got nothing")]
     Empty,
-    /// It is too long.
+    /// The task is too long.
     #[error("/task: expected at most {MAX_BYTES} bytes; put it into a file and name the file")]
     Long,
-    /// There are too many.
+    /// The project has too many tasks.
     #[error("{MAX_SCHEDULED} tasks are scheduled here already; `zeph scheduler rm` takes one back")]
     Full,
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A time of a task that is the caller's to run.
+/// A due task that the caller claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueRun {
     /// The task.
     pub task: Scheduled,
     /// The number of the run.
     pub run: i64,
-    /// How many times the task was due since, which this run stands for.
+    /// Times between the due time and now that this run covers.
     pub between: usize,
 }
 
@@ -90,7 +90,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The tasks that are to run in `project`.
+    /// The tasks of `project`.
     #[must_use]
     pub fn new(
         store: Store,
@@ -110,7 +110,7 @@ impl Schedule {
         self.clock.now().timestamp().as_millisecond()
     }
 
-    /// Keeps a task.
+    /// Adds a task.
     ///
     /// # Errors
     /// [`ScheduleError`].
@@ -158,7 +158,7 @@ impl Schedule {
         })
     }
 
-    /// Takes a task back; whether there was one.
+    /// Cancels a task. Returns whether it existed.
     ///
     /// # Errors
     /// A failure of the store.
@@ -166,7 +166,7 @@ impl Schedule {
         self.store.unschedule(&self.project, id).await
     }
 
-    /// The tasks that are to come.
+    /// The tasks that are still due.
     ///
     /// # Errors
     /// A failure of the store.
@@ -183,7 +183,7 @@ impl Schedule {
         self.store.scheduled_runs(&self.project, most).await
     }
 
-    /// Notes what was missed, and what died; brings times back that a wrong clock put far away.
+    /// Records missed and interrupted runs, and corrects times that a wrong clock moved into the far future.
     async fn settle(&self) -> Result<(), StoreError> {
         let now = self.now_ms();
         self.store.interrupt_runs(&self.project, now).await?;
@@ -201,8 +201,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Where the clock was set back for good, a task that comes again is due at its next time that was not run,
-    /// nor reported, before.
+    /// Corrects the due time of a repeated task after the clock was set back: the next time that was neither run nor
+    /// reported.
     async fn bring_back(&self, task: &Scheduled, due: i64, now: i64) -> Result<(), StoreError> {
         let cron = task.cron.as_deref().map(Cron::parse);
         let Some(Ok(cron)) = cron else { return Ok(()) };
@@ -220,7 +220,7 @@ impl Schedule {
         }
     }
 
-    /// When a task is due after `now`, and how many times it was between.
+    /// The next due time of a task after `now`, and the number of times in between.
     fn after(&self, task: &Scheduled, now: i64) -> (Option<i64>, usize) {
         let (Some(cron), Some(due)) = (&task.cron, task.next_at) else {
             return (None, 0);
@@ -250,8 +250,7 @@ impl Schedule {
         .unwrap_or_else(|| self.clock.now().time_zone().clone())
     }
 
-    /// Claims the next task that is due and none of `busy`: of several processes one gets it. What was missed
-    /// is noted.
+    /// Claims the next due task that is not in `busy`, for one of several processes. Records missed times.
     ///
     /// # Errors
     /// A failure of the store.
@@ -275,7 +274,7 @@ impl Schedule {
         Ok(None)
     }
 
-    /// Says that a run goes on; whether it is still the caller's.
+    /// Renews the claim of a run. Returns whether the run still belongs to the caller.
     ///
     /// # Errors
     /// A failure of the store.
@@ -284,7 +283,7 @@ impl Schedule {
         self.store.renew_run(run, lease).await
     }
 
-    /// Notes the session that a run has.
+    /// Records the session of a run.
     ///
     /// # Errors
     /// A failure of the store.
@@ -300,7 +299,7 @@ impl Schedule {
         self.store.end_run(run, state, note, self.now_ms()).await
     }
 
-    /// What was missed or interrupted and not told yet, a line each.
+    /// Reports missed and interrupted runs that were not reported before, one line each.
     ///
     /// # Errors
     /// A failure of the store.
@@ -310,7 +309,7 @@ impl Schedule {
         Ok(runs.iter().map(|run| self.describe(run)).collect())
     }
 
-    /// A run in a line, for a person.
+    /// A run as one line for the user.
     #[must_use]
     pub fn describe(&self, run: &ScheduledRun) -> String {
         let due = self.shown(run.due_at);
@@ -340,7 +339,7 @@ impl Schedule {
         )
     }
 
-    /// A task in a line, for a person.
+    /// A task as one line for the user.
     #[must_use]
     pub fn line(&self, task: &Scheduled) -> String {
         let next = task
@@ -359,7 +358,7 @@ impl Schedule {
     }
 }
 
-/// What is said of `times` that came after the one that is told of.
+/// The text about additional missed times after the reported one.
 #[must_use]
 pub fn since(times: usize) -> String {
     match times {

@@ -1,4 +1,4 @@
-//! Tests of when tasks are due, and of who takes them.
+//! Tests of due times and claims.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use zeph_memory::Synchronous;
 
 use super::*;
 
-/// A clock that stands until it is set.
+/// A clock that shows a fixed time until it is set.
 struct Set(Mutex<Zoned>);
 
 impl Clock for Set {
@@ -35,7 +35,7 @@ fn zoned(text: &str) -> Zoned {
 
 const MONDAY: &str = "2026-11-23T08:30:00[Europe/Berlin]";
 
-/// Proves NAT-3: what a person says of when.
+/// Proves NAT-3: time expressions.
 #[test]
 fn what_is_said_of_when() {
     let now = zoned(MONDAY);
@@ -119,7 +119,7 @@ fn what_is_said_of_when() {
     ));
 }
 
-/// Proves NAT-3: five fields.
+/// Proves NAT-3: the five fields of cron.
 #[test]
 fn cron_expressions() {
     let check = |text: &str, after: &str, expect: &[&str]| {
@@ -162,7 +162,7 @@ fn cron_expressions() {
         "2026-04-01T00:00",
         &["2026-05-31T00:00", "2026-07-31T00:00"],
     );
-    // Either day is enough; with a `*` both count.
+    // If both days are given, either suffices; with a `*` both must match.
     check(
         "0 0 13 * fri",
         "2026-02-01T00:00",
@@ -179,7 +179,7 @@ fn cron_expressions() {
         "2026-02-02T00:00",
         &["2026-03-01T00:00", "2027-01-01T00:00"],
     );
-    // Once in 28 years, or in 40.
+    // Times that occur once in 28 or 40 years.
     check(
         "0 0 29 2 */7",
         "2026-01-01T00:00",
@@ -241,8 +241,8 @@ fn cron_expressions() {
     }
 }
 
-/// Proves NAT-3: where the clock is changed, a daily task is due once each day, whatever its time, and what
-/// comes every few minutes goes on.
+/// Proves NAT-3: when clocks change, a daily task is due once each day at any time of day, and a task of every few
+/// minutes continues.
 #[test]
 fn changes_of_the_clock() {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
@@ -263,7 +263,7 @@ fn changes_of_the_clock() {
         }
         found
     };
-    // On 29 March 2026, 02:00 to 03:00 is skipped; on 25 October it comes twice.
+    // On 29 March 2026, 02:00 to 03:00 is skipped; on 25 October it occurs twice.
     assert_eq!(
         due("30 2 * * *", "2026-03-28T00:00", "2026-03-31T00:00"),
         [
@@ -299,7 +299,7 @@ fn changes_of_the_clock() {
             "10-25 03:00 +01:00"
         ]
     );
-    // Every day of years, at every half hour: once.
+    // Once on every day of several years, for every half hour.
     for half in 0..48 {
         let text = format!("{} {} * * *", half % 2 * 30, half / 2);
         assert_eq!(
@@ -315,7 +315,7 @@ fn changes_of_the_clock() {
     }
 }
 
-/// What is due by `text` in `zone` after `from`, until `to`.
+/// The due times of `text` in `zone` after `from`, until `to`.
 fn due_in(zone: &str, text: &str, from: &str, to: &str) -> Vec<String> {
     let cron = Cron::parse(text).unwrap();
     let zone_name = zone;
@@ -331,13 +331,13 @@ fn due_in(zone: &str, text: &str, from: &str, to: &str) -> Vec<String> {
     found
 }
 
-/// Proves NAT-3: zones that change their clock at other hours, by other spans, or by a day.
+/// Proves NAT-3: zones that change their clocks at other hours, by other amounts, or by a day.
 #[test]
 fn changes_of_the_clock_elsewhere() {
     let check = |zone, text, [from, to]: [&str; 2], expect: &[&str]| {
         assert_eq!(due_in(zone, text, from, to), expect, "{zone} {text}");
     };
-    // 02:00 to 03:00 is skipped on 8 March 2026; 01:00 to 02:00 comes twice on 1 November.
+    // 02:00 to 03:00 is skipped on 8 March 2026; 01:00 to 02:00 occurs twice on 1 November.
     let spring = ["2026-03-07T12:00", "2026-03-09T12:00"];
     check(
         "America/New_York",
@@ -365,7 +365,7 @@ fn changes_of_the_clock_elsewhere() {
             "11-02 03:00 -05:00",
         ],
     );
-    // The southern half of the world; half an hour is skipped on 4 October 2026 and comes twice on 5 April.
+    // The southern hemisphere: half an hour is skipped on 4 October 2026 and occurs twice on 5 April.
     check(
         "Australia/Lord_Howe",
         "15 2 * * *",
@@ -378,7 +378,7 @@ fn changes_of_the_clock_elsewhere() {
         ["2026-04-04T12:00", "2026-04-06T12:00"],
         &["04-05 01:45 +11:00", "04-06 01:45 +10:30"],
     );
-    // Midnight itself: skipped on 4 November 2018, and 23:00 came twice on 17 February.
+    // Midnight is skipped on 4 November 2018, and 23:00 occurred twice on 17 February.
     check(
         "America/Sao_Paulo",
         "0 0 * * *",
@@ -402,14 +402,14 @@ fn changes_of_the_clock_elsewhere() {
             "02-18 00:30 -03:00",
         ],
     );
-    // A day that there never was: its task is due a day later, with that day's own.
+    // A skipped day: its task is due one day later, together with the task of that day.
     check(
         "Pacific/Apia",
         "0 9 * * *",
         ["2011-12-29T00:00", "2012-01-01T00:00"],
         &["12-29 09:00 -10:00", "12-31 09:00 +14:00"],
     );
-    // No change at all.
+    // A zone without changes.
     check(
         "Asia/Kolkata",
         "30 2 * * *",
@@ -418,8 +418,8 @@ fn changes_of_the_clock_elsewhere() {
     );
 }
 
-/// Proves NAT-3: a single time that is skipped is as much later; of one that comes twice the first is meant; spans
-/// are spans.
+/// Proves NAT-3: a single time that is skipped is due later by the skipped amount; of a time that occurs twice the
+/// first is meant; delays are exact.
 #[test]
 fn single_times_where_the_clock_changes() {
     let check = |now: &str, said: &str, expect: &str| {
@@ -481,7 +481,7 @@ impl World {
     }
 }
 
-/// Proves NAT-3: a task is due at its time, once, and in its project.
+/// Proves NAT-3: a task is due once, at its time and in its project.
 #[tokio::test]
 async fn due_tasks_are_taken_once() {
     let world = World::new().await;
@@ -522,7 +522,7 @@ async fn due_tasks_are_taken_once() {
     assert_eq!(schedule.take_due(&[]).await.unwrap(), None);
 }
 
-/// Proves NAT-3: two that see the same task due do not both get it.
+/// Proves NAT-3: of two processes, one claims a due task.
 #[tokio::test]
 async fn one_time_is_claimed_once() {
     let world = World::new().await;
@@ -539,7 +539,7 @@ async fn one_time_is_claimed_once() {
     assert!(claim().await.unwrap().is_none());
 }
 
-/// Proves NAT-3: what was missed is reported once and not run late, unless that is configured.
+/// Proves NAT-3: a missed time is reported once and not run late, unless that is configured.
 #[tokio::test]
 async fn missed_times_are_reported() {
     let world = World::new().await;
@@ -577,7 +577,7 @@ async fn missed_times_are_reported() {
     assert_eq!(taken, ["hourly", "late"]);
 }
 
-/// Proves NAT-3: what was missed is told by one, whoever asks first.
+/// Proves NAT-3: a missed time is reported once, to the first process that asks.
 #[tokio::test]
 async fn what_was_missed_is_told_by_one() {
     let world = World::new().await;
@@ -590,8 +590,7 @@ async fn what_was_missed_is_told_by_one() {
     assert_eq!(one.unwrap().len() + other.unwrap().len(), 3);
 }
 
-/// Proves NAT-3: a clock that goes back makes nothing due twice; one that was far ahead is not believed for
-/// ever.
+/// Proves NAT-3: a clock that is set back makes no task due twice; a clock that was far ahead is corrected.
 #[tokio::test]
 async fn a_clock_that_goes_back() {
     let world = World::new().await;
@@ -616,14 +615,14 @@ async fn a_clock_that_goes_back() {
         due().await,
         [pair("daily", "09:00"), pair("hourly", "09:00")]
     );
-    // A few minutes back, and up to the same time again.
+    // A few minutes back, and forward to the same time.
     world.clock.to("2026-11-23T08:58:00[Europe/Berlin]");
     assert_eq!(due().await, []);
     world.clock.to("2026-11-23T09:00:10[Europe/Berlin]");
     assert_eq!(due().await, []);
     world.clock.to("2026-11-23T10:00:10[Europe/Berlin]");
     assert_eq!(due().await, [pair("hourly", "10:00")]);
-    // Years ahead by mistake: it is reported; set right, the tasks go on, and none of the times again.
+    // Years ahead by mistake: this is reported. After the correction the tasks continue, without repeated times.
     world.clock.to("2031-01-01T00:30:00[Europe/Berlin]");
     assert_eq!(schedule.report().await.unwrap().len(), 2);
     world.clock.to("2026-11-23T08:30:00[Europe/Berlin]");
@@ -633,7 +632,7 @@ async fn a_clock_that_goes_back() {
         .iter()
         .map(|task| (&*task.prompt, schedule.shown(task.next_at.unwrap())))
         .collect();
-    // 9:00 and 10:00 were run; 11:00 is the one that was reported.
+    // 9:00 and 10:00 were run; 11:00 was reported.
     assert_eq!(
         next,
         [
@@ -649,7 +648,7 @@ async fn a_clock_that_goes_back() {
     assert_eq!(due().await, [pair("hourly", "12:00")]);
 }
 
-/// Proves NAT-3: a task that runs is not taken again by who runs it; what it was due for meanwhile is told.
+/// Proves NAT-3: a process does not claim a task that it is running; the times in between are reported.
 #[tokio::test]
 async fn a_task_does_not_overlap_itself() {
     let world = World::new().await;
@@ -667,7 +666,7 @@ async fn a_task_does_not_overlap_itself() {
     }
     schedule.end(due.run, RunState::Done, "").await.unwrap();
     let told = schedule.report().await.unwrap();
-    // 8:32 to 8:37, each of them.
+    // Each minute from 8:32 to 8:37.
     let expect = |told: &str, first: &str| {
         assert!(
             told.starts_with(&format!("task 1 of 2026-11-23 {first}:00")),
@@ -683,7 +682,7 @@ async fn a_task_does_not_overlap_itself() {
     expect(&told[1], "08:35");
 }
 
-/// Proves NAT-3: a run whose process died is told, and not made again.
+/// Proves NAT-3: a run that lost its process is reported and not repeated.
 #[tokio::test]
 async fn a_dead_run_is_interrupted() {
     let world = World::new().await;
@@ -703,7 +702,7 @@ async fn a_dead_run_is_interrupted() {
     );
     assert!(!schedule.renew(due.run).await.unwrap());
     assert_eq!(schedule.take_due(&[]).await.unwrap(), None);
-    // What comes to its end after all changes nothing.
+    // The end of a run after another process took it over changes nothing.
     schedule.end(due.run, RunState::Done, "").await.unwrap();
     assert_eq!(
         schedule.runs(1).await.unwrap()[0].state,
@@ -711,7 +710,7 @@ async fn a_dead_run_is_interrupted() {
     );
 }
 
-/// Proves NAT-3: bad input is refused in words, and there are bounds.
+/// Proves NAT-3: invalid input is refused with a reason, and sizes are limited.
 #[tokio::test]
 async fn what_is_not_kept() {
     let world = World::new().await;
@@ -749,7 +748,7 @@ mod random {
             }
         }
 
-        /// It is the first minute that the fields say, found the plain way.
+        /// The result is the first matching minute, as a simple search finds it.
         #[test]
         fn no_time_is_left_out(
             minute in 0..60i8, hour in 0..24i8, step in 1..=12usize, day in 1..=31i8, weekday in 0..7i8,
@@ -779,7 +778,7 @@ mod random {
             let first = Timestamp::from_second((from / 60 + 1) * 60).unwrap().to_zoned(TimeZone::UTC);
             let mut at = first.clone();
             while !fits(&at) {
-                // Minutes of the first hour, hours then.
+                // Steps of a minute in the first hour, then of an hour.
                 let by = if at.minute() == minute { 60 } else { 1 };
                 at = at.checked_add(by.minutes()).unwrap();
             }

@@ -1,4 +1,4 @@
-//! What a person or a model says of when: once, or again and again.
+//! Time expressions of users and models: a single time or a repeated one.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
@@ -6,52 +6,52 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::cron::{Cron, WEEKDAYS};
 
-/// The longest text that is looked at, in characters.
+/// Characters of the longest expression.
 const MAX_TEXT_CHARS: usize = 200;
 
-/// The most that a deferred task may be put off.
+/// The longest delay of a task.
 const MAX_DELAY: SignedDuration = SignedDuration::from_hours(24 * 366 * 5);
 
-/// When a task is due.
+/// The due times of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum When {
-    /// Once.
+    /// A single time.
     Once(Timestamp),
-    /// Whenever the expression says, by the clock of a time zone.
+    /// All times that match the expression in a time zone.
     Again(Cron),
 }
 
-/// What is understood.
+/// The supported forms, for messages.
 pub const FORMS: &str = "\"in 10 minutes\", \"at 14:30\", \"tomorrow at 9\", \"2026-12-24 18:00\", \"every day at 9\", \
                          \"every monday at 9:30\", \"every weekday at 9\", \"every 15 minutes\", \"every hour\", or five fields of cron";
 
-/// Why a text says no time.
+/// The reason why a text is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhenError {
-    /// It is not understood.
+    /// The form is unknown.
     #[error("{0:?} says no time; understood are {FORMS}")]
     Unknown(String),
-    /// It is too long for a time.
+    /// The text is too long.
     #[error("expected at most {MAX_TEXT_CHARS} characters; understood are {FORMS}")]
     Long,
-    /// It is past.
+    /// The time is in the past.
     #[error("{0} is past")]
     Past(String),
     /// It is too far away.
     #[error("{0:?} is more than five years away")]
     Far(String),
-    /// The clock cannot say it evenly.
+    /// The interval does not divide the hour or the day evenly.
     #[error(
         "{0:?} does not divide the clock evenly: minutes of 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30, hours of 1, 2, 3, 4, 6, 8 or 12"
     )]
     Uneven(String),
-    /// It is no cron expression.
+    /// The cron expression is invalid.
     #[error("{0}")]
     Cron(#[from] super::cron::CronError),
 }
 
 impl When {
-    /// Understands `text`, said at `now`.
+    /// Parses `text`, relative to `now`.
     ///
     /// # Errors
     /// [`WhenError`].
@@ -109,7 +109,7 @@ impl When {
         }
     }
 
-    /// When it is due next after `after`; `None`: never again.
+    /// The next due time after `after`; `None` if there are no further times.
     #[must_use]
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match self {
@@ -130,7 +130,7 @@ fn is_cron(words: &[&str]) -> bool {
     words.iter().filter(|word| field(word)).count() >= 3
 }
 
-/// A date with a time, perhaps with an offset.
+/// A date with a time and an optional offset.
 fn moment(said: &str, now: &Zoned, text: &str) -> Result<When, WhenError> {
     if let Ok(at) = said.parse::<Timestamp>() {
         return match at < now.timestamp() {
@@ -144,7 +144,7 @@ fn moment(said: &str, now: &Zoned, text: &str) -> Result<When, WhenError> {
     }
 }
 
-/// A local time; one that is skipped is as much later, one that comes twice is the first.
+/// A local time. A skipped time is later by the skipped amount; of a time that occurs twice the first is meant.
 fn once(local: DateTime, now: &Zoned, text: &str) -> Result<When, WhenError> {
     let unknown = |_| WhenError::Unknown(text.trim().to_owned());
     let at = local.to_zoned(now.time_zone().clone()).map_err(unknown)?;
@@ -199,7 +199,7 @@ fn weekday(name: &str) -> Option<usize> {
     full.or_else(|| WEEKDAYS.iter().position(|known| *known == name))
 }
 
-/// `at 9`, `9:30`, `9am`, `9:30 pm`; nothing is midnight.
+/// `at 9`, `9:30`, `9am`, `9:30 pm`; an empty text is midnight.
 fn clock(words: &[&str]) -> Option<Time> {
     let words = words.strip_prefix(&["at"]).unwrap_or(words);
     if words.is_empty() {
@@ -248,7 +248,7 @@ fn span(said: &str) -> Option<SignedDuration> {
     count.checked_mul(seconds).map(SignedDuration::from_secs)
 }
 
-/// How `at` is written for a person in `zone`.
+/// Formats `at` for the user in `zone`.
 #[must_use]
 pub fn shown(at: Timestamp, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone())

@@ -78,7 +78,8 @@ impl ToolRunner {
         Ok(())
     }
 
-    /// Drops cached results after the window of the conversation has changed: their text is no longer in it.
+    /// Drops cached results after the window of the conversation has changed, because the window does not contain
+    /// their text.
     pub(super) fn follow_window(&mut self, session: &Session) {
         if self.window == session.history.id() {
             return;

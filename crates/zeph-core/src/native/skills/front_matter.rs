@@ -12,20 +12,20 @@ use zeph_tools::{Annotations, InvocationHint, ToolDef};
 use super::package::SKILL_FILE;
 use super::{hides, yaml};
 
-/// The most bytes of the front matter.
+/// Bytes of the front matter.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// The most bytes of a description.
+/// Bytes of a description.
 const MAX_DESCRIPTION_BYTES: usize = 1024;
-/// The most bytes of what is said of a tool or a parameter.
+/// Bytes of the description of a tool or a parameter.
 const MAX_TEXT_BYTES: usize = 256;
-/// The most names in a list, tools of a skill, and parameters of a tool.
+/// Names in a list, tools of a skill, and parameters of a tool.
 const MAX_NAMES: usize = 64;
 const MAX_TOOLS: usize = 8;
 const MAX_PARAMETERS: usize = 16;
-/// The most bytes of a variable's value.
+/// Bytes of a variable's value.
 const MAX_VALUE_BYTES: usize = 4096;
 
-/// The keys that are read, and those of others' skills that say nothing here.
+/// The supported keys, and keys of other formats that are ignored.
 const KEYS: [&str; 6] = [
     "name",
     "description",
@@ -43,7 +43,7 @@ const OTHERS: [&str; 6] = [
     "model",
 ];
 
-/// Names of variables that decide which programs run, or what they load.
+/// Variables that decide which programs run or which libraries they load.
 const GRASPING: [&str; 11] = [
     "BASHOPTS",
     "BASH_ENV",
@@ -59,13 +59,13 @@ const GRASPING: [&str; 11] = [
 ];
 const GRASPING_PREFIXES: [&str; 4] = ["BASH_FUNC", "DYLD_", "LD_", "ZEPH_"];
 
-/// What `SKILL.md` says.
+/// The content of `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct SkillManifest {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) allowed: Option<Vec<String>>,
-    /// Variables: with a value, or with that of the program's own environment.
+    /// Variables, with a value or with the value of the program's own environment.
     pub(super) env: BTreeMap<String, Option<String>>,
     pub(super) tools: Vec<SkillTool>,
     pub(super) body: String,
@@ -74,7 +74,7 @@ pub(super) struct SkillManifest {
 /// Reads the text of `SKILL.md`.
 ///
 /// # Errors
-/// Why the skill is refused.
+/// The reason why the skill is refused.
 pub(super) fn read(bytes: Vec<u8>) -> Result<SkillManifest, String> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -176,7 +176,7 @@ fn known_keys(
     }
 }
 
-/// One line of text.
+/// A text of one line.
 fn words(value: Option<Value>, key: &str, most: usize) -> Result<String, String> {
     let text = match value {
         Some(Value::String(text)) => text,
@@ -187,13 +187,13 @@ fn words(value: Option<Value>, key: &str, most: usize) -> Result<String, String>
     match text.len() {
         0 => Err(format!("`{key}` is empty")),
         length if length > most => Err(format!("`{key}` has more than {most} bytes")),
-        // A quoted text may have escapes.
+        // A quoted text may contain escapes.
         _ if text.contains(hides) => Err(format!("`{key}` holds a control character")),
         _ => Ok(text),
     }
 }
 
-/// A list of names; as one text, between commas or spaces.
+/// A list of names. In a single text, commas or spaces separate them.
 fn names(value: Value, key: &str) -> Result<Vec<String>, String> {
     let wrong = || format!("`{key}` is no list of names");
     let names: Vec<String> = match value {
@@ -373,7 +373,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
     })
 }
 
-/// The schema of a parameter, and its default. A text alone is its description.
+/// The schema of a parameter, and its default. A plain text is the description.
 fn parameter(said: Value) -> Result<(Value, Option<Value>), String> {
     let mut said = match said {
         Value::Null => Map::new(),

@@ -21,30 +21,30 @@ use zeph_tools::{SkillEnv, TrustLevel};
 pub use package::{SKILL_FILE, SkillFile};
 pub use tools::{SkillExecutor, prompt};
 
-/// The most skills of one directory.
+/// Skills of one directory.
 const MAX_SKILLS: usize = 64;
-/// The most bytes of a name.
+/// Bytes of a name.
 const MAX_NAME_BYTES: usize = 64;
-/// The most bytes that the definitions of all declared tools take as they are sent.
+/// Bytes of the definitions of all declared tools in a request.
 const MAX_DEFINITIONS_BYTES: usize = 8 * 1024;
 
-/// Where skills are.
+/// The directories of skills.
 #[derive(Debug, Clone, Default)]
 pub struct SkillDirs {
     /// The user's own directory of skills.
     pub user: Option<PathBuf>,
-    /// The project's directory, whose `.zeph/skills` they are in.
+    /// The project's directory, with skills in `.zeph/skills`.
     pub project: Option<PathBuf>,
 }
 
-/// How a project's skill stands.
+/// The trust in a project's skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillTrust {
-    /// What its folder holds is what a person trusted.
+    /// The user trusts the content of the folder.
     Trusted,
-    /// It never was.
+    /// The user never trusted it.
     New,
-    /// Something else was.
+    /// The user trusted another content.
     Changed,
 }
 
@@ -53,27 +53,27 @@ pub enum SkillTrust {
 pub struct RefusedSkill {
     /// The folder.
     pub folder: PathBuf,
-    /// Whether it is the project's.
+    /// Whether it belongs to the project.
     pub of_project: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// All that was found.
+/// The result of a search for skills.
 #[derive(Debug, Clone, Default)]
 pub struct FoundSkills {
-    /// Those that can be used, each with its files.
+    /// The usable skills, each with its files.
     pub skills: Vec<(Skill, Vec<SkillFile>)>,
-    /// Those that cannot.
+    /// The refused skills.
     pub refused: Vec<RefusedSkill>,
 }
 
 /// The skills of a conversation.
 #[derive(Debug, Clone, Default)]
 pub struct SkillCatalog {
-    /// Those that can be used.
+    /// The usable skills.
     pub skills: Arc<SkillRegistry>,
-    /// Those that cannot.
+    /// The refused skills.
     pub refused: Vec<RefusedSkill>,
 }
 
@@ -88,7 +88,7 @@ impl From<FoundSkills> for SkillCatalog {
 }
 
 impl SkillCatalog {
-    /// All skills, a line each, with what is not used and why.
+    /// Lists all skills, one line each, and the refused ones with reasons.
     #[must_use]
     pub fn listing(&self) -> String {
         let mut text = String::new();
@@ -118,7 +118,7 @@ impl SkillCatalog {
     }
 }
 
-/// How far a skill is trusted, in a word.
+/// The trust in a skill, as one word.
 #[must_use]
 pub fn standing(skill: &Skill) -> &'static str {
     match skill.trust {
@@ -128,25 +128,24 @@ pub fn standing(skill: &Skill) -> &'static str {
     }
 }
 
-/// What is asked of the program while skills are read.
+/// The functions of the program that reading skills needs.
 pub struct SkillHost<'w> {
-    /// How a project's skill of this name and SHA-256 stands.
+    /// The trust in a project's skill with this name and SHA-256.
     pub standing: &'w dyn Fn(&str, &str) -> SkillTrust,
-    /// Whether there is another tool of this name.
+    /// Whether another tool has this name.
     pub is_tool: &'w dyn Fn(&str) -> bool,
-    /// A variable of the program's own environment.
+    /// A variable of the program's environment.
     pub variable: &'w dyn Fn(&str) -> Option<String>,
 }
 
-/// Whether a character is not seen, or changes how others are: control characters, those that turn
-/// the direction of text, and tags.
+/// Whether a character is invisible or changes the display of others: control characters, direction marks and tags.
 pub(crate) fn hides(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Reads the skills of both places, the user's first: what they call skills and tools, no project's can
-/// take.
+/// Reads the skills of both directories. The user's come first, and no skill of a project can use their names or the
+/// names of their tools.
 #[must_use]
 pub fn find(places: &SkillDirs, world: &SkillHost<'_>) -> FoundSkills {
     let mut found = FoundSkills::default();
@@ -162,7 +161,7 @@ pub fn find(places: &SkillDirs, world: &SkillHost<'_>) -> FoundSkills {
     found
 }
 
-/// `.zeph/skills` of a project; a link in its place is not followed.
+/// Opens `.zeph/skills` of a project, without following a link.
 fn open_project(project: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = fs::open(project, flags, Mode::empty())?;

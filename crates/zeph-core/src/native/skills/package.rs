@@ -1,7 +1,7 @@
-//! What the folder of a skill holds, read once: what is hashed is what is used.
+//! The content of a skill's folder, read once, so that the hashed content is the used content.
 //!
-//! Every entry is opened relative to the handle of its directory, and no link is followed. What is no
-//! plain file or directory refuses the whole skill, and so does what is too much.
+//! Every entry is opened relative to its directory's handle, and no link is followed. An entry that is neither a
+//! plain file nor a directory refuses the whole skill, and so does too much content.
 
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -12,13 +12,13 @@ use zeph_tools::audit::chain::hex_digest;
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
-/// The most bytes of that file.
+/// Bytes of that file.
 pub(super) const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// The most bytes of all files of a skill.
+/// Bytes of all files of a skill.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// The most entries of a skill.
+/// Entries of a skill.
 const MAX_ENTRIES: usize = 256;
-/// The most directories in one another.
+/// Nested directories.
 const MAX_DEPTH: usize = 4;
 
 /// A file of a skill.
@@ -33,7 +33,7 @@ pub struct SkillFile {
     sha256: String,
 }
 
-/// A folder, read.
+/// The content of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Contents {
     /// `SKILL.md`.
@@ -44,10 +44,10 @@ pub(super) struct Contents {
     pub(super) sha256: String,
 }
 
-/// Opens the directory `name` of `at`, which is no link.
+/// Opens the directory `name` of `at`, without following a link.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub(super) fn open_directory(at: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(at, name, flags, Mode::empty())
@@ -56,7 +56,7 @@ pub(super) fn open_directory(at: &OwnedFd, name: &str) -> Result<OwnedFd, Errno>
 /// The names and kinds of the entries of a directory, sorted; a name that is not UTF-8 is `None`.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub(super) fn entries(
     directory: &OwnedFd,
     most: usize,
@@ -87,7 +87,7 @@ pub(super) fn entries(
 /// Reads the folder `name` of `at`.
 ///
 /// # Errors
-/// Why the skill is refused.
+/// The reason why the skill is refused.
 pub(super) fn read(at: &OwnedFd, name: &str) -> Result<Contents, String> {
     let folder = open_directory(at, name)
         .map_err(|error| format!("its folder cannot be opened: {error}"))?;

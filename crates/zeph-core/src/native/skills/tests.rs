@@ -1,4 +1,4 @@
-//! Tests of skills as they are found and run.
+//! Tests of finding and running skills.
 
 #![allow(clippy::unwrap_used)]
 
@@ -103,13 +103,13 @@ fn what_a_skill_says() {
         (command.tool.as_str(), command.str_param("command")),
         ("bash", Some("git log 'v1; rm -rf ~'..'HEAD'"))
     );
-    // Untrusted, it adds nothing to the environment.
+    // An untrusted skill adds nothing to the environment.
     let untrusted = folder.find();
     let skill = &untrusted.skills[0].0;
     assert_eq!((skill.trust, skill.env.len()), (TrustLevel::Untrusted, 0));
 }
 
-/// Proves NAT-2: lists as others write them.
+/// Proves NAT-2: lists in the form of other programs.
 #[test]
 fn allowed_tools_are_a_list_or_a_text() {
     let check = |head: &str, expect: Option<&[&str]>| {
@@ -127,7 +127,7 @@ fn allowed_tools_are_a_list_or_a_text() {
     check("allowed-tools:\n- read\n", Some(&["read"]));
 }
 
-/// Proves NAT-2: trust is for all that the folder holds, the names, contents and rights of its files.
+/// Proves NAT-2: trust covers the names, contents and permissions of all files of the folder.
 #[test]
 fn any_change_is_another_skill() {
     let folder = Folder::new();
@@ -157,7 +157,7 @@ fn any_change_is_another_skill() {
     assert_eq!(standing(), changed);
 }
 
-/// Proves NAT-2: hostile skills are refused, and it is said why.
+/// Proves NAT-2: hostile skills are refused with a reason.
 #[test]
 fn hostile_skills_are_refused() {
     let check = |head: &str, words: &str| {
@@ -245,7 +245,7 @@ fn hostile_skills_are_refused() {
     );
 }
 
-/// Proves NAT-2: nothing outside of the folder is a part of a skill.
+/// Proves NAT-2: no file outside of the folder is part of a skill.
 #[test]
 fn no_skill_leads_out_of_its_folder() {
     let folder = Folder::new();
@@ -295,7 +295,7 @@ fn too_much_is_refused() {
     assert_eq!((found.skills.len(), found.refused.len()), (64, 1));
 }
 
-/// Proves NAT-2: what the user's skills are called, no project's can be, nor their tools.
+/// Proves NAT-2: a project's skill cannot use the name of a user's skill or of its tools.
 #[test]
 fn the_users_skills_come_first() {
     let (user, project) = (Folder::new(), Folder::new());
@@ -346,7 +346,7 @@ fn executor(head: &str, body: &str) -> (SkillExecutor, Arc<SkillRegistry>) {
     (SkillExecutor::new(Arc::clone(&book.skills)), book.skills)
 }
 
-/// Proves NAT-2: arguments are put in once, and nothing in them can pass for the text around them.
+/// Proves NAT-2: arguments are inserted once, and cannot imitate the text around them.
 #[tokio::test]
 async fn arguments_have_their_place() {
     let check = async |body: &str, args: Option<&str>, expect: &str| {
@@ -434,7 +434,7 @@ async fn reading_and_running() {
     assert!(run("bash", json!({})).await.unwrap().is_none());
 }
 
-/// A declared tool that no layer made a command of does not run.
+/// A declared tool does not run unless a layer converted it to a command.
 #[tokio::test]
 async fn a_declared_tool_runs_behind_its_layer_alone() {
     let (executor, _) = executor(
@@ -452,7 +452,7 @@ async fn a_declared_tool_runs_behind_its_layer_alone() {
     }
 }
 
-/// Proves NAT-2: what a model is told has bounds, and equal skills give equal bytes.
+/// Proves NAT-2: the list of skills is limited, and equal skills give equal bytes.
 #[test]
 fn what_a_model_is_told_is_bounded() {
     assert_eq!(prompt(&SkillRegistry::default()), "");

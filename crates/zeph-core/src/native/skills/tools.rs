@@ -14,12 +14,12 @@ use zeph_tools::{
     ToolExecutor, ToolOutput, ToolSet, TrustLevel,
 };
 
-/// The most bytes of arguments.
+/// Bytes of arguments.
 const MAX_ARGS_BYTES: usize = 16 * 1024;
-/// How many skills a model is told of, and how many bytes of what each is for.
+/// Skills in the system prompt, and bytes of each description.
 const MAX_REPORTED: usize = 40;
 const MAX_DESCRIPTION_BYTES: usize = 200;
-/// Where arguments come in a body; either way of writing it.
+/// The placeholders of arguments in a body.
 const PLACES: [&str; 2] = ["$ARGUMENTS", "{{args}}"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ struct InvokeParams {
     args: Option<String>,
 }
 
-/// What the system prompt says of skills; nothing where there are none. Equal skills give equal bytes.
+/// The skills in the system prompt; empty without skills. Equal skills give equal bytes.
 #[must_use]
 pub fn prompt(skills: &SkillRegistry) -> String {
     if skills.is_empty() {
@@ -152,7 +152,7 @@ impl Tool for InvokeSkill {
     }
 }
 
-/// What a model reads of a skill that it runs.
+/// The text for the model when a skill runs.
 fn instructions(skill: &Skill, args: &str) -> String {
     let mut text = format!(
         "The skill {} runs until the end of this turn. Do what it says:",
@@ -176,8 +176,8 @@ fn instructions(skill: &Skill, args: &str) -> String {
     text
 }
 
-/// The body with the arguments in their places, in one pass: nothing in them is such a place. And
-/// whether there was one.
+/// The body with the arguments in place of the placeholders, in one pass, so that placeholders in arguments are not
+/// replaced. Returns also whether there was a placeholder.
 fn with_args(body: &str, args: &str) -> (String, bool) {
     let (mut text, mut rest, mut placed) = (String::new(), body, false);
     let next = |rest: &str| {
@@ -196,8 +196,8 @@ fn with_args(body: &str, args: &str) -> (String, bool) {
     (text, placed)
 }
 
-/// Arguments as they stand in a text: a line of plain characters as it is, anything else as a JSON
-/// string, in which nothing can look like a part of the text around it.
+/// The form of arguments in a text: a line of plain characters is unchanged, and other text is a JSON string, which
+/// cannot imitate the text around it.
 fn shown(args: &str) -> String {
     let plain = |char: char| char.is_alphanumeric() || " -_./:@,+=".contains(char);
     match args.chars().all(plain) {
@@ -206,9 +206,8 @@ fn shown(args: &str) -> String {
     }
 }
 
-/// The tools for skills, and those that skills declare. The latter are commands: the layer `skill` makes
-/// calls of `bash` of them, so that every gate judges the command; one that comes here without that
-/// does not run.
+/// The tools for skills, and the tools that skills declare. The layer `skill` converts a declared tool to a call of
+/// `bash`, so that every gate judges the command. A declared tool that was not converted does not run.
 #[derive(Clone)]
 pub struct SkillExecutor {
     skills: Arc<SkillRegistry>,
