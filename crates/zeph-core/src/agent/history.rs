@@ -56,12 +56,12 @@ pub(super) struct Row {
     /// The message as requests contain it.
     pub(super) message: Message,
     /// The token count of the request before this response.
-    pub(super) counted: Option<Counted>,
+    pub(super) counted: Option<TokenCount>,
 }
 
 /// The provider's token count of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct TokenCount {
     input_tokens: u64,
     /// The time in milliseconds since the Unix epoch.
     at: i64,
@@ -139,7 +139,7 @@ impl History {
             rows.push(Row {
                 seq: stored.seq,
                 message: Message { role, parts },
-                counted: stored.usage.map(|usage| Counted {
+                counted: stored.usage.map(|usage| TokenCount {
                     input_tokens: usage.input_tokens,
                     at: stored.created_at,
                 }),

@@ -25,11 +25,11 @@ pub struct TokenEstimate {
     /// The ratio of the provider's count to the estimate.
     correction: f64,
     /// The last count of the provider, and the estimate of the same text.
-    counted: Option<Counted>,
+    counted: Option<TokenCount>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Counted {
+struct TokenCount {
     tokens: usize,
     raw: usize,
 }
@@ -67,7 +67,7 @@ impl TokenEstimate {
             let factor = usage.input_tokens as f64 / self.raw as f64;
             self.correction = factor.clamp(0.25, 4.0);
             let tokens = usize::try_from(usage.input_tokens).unwrap_or(usize::MAX);
-            self.counted = Some(Counted {
+            self.counted = Some(TokenCount {
                 tokens: tokens.max(self.raw / 4),
                 raw: self.raw,
             });

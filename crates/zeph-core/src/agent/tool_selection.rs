@@ -41,7 +41,7 @@ pub(super) struct ToolSelection {
     offered: Vec<String>,
     /// Whether the list of an earlier process was loaded.
     looked_up: bool,
-    named: Named,
+    mentioned: MentionedTools,
 }
 
 impl ToolSelection {
@@ -60,7 +60,7 @@ impl ToolSelection {
             query: String::new(),
             offered: Vec::new(),
             looked_up: false,
-            named: Named::default(),
+            mentioned: MentionedTools::default(),
         }
     }
 
@@ -160,8 +160,8 @@ impl ToolSelection {
     ) -> (Vec<ToolDefinition>, Option<String>) {
         let session = history.session();
         let mut tools = self.augmented(registry, provider);
-        self.named.read(history, &tools);
-        tools.retain(|def| !provider.supports_tool_use() || self.named.allows(def));
+        self.mentioned.read(history, &tools);
+        tools.retain(|def| !provider.supports_tool_use() || self.mentioned.allows(def));
         let hiding = dependencies.filter(|dependencies| dependencies.hides());
         let mut warning = self.look_up(store, session).await;
         let mut result = match (&self.filtered, hiding) {
@@ -245,15 +245,15 @@ impl ToolSelection {
     }
 
     /// Allows a new order, because a compaction has invalidated the provider's cache.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn allow_new_order(&mut self) {
         self.offered.clear();
         self.looked_up = true;
     }
 
     /// Allows a new order after the window was cleared.
     pub(super) fn forget(&mut self) {
-        self.begin_anew();
-        self.named = Named::default();
+        self.allow_new_order();
+        self.mentioned = MentionedTools::default();
         self.failed = false;
     }
 
@@ -286,14 +286,14 @@ impl ToolSelection {
 
 /// The tools that become available after a mention in a result, and were mentioned.
 #[derive(Default)]
-struct Named {
+struct MentionedTools {
     tools: HashSet<&'static str>,
     window: Option<HistoryId>,
     /// The number of messages of the window that were searched.
     read: usize,
 }
 
-impl Named {
+impl MentionedTools {
     /// Searches new messages.
     fn read(&mut self, history: &History, tools: &[ToolDef]) {
         let messages = history.messages();

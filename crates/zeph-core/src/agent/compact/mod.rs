@@ -45,7 +45,7 @@ pub struct Compressor {
 }
 
 /// The reason why no messages were summarized. The conversation is unchanged.
-enum Uncompacted {
+enum CompactionFailure {
     /// No message can leave the window.
     Nothing,
     /// The user cancelled the compaction.
@@ -54,14 +54,14 @@ enum Uncompacted {
     Failed(String),
 }
 
-impl Uncompacted {
+impl CompactionFailure {
     fn failed(error: impl ToString) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
 /// A finished compaction.
-struct Compacted {
+struct CompactionReport {
     messages: usize,
     tokens_before: usize,
     tokens_after: usize,
@@ -170,8 +170,8 @@ impl Agent {
                 self.channel.emit(LoopbackEvent::Notice(report));
                 true
             }
-            Err(Uncompacted::Nothing | Uncompacted::Cancelled) => false,
-            Err(Uncompacted::Failed(why)) => {
+            Err(CompactionFailure::Nothing | CompactionFailure::Cancelled) => false,
+            Err(CompactionFailure::Failed(why)) => {
                 self.session.room.given_up = true;
                 self.channel
                     .emit(LoopbackEvent::Notice(not_compacted(&why)));
@@ -191,16 +191,16 @@ impl Agent {
         self.tools.follow_window(&self.session);
         match compacted {
             Ok(compacted) => Ok(self.report(&compacted)),
-            Err(Uncompacted::Nothing) => Ok("there is nothing to sum up yet".to_owned()),
-            Err(Uncompacted::Cancelled) => {
+            Err(CompactionFailure::Nothing) => Ok("there is nothing to sum up yet".to_owned()),
+            Err(CompactionFailure::Cancelled) => {
                 Ok("cancelled; the conversation stays as it is".to_owned())
             }
-            Err(Uncompacted::Failed(why)) => Err(not_compacted(&why)),
+            Err(CompactionFailure::Failed(why)) => Err(not_compacted(&why)),
         }
     }
 
-    fn report(&self, compacted: &Compacted) -> String {
-        let Compacted {
+    fn report(&self, compacted: &CompactionReport) -> String {
+        let CompactionReport {
             messages,
             tokens_before,
             tokens_after,
@@ -220,10 +220,10 @@ impl Agent {
         method: CompressionStrategy,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
-    ) -> Result<Compacted, Uncompacted> {
+    ) -> Result<CompactionReport, CompactionFailure> {
         let rows = self.session.history.rows().await;
-        let rows = rows.map_err(Uncompacted::failed)?;
-        let cut = plan::cut(&rows, self.retain_policy()).ok_or(Uncompacted::Nothing)?;
+        let rows = rows.map_err(CompactionFailure::failed)?;
+        let cut = plan::cut(&rows, self.retain_policy()).ok_or(CompactionFailure::Nothing)?;
         let leaving: Vec<&Row> = cut.leaving(&rows).collect();
         let taken: usize = leaving.iter().map(|row| message_tokens(&row.message)).sum();
         let before = self.session.history.estimated_tokens();
@@ -231,23 +231,23 @@ impl Agent {
         let triggered = method == CompressionStrategy::Triggered;
         // A summary that frees almost nothing would be requested again and again.
         if triggered && freed < self.marks().budget.min(before) / 20 {
-            return Err(Uncompacted::Nothing);
+            return Err(CompactionFailure::Nothing);
         }
         let notes = self.notes(&leaving, cancel, outcome).await?;
         // The estimate of the system prompt counts bytes.
         let cost = text_tokens(&notes).max(tokens(notes.len()));
         if triggered && cost >= taken {
             let why = "the summary is as long as what it sums up";
-            return Err(Uncompacted::failed(why));
+            return Err(CompactionFailure::failed(why));
         }
         let summary = self.new_summary(method, &leaving, notes, before, taken);
         let messages = leaving.len();
         let by = format!("{} ({})", summary.provider, summary.model);
         let (start, pinned) = (cut.window_start(&rows), cut.pinned_seq(&rows));
         let added = self.session.add_summary(summary, start, pinned).await;
-        added.map_err(Uncompacted::failed)?;
-        self.model.selection.begin_anew();
-        Ok(Compacted {
+        added.map_err(CompactionFailure::failed)?;
+        self.model.selection.allow_new_order();
+        Ok(CompactionReport {
             messages,
             tokens_before: before,
             tokens_after: self.session.history.estimated_tokens(),
@@ -284,9 +284,9 @@ impl Agent {
         leaving: &[&Row],
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
-    ) -> Result<String, Uncompacted> {
+    ) -> Result<String, CompactionFailure> {
         if let Some(over) = self.session.spending.over_budget(&self.config) {
-            return Err(Uncompacted::Failed(over));
+            return Err(CompactionFailure::Failed(over));
         }
         let provider = Arc::clone(self.summary_provider());
         let known = with_knowledge("", self.session.system.summaries());
@@ -299,16 +299,18 @@ impl Agent {
         let requested = summary::sum_up(provider.as_ref(), &known, leaving, most);
         let response = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(Uncompacted::Cancelled),
+            () = cancel.cancelled() => return Err(CompactionFailure::Cancelled),
             response = requested => response,
         };
-        let (notes, usage) = response.map_err(Uncompacted::failed)?;
+        let (notes, usage) = response.map_err(CompactionFailure::failed)?;
         let mut spent = Spending::default();
         spent.add(provider.as_ref(), usage);
         if self.spend(spent, outcome).await.is_err() {
-            return Err(Uncompacted::failed("what it cost could not be stored"));
+            return Err(CompactionFailure::failed(
+                "what it cost could not be stored",
+            ));
         }
-        let notes = notes.ok_or_else(|| Uncompacted::failed("the model gave no summary"))?;
+        let notes = notes.ok_or_else(|| CompactionFailure::failed("the model gave no summary"))?;
         Ok(self.compressor.secrets.redact(&notes).text.into_owned())
     }
 
