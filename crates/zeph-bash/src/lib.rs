@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-//! # How it fits
+//! # Structure
 //!
 //! `syntax` reads a text into the tree of `ast` and writes its canonical text. `judge` walks the tree. The parser is strict: it
 //! refuses unknown syntax. A parser that recovers from errors would understand some commands differently than the shell that

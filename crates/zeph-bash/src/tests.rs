@@ -1,4 +1,4 @@
-//! Tables of commands, and properties. Nothing here runs anything.
+//! Tests with tables of commands, and property tests. They run no commands.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod behaviour;
@@ -26,7 +26,7 @@ pub(super) fn decide(command: &str) -> Verdict {
     ShellPolicy::default().decide(command, &start())
 }
 
-/// The command of a line: `\n` stands for a line break, `\t` behind one for a tab.
+/// The command of a table line: `\n` is a line break, and a `\t` after it is a tab.
 pub(super) fn command(line: &str) -> String {
     line.replace("\\\\n", "\\\n")
         .replace("\\n\\t", "\n\t")
@@ -244,7 +244,7 @@ fn without_the_network_its_commands_are_blocked() {
     assert_eq!(letter(&policy, "echo curl"), 'a');
 }
 
-/// What bash itself finds malformed, or nested as deep as can be, is decided soon.
+/// Malformed commands, and commands with the maximum nesting depth, are decided fast.
 #[test]
 fn huge_and_deep_commands_are_decided_soon() {
     let full = |piece: &str| piece.repeat(MAX_COMMAND / piece.len());
@@ -321,7 +321,7 @@ fn huge_and_deep_commands_are_decided_soon() {
     }
 }
 
-/// Ways to run a command that change nothing about it.
+/// Ways to run a command that do not change its effect.
 fn wrap(how: usize, command: &str) -> String {
     let quoted = command.replace('\'', "'\\''");
     match how {
@@ -334,7 +334,7 @@ fn wrap(how: usize, command: &str) -> String {
         6 => format!("timeout -k 1 5 nice -n 3 bash -ec '{quoted}'"),
         7 => format!("true && {command}"),
         8 => format!("! {command}"),
-        // Of another name each: functions of one name are taken together for fork bombs.
+        // Each function has another name: the fork bomb rule merges functions of one name.
         9 => format!("f{0}() {{ {command}\n}}; f{0}", command.len()),
         10 => format!("echo 'x y' | {{ {command}\n}}"),
         11 => format!("{command}\n"),
@@ -352,7 +352,7 @@ fn wrap(how: usize, command: &str) -> String {
     }
 }
 
-/// The word in other spellings.
+/// The word in another spelling.
 fn spell(how: usize, word: &str) -> String {
     let (head, tail) = word.split_at(word.len() / 2);
     match how {
@@ -391,7 +391,7 @@ proptest! {
         prop_assert_ne!(decide(&command), Verdict::Allow, "{}", command);
     }
 
-    /// The wrappings themselves are nothing to refuse.
+    /// The wrappings themselves must not be refused.
     #[test]
     fn a_harmless_command_stays_so(
         spelling in 0_usize..12,
@@ -401,7 +401,7 @@ proptest! {
         for how in wrappings {
             command = wrap(how, &command);
         }
-        // `echo | bash` and the like ask; nothing is blocked.
+        // `echo | bash` and similar commands require confirmation. No wrapping is blocked.
         let blocked = matches!(decide(&command), Verdict::Block { .. });
         prop_assert!(!blocked, "{}: {:?}", command, decide(&command));
     }

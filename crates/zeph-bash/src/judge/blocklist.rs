@@ -1,5 +1,4 @@
-//! What is compiled from the configuration: the words that are blocked, the constructs that are
-//! admitted.
+//! The compiled shell policy: blocked commands and admitted constructs. It makes decisions without I/O.
 
 use std::borrow::Cow;
 
@@ -14,15 +13,15 @@ const DEFAULTS: &[&str] = &[
     "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "mkfs*", "fdisk", "shutdown", "reboot",
     "halt", "poweroff", "insmod", "rmmod",
 ];
-/// What `allow_network = false` adds.
+/// Programs that are blocked in addition if `allow_network = false`.
 const NETWORK: &[&str] = &[
     "curl", "wget", "nc", "ncat", "ssh", "scp", "rsync", "telnet", "ftp",
 ];
 
-/// What a blocklist is compiled from.
+/// Options of a [`ShellPolicy`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlocklistOptions {
-    /// Beginnings of further commands that are blocked, for example `terraform destroy`.
+    /// Leading words of further commands that are blocked, for example `terraform destroy`.
     pub blocked_commands: Vec<String>,
     /// Names of the [`Construct`]s that are admitted.
     pub allow_constructs: Vec<String>,
@@ -38,22 +37,22 @@ pub enum PolicyError {
         "{entry:?} is not the beginning of a command: expected words such as \"terraform destroy\""
     )]
     Entry {
-        /// Its place in the list, from 0.
+        /// The index in the list, from 0.
         index: usize,
         /// The entry.
         entry: String,
     },
-    /// `allow_constructs` names something unknown.
+    /// `allow_constructs` has an unknown name.
     #[error("{name:?} is not a construct")]
     Construct {
-        /// Its place in the list, from 0.
+        /// The index in the list, from 0.
         index: usize,
         /// The name.
         name: String,
     },
 }
 
-/// Which commands may run: compiled once, decides without I/O.
+/// The commands that may run. The policy is compiled once and decides without I/O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellPolicy {
     entries: Vec<Vec<String>>,
@@ -74,22 +73,22 @@ impl Default for ShellPolicy {
     }
 }
 
-/// How the words of a command fit an entry.
+/// Whether a command begins with the words of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// They do not.
+    /// It does not.
     No,
-    /// They do if something that is not known yet turns out so.
+    /// It may: a word of the command is unresolved.
     Maybe,
-    /// They begin with it.
+    /// It does.
     Yes,
 }
 
 impl ShellPolicy {
-    /// The default blocklist with the entries of `options`.
+    /// Compiles the default blocklist and `options`.
     ///
     /// # Errors
-    /// [`PolicyError`]s, all of them.
+    /// All [`PolicyError`]s of `options`.
     pub fn new(options: &BlocklistOptions) -> Result<Self, Vec<PolicyError>> {
         let mut policy = Self {
             network: !options.block_network,
@@ -126,13 +125,13 @@ impl ShellPolicy {
         }
     }
 
-    /// Decides about a command that starts at `start`.
+    /// Decides whether `command` may run if the shell starts at `start`.
     #[must_use]
     pub fn decide(&self, command: &str, start: &WorkingDirState) -> Verdict {
         self.decide_parsed(&Parsed::new(command), start)
     }
 
-    /// The same about one that was parsed.
+    /// Decides whether a parsed command may run if the shell starts at `start`.
     pub fn decide_parsed(&self, command: &Parsed, start: &WorkingDirState) -> Verdict {
         match command.tree() {
             Ok(list) => Decider::new(self, start).decide(list),
@@ -142,12 +141,12 @@ impl ShellPolicy {
         }
     }
 
-    /// The decision about a text that `sh` runs.
+    /// Decides whether a text may run in `sh`.
     pub fn decide_for_sh(&self, text: &str, start: &WorkingDirState) -> Verdict {
         Decider::new(self, start).decide_for_sh(text)
     }
 
-    /// What in a command is blocked, wherever it starts.
+    /// Returns the blocked part of a command, judged without a known working directory.
     #[must_use]
     pub fn find_blocked_command(&self, command: &str) -> Option<String> {
         match self.decide(command, &WorkingDirState::default()) {
@@ -156,7 +155,7 @@ impl ShellPolicy {
         }
     }
 
-    /// One that blocks no words and admits every construct.
+    /// A policy that blocks no commands and admits every construct.
     pub fn open() -> Self {
         Self {
             entries: Vec::new(),
@@ -173,7 +172,7 @@ impl ShellPolicy {
         self.network
     }
 
-    /// The first entry that a command begins with, or may begin with.
+    /// The first entry that the command begins with, or may begin with.
     pub(super) fn entry(&self, words: &[Word]) -> Option<(Fit, String)> {
         let fits = |wanted| {
             self.entries
@@ -185,7 +184,7 @@ impl ShellPolicy {
     }
 }
 
-/// Compares with the words as they stand, and with the options left out.
+/// Compares all words with the entry, and then the words without options.
 fn fit(entry: &[String], words: &[Word]) -> Fit {
     let plain = prefix_fit(entry, words.iter());
     if plain == Fit::Yes || entry.len() == 1 || entry.iter().any(|word| word.starts_with('-')) {
@@ -206,7 +205,7 @@ fn prefix_fit<'w>(entry: &[String], words: impl Iterator<Item = &'w Word>) -> Fi
             return Fit::No;
         };
         let Some(text) = word.known() else {
-            // What follows an unknown word may stand anywhere.
+            // The words after an unresolved word have unknown positions.
             return Fit::Maybe;
         };
         let fits = if index == 0 {
@@ -227,7 +226,7 @@ pub fn file_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Names as the system that runs them compares them.
+/// A name in the form in which the operating system compares names.
 pub(super) fn fold(name: &str) -> Cow<'_, str> {
     if cfg!(target_os = "macos") {
         name.to_lowercase().into()
@@ -236,7 +235,7 @@ pub(super) fn fold(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether `text` fits `pattern`, in which `*` stands for any characters.
+/// Whether `text` matches `pattern`, in which `*` matches any characters.
 pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;

@@ -1,5 +1,5 @@
-//! Commands that run others in ways of their own: `exec`, `env`, `xargs`, `parallel`, and those with options
-//! that the table does not list.
+//! Commands that run others with arguments that the table cannot describe: `exec`, `env`, `xargs`, `parallel`,
+//! and programs with unlisted options.
 
 use super::evaluate::{CommandContext, Decider, Input, Verdict};
 use super::programs;
@@ -7,7 +7,7 @@ use super::wrappers::{Wrapper, plain};
 use crate::syntax::reading::parse;
 use crate::syntax::word::Word;
 
-/// Whether an option of `env` is `--split-string`, which may be cut short.
+/// Whether an option of `env` is `--split-string` or an abbreviation of it.
 fn is_split_string(name: &str) -> bool {
     name.len() > 2 && "--split-string".starts_with(name)
 }
@@ -60,7 +60,7 @@ impl Decider<'_> {
                     return;
                 }
             }
-            // One at a time; none is left where the value of the last option is missing.
+            // One option at a time; none is left if the value of the last option is missing.
             let next = arguments.get(at..=at).unwrap_or_default();
             at += self.skip_options(&wrapper, next);
             if at > before {
@@ -157,13 +157,13 @@ impl Decider<'_> {
             return;
         }
         if replace.is_none() {
-            // Any number of words: the first may be the value of an option.
+            // Any number of words can follow. The first can be the value of an option.
             inner.extend([Word::unknown(""), Word::unknown("")]);
         }
         if programs::takes_options(&inner) {
             self.ask("the arguments from standard input may be options that run something");
         }
-        // Standard input is what the arguments are made of.
+        // `xargs` reads the arguments from standard input.
         let inside = CommandContext {
             input: Input::Closed,
             ..around.clone()
@@ -183,7 +183,7 @@ impl Decider<'_> {
         if start > 0 || start == end {
             self.ask("what `parallel` runs cannot be known");
         }
-        // Its words are a text for a shell, its arguments come from elsewhere.
+        // `parallel` gives its words to a shell, and adds arguments from other sources.
         self.joined("parallel", &arguments[start..end], around);
         self.loose("parallel", arguments, around);
         let mut inner = arguments[start..end].to_vec();
@@ -191,8 +191,8 @@ impl Decider<'_> {
         self.simple(&inner, around);
     }
 
-    /// Any later word that would be blocked as a command asks; the first that is no option is
-    /// judged as one.
+    /// Requires confirmation if a later word would be blocked as a command. The first word that is not an
+    /// option is judged as a command.
     pub(super) fn loose(&mut self, name: &str, arguments: &[Word], around: &CommandContext) {
         let blocked = arguments.iter().enumerate().find(|(at, word)| {
             word.known().is_some() && self.policy.entry(&arguments[*at..]).is_some()
@@ -230,7 +230,7 @@ impl Decider<'_> {
             self.ask(format!("what the text for `{name}` runs cannot be known"));
         }
     }
-    /// Whether a shell that is given `text` would run a blocked command.
+    /// Whether a shell would run a blocked command if it gets `text`.
     fn would_block(&mut self, text: &str, around: &CommandContext) -> bool {
         if parse(text).is_err() {
             return false;
@@ -240,7 +240,7 @@ impl Decider<'_> {
         matches!(verdict, Verdict::Block { .. })
     }
 
-    /// The verdict of `judge` alone. Observers see nothing of it.
+    /// Returns the verdict of `judge` alone. Visitors and the word list do not see its parts.
     pub(super) fn aside(&mut self, judge: impl FnOnce(&mut Self)) -> Verdict {
         let before = std::mem::replace(&mut self.verdict, Verdict::Allow);
         let (visit, named) = (self.visit.take(), self.named.take());

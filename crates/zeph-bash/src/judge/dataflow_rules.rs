@@ -1,4 +1,4 @@
-//! What follows from the whole of a command: fork bombs, downloads on their way to a shell.
+//! Rules about a whole command: fork bombs, and downloads that reach a shell.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::syntax::ast::{Command, Connector, Kind, List};
 use crate::syntax::word::Word;
 
 impl Decider<'_> {
-    /// A function that starts itself anew in another process again and again.
+    /// Blocks a function that starts itself repeatedly in another process.
     pub(super) fn fork_bomb(&mut self) {
         for name in self.functions.keys() {
             let mut seen = BTreeSet::new();
@@ -31,7 +31,7 @@ impl Decider<'_> {
     }
 }
 
-/// The commands that a function calls, and whether in another process.
+/// Collects the commands that a function calls, and whether each runs in another process.
 pub(super) fn calls_of(command: &Command, forked: bool, calls: &mut BTreeSet<(String, bool)>) {
     for substitution in &command.substitutions {
         calls_of_list(&substitution.body, true, calls);
@@ -60,7 +60,7 @@ fn calls_of_list(list: &List, forked: bool, calls: &mut BTreeSet<(String, bool)>
     }
 }
 
-/// Whether something in a command loads from the network.
+/// Whether a part of a command loads data from the network.
 pub(super) fn runs_download(command: &Command) -> bool {
     let inside = match &command.kind {
         Kind::Simple { words, .. } => words.iter().filter_map(Word::known).any(is_download),

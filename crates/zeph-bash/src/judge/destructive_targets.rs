@@ -1,4 +1,4 @@
-//! What a command destroys: directories that must stay, block devices.
+//! Targets that a command must not destroy: protected directories and block devices.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(super) fn changes_directory(name: &str) -> bool {
     matches!(name, "cd" | "pushd" | "popd")
 }
 
-/// Whether a path names a block device, or the memory, by the names that systems give them.
+/// Whether a path is the usual name of a block device or of the memory.
 pub(super) fn is_block_device(path: &str) -> bool {
     const NAMES: &[&str] = &[
         "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "mtdblock", "loop", "dm-", "md", "zd", "nbd",
@@ -44,7 +44,7 @@ pub(super) fn is_block_device(path: &str) -> bool {
         })
 }
 
-/// Commands that write onto the files they are given.
+/// Commands that write to the files in their arguments.
 const WRITERS: &[&str] = &[
     "tee",
     "cp",
@@ -66,7 +66,7 @@ const WRITERS: &[&str] = &[
 ];
 
 impl Decider<'_> {
-    /// `rm`, `chmod`, `dd` and what else writes onto devices.
+    /// Judges `rm`, `chmod`, `dd` and other commands that delete files or write to devices.
     pub(super) fn destroys(&mut self, name: &str, words: &[Word]) {
         match name {
             "rm" => self.recursive(name, &words[1..], "rR", true),
@@ -96,7 +96,7 @@ impl Decider<'_> {
         }
     }
 
-    /// `find -delete` and `find -exec rm -r` below a directory that is not resolved.
+    /// Judges `find -delete` and `find -exec rm -r` below an unresolved directory.
     fn deletes_below(&mut self, words: &[Word]) {
         let operands = words
             .iter()
@@ -126,7 +126,7 @@ impl Decider<'_> {
         }
     }
 
-    /// `rsync --delete` removes all that the source does not have.
+    /// Judges `rsync --delete`, which removes all files that the source does not have.
     fn mirrors(&mut self, words: &[Word]) {
         let deletes = |word: &Word| {
             word.known()
@@ -155,7 +155,7 @@ impl Decider<'_> {
         }
     }
 
-    /// `mv` of a directory that must stay.
+    /// Judges `mv` of a protected directory.
     fn moves(&mut self, words: &[Word]) {
         let mut operands: Vec<&Word> = words
             .iter()
@@ -192,7 +192,7 @@ impl Decider<'_> {
                     recursive = recursive.max(Hit::Perhaps);
                 }
             } else {
-                // An unknown word in front may be an option.
+                // An unresolved word before the others may be an option.
                 if options && prefix.is_empty() && word.known().is_none() {
                     recursive = recursive.max(Hit::Perhaps);
                 }

@@ -1,15 +1,15 @@
-//! What bash evaluates a second time, so that quoted text becomes a command after all: variables
-//! that name programs or hold scripts, subscripts in calculations, builtins that call back.
+//! Text that bash evaluates a second time, so that quoted text becomes a command: variables that name
+//! programs or hold scripts, subscripts in calculations, and builtins that call back.
 
 use super::evaluate::{CommandContext, Decider};
 use super::setters::is_setter;
 use crate::syntax::special_variables::is_telling;
 use crate::syntax::word::Word;
 
-/// Whether a prompt, which is expanded before it is shown, may hold a command.
+/// Whether a prompt may hold a command. Bash expands a prompt before it prints it.
 fn is_code(prompt: &str) -> bool {
     let octal = prompt.as_bytes().windows(2);
-    // `+=` may complete a sign at the end.
+    // `+=` may complete such a sign at the end.
     prompt.contains("$(")
         || prompt.ends_with(['$', '\\', '@'])
         || prompt.contains(['`', '['])
@@ -20,13 +20,13 @@ fn is_code(prompt: &str) -> bool {
 }
 
 impl Decider<'_> {
-    /// A variable is given a value.
+    /// Judges the assignment of a value to a variable.
     pub(super) fn assigned(&mut self, name: &str, value: &Word, around: &CommandContext) {
         match (name, value.known()) {
             ("BASH_ENV" | "ENV", _) => {
                 self.ask(format!("`{name}` names a script that shells run first"));
             }
-            // `cd` then looks for directories elsewhere.
+            // `cd` then searches other directories.
             ("CDPATH", _) => self.later += 1,
             ("BASH_CMDS", Some(path)) => {
                 self.simple(&[Word::literal(path)], around);
@@ -46,7 +46,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Builtins that set variables, call back, or run what is no command word.
+    /// Judges builtins that set variables, call back, or run a word that is not the command word.
     pub(super) fn evaluates(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         let arguments = &words[1..];
         if is_setter(name) {
@@ -58,7 +58,7 @@ impl Decider<'_> {
             "hash" | "enable" | "mapfile" | "readarray" | "compgen" | "complete" => {
                 self.calls_back(name, arguments, around);
             }
-            // `cd` then goes by variables, by links, or in what was another process.
+            // `cd` then follows variables or links, or affects the shell from a pipeline.
             "shopt" => {
                 self.may_wander(arguments, &["cdable_vars", "lastpipe"]);
                 if arguments
@@ -91,7 +91,7 @@ impl Decider<'_> {
         }
     }
 
-    /// An option by which `cd` leads elsewhere than it says.
+    /// Handles an option that lets `cd` go to another directory than its operand names.
     fn may_wander(&mut self, arguments: &[Word], options: &[&str]) {
         let is_one = |word: &Word| match word.known() {
             Some(text) => options.contains(&text) || (text.starts_with('-') && text.contains('P')),

@@ -11,7 +11,7 @@ use crate::syntax::word::Word;
 pub(super) struct Effects {
     /// Variables that are set.
     pub(super) names: BTreeSet<String>,
-    /// Whether variables are set that are not known.
+    /// Whether unknown variables are set.
     pub(super) any: bool,
     /// Whether the working directory is changed.
     pub(super) moves: bool,
@@ -27,7 +27,7 @@ impl Effects {
 
     fn list(&mut self, list: &List) {
         for pipeline in &list.pipelines {
-            // The others run in shells of their own.
+            // The others run in their own shells.
             if pipeline.then != Connector::Background
                 && let [command] = pipeline.commands.as_slice()
             {
@@ -55,7 +55,7 @@ impl Effects {
                 }
                 lists.iter().for_each(|list| self.list(list));
             }
-            // It may be called.
+            // The function may be called later.
             Kind::Function { body, .. } => self.command(body),
             Kind::Subshell(_) | Kind::Expression => {}
         }
@@ -64,7 +64,7 @@ impl Effects {
     fn simple(&mut self, words: &[Word]) {
         let Some(first) = words.first() else { return };
         match first.known() {
-            // Confirmation is required.
+            // An unresolved name requires confirmation anyway.
             None => {}
             Some("eval" | "source" | "." | "trap" | "builtin" | "command") => {
                 self.any = true;

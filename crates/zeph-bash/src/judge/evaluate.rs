@@ -17,27 +17,27 @@ use crate::syntax::eval_flags::EvalFlags;
 use crate::syntax::special_variables::decides_what_runs;
 use crate::syntax::word::Word;
 
-/// How many simple commands are judged for one command.
+/// The maximum number of simple commands that are judged for one command.
 const MAX_JUDGED: usize = 20_000;
 
-/// What is decided about a command.
+/// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may run.
+    /// The command may run.
     Allow,
-    /// A person has to agree first.
+    /// The user has to confirm the command first.
     Ask {
-        /// What cannot be known before it runs.
+        /// The part that is not known before the command runs.
         why: String,
     },
-    /// It does not run.
+    /// The command does not run.
     Block {
-        /// What was hit.
+        /// The blocked part.
         what: String,
     },
 }
 
-/// Where a command starts, and what must not be destroyed from there.
+/// The directories from which a command is judged: its working directory and those that it must not destroy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkingDirState {
     /// The working directory; absolute.
@@ -48,30 +48,30 @@ pub struct WorkingDirState {
     pub roots: Vec<PathBuf>,
 }
 
-/// What a command reads from its standard input.
+/// The standard input of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
-    /// Nothing.
+    /// No input.
     Closed,
-    /// This text.
+    /// A known text.
     Text(String),
-    /// What cannot be known, from the network perhaps.
+    /// Unknown data, with `download` from the network.
     Data { download: bool },
 }
 
-/// What surrounds a simple command.
+/// The context of a simple command.
 #[derive(Debug, Clone)]
 pub(super) struct CommandContext {
     pub(super) input: Input,
     /// Whether a download is substituted into one of its words.
     pub(super) downloads: bool,
-    /// How many texts for shells it is nested in.
+    /// The number of scripts for shells that contain it.
     pub(super) scripts: usize,
-    /// Texts that other descriptors than standard input read.
+    /// Texts that are connected to descriptors other than standard input.
     pub(super) descriptors: Vec<String>,
 }
 
-/// The surroundings of a whole command.
+/// The context of a whole command.
 const TOP: CommandContext = CommandContext {
     input: Input::Closed,
     downloads: false,
@@ -79,37 +79,38 @@ const TOP: CommandContext = CommandContext {
     descriptors: Vec::new(),
 };
 
-/// One decision.
+/// The state of one decision.
 pub(super) struct Decider<'p> {
     pub(super) policy: &'p ShellPolicy,
     pub(super) places: Places,
     pub(super) verdict: Verdict,
     judged: usize,
     pub(super) script_bytes: usize,
-    /// What in all texts so far could be evaluated a second time.
+    /// The signs of double evaluation in all texts so far.
     pub(super) signs: EvalFlags,
     pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
     /// The bodies of functions, by name.
     pub(super) bodies: BTreeMap<String, Rc<Command>>,
-    /// How many calls of functions are followed so far, and how deep this one is.
+    /// The number of function calls that are followed so far, and the depth of the current one.
     pub(super) calls: usize,
     pub(super) call_depth: usize,
-    /// The values of aliases, and programs with another name.
+    /// The values of aliases, and programs with another name (`hash -p`).
     pub(super) aliases: BTreeMap<String, String>,
     pub(super) hashes: BTreeMap<String, Word>,
-    /// Names that are being replaced.
+    /// Aliases and other names that are being expanded.
     pub(super) renaming: Vec<String>,
-    /// What is named, where that is asked for.
+    /// The words that the command names, if the caller needs them.
     pub(super) named: Option<Vec<NamedWord>>,
-    /// Sees every part as it is judged.
+    /// Receives every part when it is judged.
     pub(super) visit: Option<Visit<'p>>,
-    /// What is assigned in front of the next simple command, for whoever sees it.
+    /// The assignments before the next simple command, for the visitor.
     pub(super) front: Vec<Assignment>,
-    /// In how many commands the next one is nested.
+    /// The number of commands that contain the next one.
     depth: usize,
-    /// In how many texts that run later, wherever the shell works then; more once it may work anywhere.
+    /// The number of enclosing texts that run later, from an unknown directory. It stays raised when the shell may
+    /// work anywhere.
     pub(super) later: usize,
-    /// How many redirections write so far.
+    /// The number of redirections so far that write.
     pub(super) redirections: usize,
 }
 
@@ -158,7 +159,7 @@ impl<'p> Decider<'p> {
         self.end();
     }
 
-    /// The decisions that need the whole text.
+    /// Applies the rules that need the whole text.
     fn end(&mut self) {
         if self.signs.evaluates_again() {
             self.ask("a subscript has a command in it, which bash runs when it calculates");
@@ -180,7 +181,7 @@ impl<'p> Decider<'p> {
 
     pub(super) fn list(&mut self, list: &List, around: &CommandContext) {
         let mut before = Connector::Next;
-        // The values where the pipelines before are skipped.
+        // The values if the preceding pipelines are skipped.
         let mut skipped: Option<Values> = None;
         for pipeline in &list.pipelines {
             if matches!(self.verdict, Verdict::Block { .. }) {
@@ -209,7 +210,7 @@ impl<'p> Decider<'p> {
 
     fn pipeline(&mut self, pipeline: &Pipeline, around: &CommandContext) {
         let mut input = around.input.clone();
-        // Each begins where the pipeline does: what one of them changes, its neighbours do not see.
+        // Each command starts from the state before the pipeline. The other commands do not see its changes.
         let places = self.places.clone();
         for command in &pipeline.commands {
             self.places.clone_from(&places);
@@ -267,7 +268,7 @@ impl<'p> Decider<'p> {
             Kind::Compound(shape, lists) => {
                 let before = (self.places.now().to_vec(), self.redirections);
                 self.compound(shape, lists, command, &around);
-                // In a loop it writes from where the round before has gone.
+                // In a loop, it writes from the directory that the previous iteration has reached.
                 if self.places.now() != before.0 && self.redirections > before.1 {
                     self.written_anywhere();
                 }
@@ -279,19 +280,19 @@ impl<'p> Decider<'p> {
                     .entry(name.clone())
                     .or_default()
                     .extend(calls);
-                // It may be given anything.
+                // The function may get any input.
                 let inside = CommandContext {
                     input: Input::Data { download: false },
                     ..around.clone()
                 };
                 let places = self.places.clone();
-                // It sees the values at the time of its call.
+                // The body sees the values at the time of the call.
                 self.places.values.make_all_volatile();
                 self.forget_positional();
                 (self.depth, self.later) = (self.depth + 1, self.later + 1);
                 self.command(body, &inside);
                 (self.depth, self.later) = (self.depth - 1, self.later - 1);
-                // Wherever it is called.
+                // The function may be called from any directory.
                 if self.places.now() != places.now() {
                     self.later += 1;
                 }
@@ -315,7 +316,7 @@ impl<'p> Decider<'p> {
         ));
     }
 
-    /// Judges one simple command by its words.
+    /// Judges one simple command.
     pub(super) fn simple(&mut self, words: &[Word], around: &CommandContext) {
         if let Some(visit) = &mut self.visit {
             let front = std::mem::take(&mut self.front);
@@ -372,7 +373,7 @@ impl<'p> Decider<'p> {
         self.depth -= 1;
     }
 
-    /// `eval`, `exec`, `source`, `.`, `cd`.
+    /// Judges `eval`, `source`, `.` and commands that change the directory.
     fn builtins(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         match name {
             "eval" => {
@@ -390,7 +391,7 @@ impl<'p> Decider<'p> {
                 if operand.is_some() && !literal {
                     self.block(format!("`{name}` of anything but a literal file"));
                 }
-                // What it does is not read.
+                // The content of the file is not judged.
                 self.later += 1;
                 self.places.values.make_all_volatile();
             }
@@ -399,7 +400,7 @@ impl<'p> Decider<'p> {
         }
     }
 
-    /// Words that are joined with blanks and given to a shell.
+    /// Judges words that are joined with blanks and given to a shell.
     pub(super) fn joined(&mut self, by: &str, words: &[Word], around: &CommandContext) {
         if around.downloads && words.iter().any(|word| word.known().is_none()) {
             self.block("a download that reaches a shell");

@@ -30,11 +30,11 @@ impl Share {
     }
 }
 
-/// An action that changes files or runs a command.
+/// An action of `find` that changes files or runs a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Action {
     Delete,
-    /// The words up to the terminator.
+    /// A command: the words up to the terminator.
     Run(Vec<Word>),
     /// A file that is written.
     Write(Word),
@@ -96,7 +96,7 @@ const WIDE_FLAGS: &[&str] = &[
 const NUMBERS: &[&str] = &[
     "-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin", "-size", "-links", "-used", "-inum",
 ];
-/// Tests with another argument.
+/// Tests with an argument of another kind.
 const TESTS: &[&str] = &[
     "-newer",
     "-anewer",
@@ -159,7 +159,7 @@ impl Reader<'_> {
         self.words.get(self.at).map(Word::prefix)
     }
 
-    /// `A -o B`, `A , B`: `reached` is the share of the files that get here.
+    /// Reads `A -o B` and `A , B`. `reached` is the share of the files that are tested.
     fn alternatives(&mut self, reached: Share) -> Share {
         let mut share = self.conjunction(reached);
         loop {
@@ -266,7 +266,7 @@ impl Reader<'_> {
         word
     }
 
-    /// A test that is wide if its argument is.
+    /// Reads a test that is wide if its argument is.
     fn tested(&mut self, is_wide: impl Fn(&str) -> bool) -> Share {
         match self.argument() {
             Some(word) => match word.known() {
@@ -358,7 +358,7 @@ impl Decider<'_> {
         let at = |place: &Word| -> Vec<Word> {
             let replace = |word: &Word| match word.known() {
                 Some("{}") => place.clone(),
-                // In the text for a shell or in a command word.
+                // `find` inserts the path into a text for a shell or into a command word.
                 _ => word.with_unknown("{}"),
             };
             words.iter().map(replace).collect()

@@ -1,4 +1,4 @@
-//! Redirections: files that are written or read, and the input that a command gets.
+//! Redirections: files that are written or read, and the standard input of a command.
 
 use super::destructive_targets::is_block_device;
 use super::evaluate::{CommandContext, Decider, Input};
@@ -8,7 +8,7 @@ use crate::syntax::ast::{Construct, Redirect};
 use crate::syntax::word::Word;
 
 impl Decider<'_> {
-    /// A redirection, and the input that it gives.
+    /// Judges a redirection, and updates the input in `around`.
     pub(super) fn redirect(&mut self, redirect: &Redirect, around: &mut CommandContext) {
         match redirect {
             Redirect::Output { target, .. } => {
@@ -54,7 +54,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The input from the text `word`.
+    /// The input from a here-document or here-string.
     fn text_input(&self, word: &Word, downloads: bool) -> Input {
         let readings = self.readings(std::slice::from_ref(word), false);
         let word = match readings.as_slice() {
@@ -67,7 +67,7 @@ impl Decider<'_> {
         }
     }
 
-    /// A file that a redirection opens for writing.
+    /// Records a file that a redirection opens for writing.
     fn written(&mut self, word: &Word) {
         self.name(Role::Target, std::slice::from_ref(word));
         if let Some(visit) = &mut self.visit {
@@ -83,7 +83,7 @@ impl Decider<'_> {
         self.output(word);
     }
 
-    /// A file that a redirection opens for reading, and the input from it.
+    /// Records a file that a redirection opens for reading, and returns the input from it.
     fn source(&mut self, word: &Word, inherited: &Input, downloads: bool) -> Input {
         self.name(Role::Argument, std::slice::from_ref(word));
         if let Some(visit) = &mut self.visit {
@@ -102,7 +102,7 @@ impl Decider<'_> {
         }
     }
 
-    /// A redirection may write from any directory.
+    /// Records that a redirection may write from any directory.
     pub(super) fn written_anywhere(&mut self) {
         if let Some(visit) = &mut self.visit {
             visit(Part::Redirection {
@@ -112,7 +112,7 @@ impl Decider<'_> {
         }
     }
 
-    /// A file that is written to.
+    /// Judges a file that is written.
     pub(super) fn output(&mut self, word: &Word) {
         if let Some(visit) = &mut self.visit {
             visit(Part::Output(word));

@@ -1,4 +1,4 @@
-//! Whether a simple command does its own work, or runs something else.
+//! The kind of a simple command: whether it does its own work or runs another command.
 
 use super::blocklist::file_name;
 use super::find::executes;
@@ -16,13 +16,13 @@ pub enum PartKind {
     Simple,
     /// It runs another command: `env`, `timeout`, `xargs`, `find -exec`, `npx`.
     Wrapper,
-    /// It is a shell or an interpreter: its script is not a command.
+    /// It is a shell or an interpreter. Its script is not a command.
     Interpreter,
-    /// It is an assignment without a command, which holds for the following commands.
+    /// It is an assignment without a command. It applies to the following commands.
     Assignment,
 }
 
-/// What the simple command of these words is; one whose name is not known runs something else.
+/// Returns the kind of a simple command. A command with an unresolved name counts as a wrapper.
 pub fn kind_of(words: &[Word]) -> PartKind {
     let Some(name) = words.first().and_then(Word::known).map(file_name) else {
         return PartKind::Wrapper;

@@ -1,4 +1,4 @@
-//! Directories in which a command may work, and those that it must not destroy.
+//! The possible working directories of a command, and the directories that it must not destroy.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,29 +7,30 @@ use super::shells::is_descriptor;
 use super::values::{Possible, Values};
 use crate::syntax::word::Word;
 
-/// How many working directories are told apart.
+/// The maximum number of distinct working directories that are tracked.
 const MAX_DIRECTORIES: usize = 16;
 
-/// Where a command may be working, and what must not be destroyed from there.
+/// The possible working directories of a command, and the protected directories.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     home: Option<PathBuf>,
     roots: Vec<PathBuf>,
-    /// The directories in which it may work; `None` is any.
+    /// The possible working directories; `None` is any directory.
     now: Vec<Option<PathBuf>>,
-    /// Those in which it works if the `cd` before failed.
+    /// The working directories if the preceding `cd` failed.
     failed: Vec<Option<PathBuf>>,
-    /// The directories in which it may have worked before: the values of `OLDPWD`.
+    /// The possible previous working directories: the values of `OLDPWD`.
     old: Vec<Option<PathBuf>>,
-    /// Those before a `cd` that may have failed.
+    /// The values of `OLDPWD` if the preceding `cd` failed.
     failed_old: Vec<Option<PathBuf>>,
     /// The values of variables.
     pub(super) values: Values,
-    /// Whether `cd` and `cd -` go where variables of the command say. Otherwise that may be anywhere.
+    /// Whether `cd` and `cd -` use `HOME` and `OLDPWD` as the command sets them. Otherwise the target may be any
+    /// directory.
     pub(super) returns: bool,
 }
 
-/// Whether a path is, or holds, something that must stay.
+/// Whether a path is a protected directory, or contains one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hit {
     No,
@@ -37,7 +38,7 @@ pub(super) enum Hit {
     Yes,
 }
 
-/// Makes too many directories any.
+/// Replaces too many directories by the unknown directory.
 fn limit(places: &mut Vec<Option<PathBuf>>) {
     if places.len() > MAX_DIRECTORIES {
         *places = vec![None];
@@ -73,12 +74,12 @@ impl Places {
         self.home.as_deref()
     }
 
-    /// The directories in which it may work; `None` is any.
+    /// The possible working directories; `None` is any directory.
     pub(super) fn now(&self) -> &[Option<PathBuf>] {
         &self.now
     }
 
-    /// The values that the variable `name` may have.
+    /// The possible values of the variable `name`.
     pub(super) fn value(&self, name: &str) -> Possible {
         let directories = |directories: &[Option<PathBuf>]| {
             Possible::of(directories.iter().map(|directory| {
@@ -94,7 +95,7 @@ impl Places {
         })
     }
 
-    /// Whether this is true of a path, in any form in which the system reads it.
+    /// Whether `is` holds for a path in any form in which the system may resolve it.
     fn any_form(&self, path: &str, is: impl Fn(&str) -> bool) -> bool {
         let places = self.now.iter().flatten();
         let mut forms = places.map(|place| normalize_path(&place.join(path)));
@@ -102,12 +103,12 @@ impl Places {
             || forms.any(|form| form.to_str().is_some_and(&is))
     }
 
-    /// Whether a path names a descriptor of the process that opens it.
+    /// Whether a path is a descriptor of the process that opens it.
     pub(super) fn is_descriptor(&self, path: &str) -> bool {
         self.any_form(path, is_descriptor)
     }
 
-    /// Whether a path names standard input.
+    /// Whether a path is standard input.
     pub(super) fn is_input(&self, path: &str) -> bool {
         self.any_form(path, |path| {
             let own = path.starts_with("/dev/") || path.starts_with("/proc/");
@@ -122,18 +123,18 @@ impl Places {
         })
     }
 
-    /// A `cd`, `pushd` or `popd` with these arguments.
+    /// Applies a `cd`, `pushd` or `popd` with these arguments.
     pub(super) fn change(&mut self, name: &str, words: &[Word]) {
         let operand = words
             .iter()
             .find(|word| word.prefix() == "-" || !word.prefix().starts_with('-'));
-        // `-P` takes `..` to where a link before it leads.
+        // `-P` resolves links before `..`.
         let physical = words
             .iter()
             .any(|word| word.prefix().starts_with('-') && word.prefix().contains('P'));
         let returns = operand.is_some_and(|word| word.known() == Some("-")) && name == "cd";
         let unknown = |to: &str| {
-            // The others know where they have been.
+            // `pushd` and `popd` use the directory stack, which is not tracked.
             (name != "cd" && to.starts_with(['+', '-'])) || (physical && to.contains(".."))
         };
         let to: Vec<Option<PathBuf>> = match operand {
@@ -173,7 +174,7 @@ impl Places {
         self.values.directory_changed();
     }
 
-    /// The `cd` before may have failed.
+    /// Adds the directories in case the preceding `cd` failed.
     pub(super) fn forget_success(&mut self) {
         let pairs = [
             (&mut self.failed, &mut self.now),
@@ -189,7 +190,7 @@ impl Places {
         }
     }
 
-    /// Either of the two.
+    /// Adds the possible states of `other`.
     pub(super) fn join(&mut self, other: &Self) {
         let pairs = [
             (&mut self.now, &other.now),
@@ -216,10 +217,10 @@ impl Places {
         }
     }
 
-    /// Whether `word` names what must stay, or a directory that holds it. The sandbox's own
-    /// directories count only with `roots`.
+    /// Whether `word` is a protected directory, or a parent of one. The sandbox's directories are protected only
+    /// with `roots`.
     pub(super) fn hit(&self, word: &Word, roots: bool) -> Hit {
-        // A part that is not resolved may be absolute, or begin with `..`.
+        // An unresolved part may be absolute, or begin with `..`.
         let Some(text) = word.pattern() else {
             return Hit::Perhaps;
         };
@@ -269,7 +270,7 @@ impl Places {
         }
     }
 
-    /// The same of a relative path if the directory is not known.
+    /// Whether a relative path in an unknown directory may be a protected directory.
     fn hit_from_anywhere(&self, text: &str, globs: bool, roots: bool) -> Hit {
         let mut path = normalize_path(&Path::new("/").join(text))
             .display()
@@ -302,7 +303,7 @@ impl Places {
         }
     }
 
-    /// Whether this is true of something that stays, or of a directory that holds it.
+    /// Whether `is` holds for a protected directory or one of its parents.
     fn any_above(&self, roots: bool, is: impl Fn(&Path) -> bool) -> bool {
         let list = self.list(roots);
         list.iter().flat_map(|stays| stays.ancestors()).any(is)
@@ -318,12 +319,12 @@ impl Places {
     }
 }
 
-/// The names of an absolute path.
+/// The components of an absolute path.
 fn names_of(path: &str) -> Vec<&str> {
     path.split('/').filter(|name| !name.is_empty()).collect()
 }
 
-/// Whether a file's name may fit the part of a pattern.
+/// Whether a file name may match a component of a pattern.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.find(['*', '?', '[']) {
         Some(at) => name.starts_with(&pattern[..at]),
@@ -331,7 +332,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The directory of a pattern that means all that is in it: `/*`, `x/.[!.]*`.
+/// The directory of a pattern that matches all files in it: `/*`, `x/.[!.]*`.
 fn without_all(text: &str) -> &str {
     let mut path = text;
     loop {
@@ -351,7 +352,7 @@ fn without_all(text: &str) -> &str {
     }
 }
 
-/// The path without `.`, `..` and doubled slashes; links are not followed.
+/// Returns the path without `.`, `..` and doubled slashes. It does not follow links.
 pub fn normalize_path(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

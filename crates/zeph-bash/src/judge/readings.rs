@@ -1,4 +1,4 @@
-//! The ways to read the words of a command, with the values of variables that are known.
+//! The possible readings of a command's words: each known value of a variable makes another reading.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use super::values::Possible;
 use crate::syntax::ast::Assignment;
 use crate::syntax::word::{Atom, Word, from_atoms};
 
-/// The most readings of the words of one command.
+/// The maximum number of readings of one command's words.
 const MAX_READINGS: usize = 64;
 
 /// One reading of the words of a command.
 pub(super) struct Reading {
     pub(super) words: Vec<Word>,
-    /// Whether it certainly occurs.
+    /// Whether this reading certainly occurs.
     pub(super) certain: bool,
 }
 
 impl Decider<'_> {
-    /// The ways to read these words; the first is of the words as they are if no value is known.
-    /// With `fields`, values without quotes are split and are patterns.
+    /// The readings of these words. If no value is known, the only reading has the words as they are.
+    /// With `fields`, unquoted values are split into words and used as patterns.
     pub(super) fn readings(&self, words: &[Word], fields: bool) -> Vec<Reading> {
         let mut names: BTreeMap<&str, Possible> = BTreeMap::new();
         for atom in words.iter().filter_map(Word::parts).flatten() {
@@ -69,7 +69,7 @@ impl Decider<'_> {
         choices.iter().map(read).collect()
     }
 
-    /// The values of a variable; with a visitor only those that the command does not set.
+    /// The values of a variable. With a visitor, variables that the command sets are unknown.
     fn value_of(&self, name: &str) -> Possible {
         if self.visit.is_some() && self.places.values.get(name).is_some() {
             return Possible::unknown();
@@ -79,7 +79,7 @@ impl Decider<'_> {
         Possible { other, ..possible }
     }
 
-    /// The words that `word` is with these values of variables.
+    /// The words that result from `word` with these values of variables.
     fn replaced(
         &self,
         word: &Word,
@@ -174,7 +174,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The values that an assignment gives.
+    /// The values that an assignment sets.
     pub(super) fn given(&self, assignment: &Assignment) -> Possible {
         if !assignment.partial {
             return self.texts(&assignment.word);
@@ -182,7 +182,7 @@ impl Decider<'_> {
         Possible::unknown()
     }
 
-    /// The values of the variable of a loop over these words.
+    /// The values of the loop variable over these words.
     pub(super) fn listed(&self, words: &[Word]) -> Possible {
         let readings = self.readings(words, true);
         let certain = readings.iter().all(|reading| reading.certain);
@@ -194,7 +194,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The values of a text with these parts.
+    /// The possible texts of a word.
     pub(super) fn texts(&self, word: &Word) -> Possible {
         let readings = self.readings(std::slice::from_ref(word), false);
         let every = readings.len() > 1 && readings.iter().all(|reading| reading.certain);

@@ -1,4 +1,4 @@
-//! Assignments, loops and calls: the values of variables that commands see.
+//! Assignments, loops and function calls: they set the values of variables that commands see.
 
 use super::blocklist::file_name;
 use super::effects::Effects;
@@ -9,15 +9,15 @@ use super::word_list::Role;
 use crate::syntax::ast::{Assignment, Command, List, Shape};
 use crate::syntax::word::{UNRESOLVED, Word};
 
-/// How many calls of functions are followed in one command.
+/// The maximum number of function calls that are followed in one command.
 const MAX_CALLS: usize = 256;
-/// How deep calls of functions are followed.
+/// The maximum depth to which function calls are followed.
 const MAX_CALL_DEPTH: usize = 8;
-/// How many positional parameters are kept.
+/// The number of positional parameters that are tracked.
 const MAX_POSITIONAL: usize = 9;
 
 impl Decider<'_> {
-    /// A simple command with the assignments in front of it.
+    /// Judges a simple command with the assignments before it.
     pub(super) fn assigning(
         &mut self,
         assignments: &[Assignment],
@@ -56,7 +56,7 @@ impl Decider<'_> {
         });
     }
 
-    /// One assignment; with `exported`, only for a command.
+    /// Applies one assignment; with `exported`, only for a command.
     fn assign(
         &mut self,
         assignment: &mut Assignment,
@@ -81,7 +81,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The lists of a compound command.
+    /// Judges the lists of a compound command.
     pub(super) fn compound(
         &mut self,
         shape: &Shape,
@@ -121,12 +121,12 @@ impl Decider<'_> {
         self.places.values = values;
     }
 
-    /// Gives the positional parameters from `$1` on the values of these words.
+    /// Sets the positional parameters from `$1` on to these words.
     pub(super) fn set_positional(&mut self, words: &[Word]) {
         let mut resolved = true;
         for number in 1..=MAX_POSITIONAL {
             let word = words.get(number - 1);
-            // An unresolved word may be none, or several.
+            // An unresolved word may expand to no word, or to several.
             resolved &= word.is_none_or(|word| word.known().is_some());
             let text = word.map_or(Some(""), Word::known).filter(|_| resolved);
             let given = Possible::of(std::iter::once(text.map(str::to_owned)));
@@ -136,12 +136,12 @@ impl Decider<'_> {
         }
     }
 
-    /// The positional parameters are not known from here on.
+    /// Makes the positional parameters unknown.
     pub(super) fn forget_positional(&mut self) {
         self.set_positional(&[Word::unknown("")]);
     }
 
-    /// A call of a function that the command defines.
+    /// Follows a call of a function that the command defines.
     pub(super) fn call(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         let Some(body) = self.bodies.get(name).cloned() else {
             return;
@@ -160,11 +160,11 @@ impl Decider<'_> {
             .collect();
         let values = &mut self.places.values;
         values.restore(names.iter().map(String::as_str), &before);
-        // Local variables are gone.
+        // Local variables are out of scope.
         values.join(&before);
     }
 
-    /// Any function may run at any time from here on.
+    /// Applies the effects of all functions: from here on, each may run at any time.
     pub(super) fn functions_may_run(&mut self) {
         for body in self.bodies.values() {
             let mut effects = Effects::default();
@@ -173,7 +173,7 @@ impl Decider<'_> {
         }
     }
 
-    /// A command word that the command makes an alias, or a name for another program.
+    /// Judges a command word that is an alias or another name for a program.
     pub(super) fn renamed(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         if self.renaming.iter().any(|active| active == name) {
             return;
@@ -203,7 +203,7 @@ impl Decider<'_> {
         self.renaming.pop();
     }
 
-    /// `alias NAME=VALUE`: the value, and the value in front of other words.
+    /// Judges `alias NAME=VALUE`: the value alone, and the value before other words.
     pub(super) fn alias(&mut self, arguments: &[Word], around: &CommandContext) {
         self.later += 1;
         for word in arguments {

@@ -1,4 +1,4 @@
-//! Judges texts that shells are given, in each way that the shell may read them.
+//! Scripts for shells, judged in each way in which the shell may read them.
 
 use super::effects::Effects;
 use super::evaluate::{CommandContext, Decider};
@@ -8,18 +8,18 @@ use crate::syntax::dialect::{Dialect, is_foreign};
 use crate::syntax::reading::read;
 use crate::syntax::word::UNRESOLVED;
 
-/// How deep texts that shells are given may be nested.
+/// The maximum nesting depth of scripts for shells.
 const MAX_SCRIPTS: usize = 16;
-/// How many bytes of texts for shells are parsed for one command.
+/// The maximum number of bytes of scripts for shells that are parsed for one command.
 const MAX_SCRIPT_BYTES: usize = 256 * 1024;
 
 impl Decider<'_> {
-    /// A text that a shell is given.
+    /// Judges a script for a shell.
     pub(super) fn script(&mut self, by: &str, text: &str, around: &CommandContext) {
         self.read_script(by, text, around, true);
     }
 
-    /// The same; with `asks`, a part that is not resolved requires confirmation.
+    /// Judges a script for a shell. With `asks`, an unresolved part requires confirmation.
     pub(super) fn read_script(
         &mut self,
         by: &str,
@@ -45,7 +45,7 @@ impl Decider<'_> {
             Ok(reading) => {
                 self.text_of_shell(by, &reading.list, around);
                 if let Some(why) = reading.list.doubt {
-                    // The other reading may hold a blocked command.
+                    // A POSIX shell may read a blocked command in the same text.
                     if let Ok(other) = read(text, Dialect::Posix) {
                         self.text_of_shell(by, &other.list, around);
                     }
@@ -64,7 +64,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The commands of a text that another shell runs.
+    /// Judges the commands of a script that another shell runs.
     fn text_of_shell(&mut self, by: &str, list: &List, around: &CommandContext) {
         self.signs = self.signs.or(list.signs);
         let inside = CommandContext {

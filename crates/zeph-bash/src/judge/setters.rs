@@ -6,7 +6,7 @@ use crate::syntax::parse::is_name;
 use crate::syntax::special_variables::{decides_what_runs, is_telling};
 use crate::syntax::word::Word;
 
-/// Builtins that set the variables that they are given by name.
+/// Builtins that set the variables in their arguments.
 const SETTERS: &[&str] = &[
     "declare",
     "typeset",
@@ -23,12 +23,12 @@ const SETTERS: &[&str] = &[
     "unset",
 ];
 
-/// Whether a builtin of this name sets variables that it is given by name.
+/// Whether a builtin of this name sets the variables in its arguments.
 pub(super) fn is_setter(name: &str) -> bool {
     SETTERS.contains(&name)
 }
 
-/// Whether assignments in front of a builtin of this name may last.
+/// Whether assignments before a builtin of this name may last.
 pub(super) fn is_special(name: &str) -> bool {
     const SPECIAL: &[&str] = &[
         ":", ".", "source", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift",
@@ -46,7 +46,7 @@ fn valued(by: &str) -> &'static str {
     }
 }
 
-/// The arguments of a builtin that name variables, options included.
+/// The arguments of a builtin that may name variables, including options.
 fn set_words<'w>(by: &str, arguments: &'w [Word]) -> Vec<&'w Word> {
     let option = match by {
         "printf" => "-v",
@@ -70,7 +70,7 @@ fn set_words<'w>(by: &str, arguments: &'w [Word]) -> Vec<&'w Word> {
     arguments.iter().filter(named).collect()
 }
 
-/// The name at the start of an argument, and the text after it; without a name, it is not known.
+/// The name at the start of an argument, and the text after it. The name is `None` if it is unresolved.
 fn named(word: &Word) -> Option<(Option<&str>, &str)> {
     let text = word.prefix().trim_start_matches("-v");
     let end = text.find(['=', '[', '+']).unwrap_or(text.len());
@@ -81,7 +81,7 @@ fn named(word: &Word) -> Option<(Option<&str>, &str)> {
     is_name(name).then_some((Some(name), rest))
 }
 
-/// The variables that a builtin sets; `None` is one that is not known.
+/// The variables that a builtin sets; `None` is an unknown variable.
 pub(super) fn assigned_names(by: &str, arguments: &[Word]) -> Vec<Option<String>> {
     let words = set_words(by, arguments);
     let names = words.into_iter().filter_map(named);
@@ -89,7 +89,7 @@ pub(super) fn assigned_names(by: &str, arguments: &[Word]) -> Vec<Option<String>
 }
 
 impl Decider<'_> {
-    /// The variables that a builtin sets.
+    /// Applies a builtin that sets variables.
     pub(super) fn sets(&mut self, by: &str, arguments: &[Word], around: &CommandContext) {
         if by == "let" {
             return self.calculates(arguments);
@@ -103,7 +103,7 @@ impl Decider<'_> {
                     text.starts_with(['-', '+']) && text.contains(|letter| letters.contains(letter))
                 })
         };
-        // Another name of a variable, or a value that bash changes.
+        // `-n` makes another name of a variable. The other options let bash change the value.
         let (another, changed) = (has("n"), has("aAilcu"));
         if another {
             self.places.values.make_all_volatile();
@@ -169,7 +169,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The variables that `let` sets.
+    /// Applies the assignments of `let`.
     fn calculates(&mut self, arguments: &[Word]) {
         for word in arguments {
             for name in crate::syntax::arithmetic::assigned(&word.script()) {
@@ -186,7 +186,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The options and positional parameters that `set` gives the shell.
+    /// Applies the options and positional parameters of `set`.
     pub(super) fn set_options(&mut self, arguments: &[Word]) {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {

@@ -3,20 +3,20 @@
 use super::shells::Program;
 use crate::syntax::word::Word;
 
-/// How a shell is called.
+/// The call of a shell.
 pub(super) struct ShellCall<'w> {
     pub(super) program: Program<'w>,
-    /// A script that runs before it.
+    /// A script that runs before the program.
     pub(super) startup: Option<&'w Word>,
-    /// The arguments after the program: those of `-c` begin with `$0`.
+    /// The arguments after the program; with `-c` they start with `$0`.
     pub(super) rest: &'w [Word],
     /// Whether an option changes the meaning of commands.
     pub(super) unclear: bool,
-    /// Whether a long option has one dash, which other shells read as letters.
+    /// Whether a long option has one dash. Other shells read it as a bundle of short options.
     pub(super) long: bool,
 }
 
-/// The long options of bash, which takes them with one dash as well.
+/// The long options of bash, which also accepts them with one dash.
 const LONG: &[&str] = &[
     "debug",
     "debugger",
@@ -36,7 +36,7 @@ const LONG: &[&str] = &[
     "wordexp",
 ];
 
-/// How a shell with these arguments is called.
+/// Parses the arguments of a shell.
 pub(super) fn shell_call(words: &[Word]) -> ShellCall<'_> {
     let mut call = ShellCall {
         program: Program::Nothing,

@@ -1,4 +1,4 @@
-//! What reaches a shell or an interpreter as data: `-c` texts, here-documents, pipes.
+//! Data that reaches a shell or an interpreter: `-c` texts, here-documents and pipes.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const DOWNLOADS: &[&str] = &[
     "ncat", "netcat", "socat", "ftp", "lftp", "scp", "ssh", "telnet",
 ];
 
-/// Whether a word is the name of something that loads from the network.
+/// Whether a word is the name of a program that loads data from the network.
 pub(super) fn is_download(word: &str) -> bool {
     DOWNLOADS.contains(&file_name(word))
 }
@@ -27,7 +27,7 @@ pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Whether a text that `by` is given runs in another shell than this one.
+/// Whether `by` runs its script in another shell than the current one.
 pub(super) fn runs_apart(by: &str) -> bool {
     !matches!(
         by,
@@ -44,7 +44,7 @@ pub(super) fn runs_apart(by: &str) -> bool {
     )
 }
 
-/// Whether a path names standard input or another descriptor.
+/// Whether a path is standard input or another descriptor.
 pub(super) fn is_descriptor(path: &str) -> bool {
     let path = normalize_path(Path::new(path));
     let of_a_process =
@@ -55,21 +55,21 @@ pub(super) fn is_descriptor(path: &str) -> bool {
         || of_a_process
 }
 
-/// What an interpreter or a shell is told to run.
+/// The program that an interpreter or a shell runs.
 #[derive(Clone, Copy)]
 pub(super) enum Program<'w> {
-    /// This text.
+    /// A text.
     Text(&'w Word),
-    /// What it reads from standard input.
+    /// A text from standard input.
     Input,
     /// A file or a module.
     File(&'w Word),
-    /// Nothing: `--version`.
+    /// None, for example with `--version`.
     Nothing,
 }
 
 impl Decider<'_> {
-    /// Judges what shells and interpreters are given as data.
+    /// Judges the scripts that shells get.
     pub(super) fn scripts(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         let arguments = &words[1..];
         if SHELLS.contains(&name) {
@@ -77,7 +77,7 @@ impl Decider<'_> {
         }
     }
 
-    /// A shell with these arguments.
+    /// Judges a call of a shell with these arguments.
     fn shell(&mut self, name: &str, arguments: &[Word], around: &CommandContext) {
         let call = shell_call(arguments);
         if call.unclear || (call.long && name != "bash") {

@@ -8,7 +8,7 @@ use crate::syntax::ast::{Command, Kind, List, Redirect};
 use crate::syntax::reading::parse;
 use crate::syntax::word::Word;
 
-/// Commands that read their standard input with any arguments.
+/// Commands that read standard input, regardless of their arguments.
 const READS: &[&str] = &[
     "read",
     "mapfile",
@@ -46,7 +46,7 @@ const READS: &[&str] = &[
     "pv",
     "exec",
 ];
-/// Commands that read it unless this many arguments are files, counted from this one.
+/// Commands that read standard input unless they have this many operands; each names a file.
 const READS_WITHOUT_FILE: &[(&str, usize)] = &[
     ("cat", 1),
     ("tac", 1),
@@ -127,7 +127,7 @@ fn command_reads_input(command: &Command) -> bool {
         return true;
     }
     if command.redirects.iter().any(own) {
-        // `exec` gives the whole shell another input.
+        // `exec` replaces the standard input of the whole shell.
         return matches!(&command.kind, Kind::Simple { words, .. } if is_exec(words));
     }
     match &command.kind {
@@ -171,7 +171,7 @@ fn words_read_input(words: &[Word]) -> bool {
 }
 
 impl Decider<'_> {
-    /// A script that a shell reads from its input.
+    /// Judges a script that a shell reads from its standard input.
     pub(super) fn input_script(&mut self, name: &str, text: &str, around: &CommandContext) {
         if parse(text).is_ok_and(|list| reads_input(&list)) {
             self.ask(format!(

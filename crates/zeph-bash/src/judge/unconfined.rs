@@ -15,7 +15,7 @@ const ATTRIBUTES: &[&str] = &[
 /// Commands that change the owner or the mode. Outside the sandbox's directories and home they need
 /// confirmation.
 const MODES: &[&str] = &["chmod", "chown", "chgrp"];
-/// Commands that change the state of the system, with the first words that only show it.
+/// Commands that change the state of the system, with their subcommands that only print it.
 const STATE: &[(&str, &[&str])] = &[
     (
         "swapon",

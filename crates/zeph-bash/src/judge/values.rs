@@ -1,4 +1,4 @@
-//! Values that variables have while a command is walked.
+//! The possible values of variables while a command is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use super::blocklist::matches_pattern;
 use super::effects::Effects;
 use crate::syntax::word::Variable;
 
-/// How many values of one variable are kept.
+/// The maximum number of values that are stored for one variable.
 const MAX_VALUES: usize = 32;
-/// The longest value that is kept, in bytes.
+/// The maximum length of a stored value in bytes.
 const MAX_VALUE_LEN: usize = 4096;
-/// The longest value of which a part is removed, in bytes.
+/// The maximum length in bytes of a value for which `%`, `%%`, `#` and `##` are computed.
 const MAX_TRIMMED_LEN: usize = 1024;
-/// Variables that bash changes by itself.
+/// Variables that bash changes automatically.
 const DYNAMIC: &[&str] = &[
     "_",
     "RANDOM",
@@ -48,21 +48,21 @@ const DYNAMIC: &[&str] = &[
     "READLINE_LINE",
 ];
 
-/// The values that a variable may have.
+/// The possible values of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Possible {
-    /// Those that are known.
+    /// The known values.
     pub(super) texts: Vec<String>,
-    /// Whether it may have another one.
+    /// Whether another, unknown value is possible.
     pub(super) other: bool,
-    /// Whether it has each of them in turn, in a loop.
+    /// Whether the variable gets each of the values, in a loop.
     pub(super) every: bool,
-    /// Whether commands certainly get it in their environment.
+    /// Whether commands certainly get the variable in their environment.
     pub(super) exported: bool,
 }
 
 impl Possible {
-    /// These values; `None` is any.
+    /// Collects these values; `None` is an unknown value.
     pub(super) fn of(values: impl Iterator<Item = Option<String>>) -> Self {
         let mut possible = Self {
             texts: Vec::new(),
@@ -77,12 +77,12 @@ impl Possible {
         possible
     }
 
-    /// Any value.
+    /// No known value.
     pub(super) fn unknown() -> Self {
         Self::of(std::iter::empty())
     }
 
-    /// Whether a value is known.
+    /// Whether at least one value is known.
     pub(super) fn is_known(&self) -> bool {
         !self.texts.is_empty()
     }
@@ -101,13 +101,13 @@ impl Possible {
         if self.other { &[] } else { &self.texts }
     }
 
-    /// The values as directories; `None` is any.
+    /// The values as directories; `None` is an unknown directory.
     pub(super) fn paths(&self) -> Vec<Option<PathBuf>> {
         let known = self.texts.iter().map(|text| Some(PathBuf::from(text)));
         known.chain(self.other.then_some(None)).collect()
     }
 
-    /// Either of the two.
+    /// The values of both.
     fn or(&self, other: &Self) -> Self {
         let mut joined = self.clone();
         for text in &other.texts {
@@ -120,17 +120,17 @@ impl Possible {
     }
 }
 
-/// The values of all variables that a command sets. One that it does not set is not among them.
+/// The values of all variables that a command sets. Other variables have no entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Values {
     set: Rc<BTreeMap<String, Possible>>,
     /// Variables that may change at any time.
     volatile: Rc<BTreeSet<String>>,
-    /// Variables that do not take another value.
+    /// Variables that are read-only.
     fixed: Rc<BTreeSet<String>>,
     /// Whether any variable may change at any time.
     all_volatile: bool,
-    /// Whether it is not known where values are split.
+    /// Whether the value of `IFS` is unknown, so that the splitting of values is too.
     splits_elsewhere: bool,
 }
 
@@ -162,7 +162,7 @@ impl Values {
         }
     }
 
-    /// The variable has these values from here on.
+    /// Sets the values of the variable.
     pub(super) fn assign(&mut self, name: &str, possible: Possible) {
         let dynamic = DYNAMIC.contains(&name);
         if self.fixed.contains(name) {
@@ -183,12 +183,12 @@ impl Values {
         );
     }
 
-    /// The variable has a value that is not known from here on.
+    /// Makes the value of the variable unknown.
     pub(super) fn forget(&mut self, name: &str) {
         self.assign(name, Possible::unknown());
     }
 
-    /// Commands get the variable in their environment.
+    /// Marks the variable as exported.
     pub(super) fn export(&mut self, name: &str, now: &Possible) {
         let exported = true;
         self.insert(
@@ -200,7 +200,7 @@ impl Values {
         );
     }
 
-    /// The variable may change at any time from here on.
+    /// Marks the variable as one that may change at any time.
     pub(super) fn make_volatile(&mut self, name: &str) {
         self.splits_elsewhere |= name == "IFS";
         if !self.volatile.contains(name) {
@@ -208,7 +208,7 @@ impl Values {
         }
     }
 
-    /// The variable takes no other value from here on.
+    /// Makes the variable read-only.
     pub(super) fn fix(&mut self, name: &str) {
         Rc::make_mut(&mut self.fixed).insert(name.to_owned());
     }
@@ -224,7 +224,7 @@ impl Values {
         }
     }
 
-    /// These variables may have the values that they had `before` as well.
+    /// Adds the values that these variables had `before`.
     pub(super) fn join_names<'n>(&mut self, names: impl Iterator<Item = &'n str>, before: &Self) {
         let unknown = Possible::unknown();
         for name in names {
@@ -234,13 +234,13 @@ impl Values {
         }
     }
 
-    /// Any variable may change at any time from here on.
+    /// Marks all variables as ones that may change at any time.
     pub(super) fn make_all_volatile(&mut self) {
         self.all_volatile = true;
         self.splits_elsewhere = true;
     }
 
-    /// The shell has set `PWD` and `OLDPWD`.
+    /// Forgets the values that the command gave `PWD` and `OLDPWD`: the shell has set both.
     pub(super) fn directory_changed(&mut self) {
         for name in ["PWD", "OLDPWD"] {
             if self.set.contains_key(name) {
@@ -249,12 +249,12 @@ impl Values {
         }
     }
 
-    /// Any of these.
+    /// Joins all of these.
     pub(super) fn join_all(&mut self, others: impl IntoIterator<Item = Self>) {
         others.into_iter().for_each(|other| self.join(&other));
     }
 
-    /// These effects may occur at any time from here on.
+    /// Applies effects that may occur at any time from here on.
     pub(super) fn may_change(&mut self, effects: &Effects) {
         effects
             .names
@@ -265,7 +265,7 @@ impl Values {
         }
     }
 
-    /// These effects may have occurred.
+    /// Applies effects that may have occurred.
     pub(super) fn may_have_changed(&mut self, effects: &Effects) {
         for name in &effects.names {
             let now = self
@@ -280,7 +280,7 @@ impl Values {
         }
     }
 
-    /// Either of the two.
+    /// Adds the possible values of `other`.
     pub(super) fn join(&mut self, other: &Self) {
         self.all_volatile |= other.all_volatile;
         self.splits_elsewhere |= other.splits_elsewhere;
@@ -305,7 +305,7 @@ impl Values {
         self.set = Rc::new(joined.collect());
     }
 
-    /// The values in a shell that this one starts.
+    /// The values in a shell that the current one starts.
     pub(super) fn in_child(&self) -> Self {
         let mut child = self.clone();
         if child.set.values().any(|possible| !possible.exported) {
@@ -316,7 +316,7 @@ impl Values {
         child
     }
 
-    /// The value of `variable` if its name has the value `text`.
+    /// The expansion of `variable` if its name has the value `text`.
     pub(super) fn expanded(&self, variable: &Variable, text: &str) -> Option<String> {
         let value = operate(text, &variable.operator)?;
         let splits = !variable.quoted && self.splits_elsewhere;
@@ -324,7 +324,7 @@ impl Values {
     }
 }
 
-/// The value of `${NAME OPERATOR}` of a variable with the value `text`, if it can be computed.
+/// Computes `${NAME OPERATOR}` of a variable with the value `text`, if that is possible.
 fn operate(text: &str, operator: &str) -> Option<String> {
     let is_plain = |text: &str, also: &str| {
         let plain = |c: char| c.is_alphanumeric() || "_./-+,@%=".contains(c) || also.contains(c);
@@ -357,7 +357,7 @@ fn operate(text: &str, operator: &str) -> Option<String> {
     }
     let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     places.push(text.len());
-    // From the shortest part to the longest.
+    // Tries the shortest part first.
     if suffix {
         places.reverse();
     }

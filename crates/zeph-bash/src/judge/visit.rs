@@ -1,4 +1,4 @@
-//! Shows the parts of a command, at every depth, to whoever wants to know what it is made of.
+//! Visitor for the parts of a command, at every depth.
 
 use std::path::PathBuf;
 
@@ -12,33 +12,33 @@ use crate::syntax::word::Word;
 /// A part of a command.
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'a> {
-    /// A simple command: its word and its arguments. One that another runs (`env`, `bash -c`,
-    /// `find -exec`) is a part of its own.
+    /// A simple command: its word and its arguments. A command that another one runs (`env`, `bash -c`,
+    /// `find -exec`) is a separate part.
     Command {
         /// The word and the arguments.
         words: &'a [Word],
-        /// What is assigned in front of it.
+        /// The assignments before the command word.
         assignments: &'a [Assignment],
-        /// In how many others it is nested.
+        /// The number of commands that contain it.
         depth: usize,
     },
-    /// Assignments without a command: they hold for what follows.
+    /// Assignments without a command. They apply to the following commands.
     Assignments {
-        /// What is assigned.
+        /// The assignments.
         assignments: &'a [Assignment],
-        /// In how many commands it is nested.
+        /// The number of commands that contain them.
         depth: usize,
     },
-    /// What a redirection or a command's argument opens for writing.
+    /// A file that a redirection or a command opens for writing.
     Output(&'a Word),
-    /// What a redirection opens for reading.
+    /// A file that a redirection opens for reading.
     Source(&'a Word),
-    /// What a redirection opens for writing, and the directories from which it may count; `None` is
-    /// any. It is an [`Part::Output`] as well.
+    /// A file that a redirection opens for writing, with the possible working directories; `None` is any.
+    /// The visitor gets it as [`Part::Output`] as well.
     Redirection {
-        /// The file.
+        /// The path of the file.
         target: &'a Word,
-        /// The directories.
+        /// The possible working directories.
         places: &'a [Option<PathBuf>],
     },
 }
@@ -46,10 +46,10 @@ pub enum Part<'a> {
 /// Receives parts.
 pub type Visit<'v> = &'v mut dyn FnMut(Part<'_>);
 
-/// Shows all parts of `command`. What remains to be said of it where nothing is blocked by name:
-/// anything but [`Verdict::Allow`] means that some parts cannot be known.
+/// Visits all parts of `command`. No program is blocked by name. Any verdict other than [`Verdict::Allow`] means
+/// that some parts are unknown.
 pub fn visit(command: &str, visit: Visit<'_>) -> Verdict {
-    // Which home it is makes no difference to what a command is made of.
+    // The home directory does not affect the parts of a command.
     let start = WorkingDirState {
         home: Some("/home".into()),
         ..WorkingDirState::default()
@@ -57,8 +57,8 @@ pub fn visit(command: &str, visit: Visit<'_>) -> Verdict {
     walk(&Parsed::new(command), &start, visit, false).0
 }
 
-/// The same of a command that starts at `start`, and every word that it names; one that cannot be read
-/// names nothing.
+/// Visits all parts of a command that starts at `start`, and returns every word that it names. A command that
+/// cannot be parsed names no words.
 pub fn visit_from(
     command: &Parsed,
     start: &WorkingDirState,

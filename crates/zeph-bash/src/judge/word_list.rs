@@ -1,4 +1,4 @@
-//! What a command names: every word at every depth, with the directories from which it counts.
+//! The words that a command names at every depth, with the directories to which they are relative.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use crate::syntax::alternatives::{has_alternative, possible};
 use crate::syntax::reading::Parsed;
 use crate::syntax::word::Word;
 
-/// What a word is to its command.
+/// The role of a word in its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// What runs.
+    /// The command word.
     Command,
-    /// An argument, a file that is read, a value.
+    /// An argument, a file that is read, or a value.
     Argument,
     /// A file that is written.
     Target,
-    /// An argument of, or a text for, something that takes programs; files may be named in it.
+    /// An argument or a script of a command that runs programs. It can contain file names.
     Program,
 }
 
@@ -30,12 +30,12 @@ pub struct NamedWord {
     pub word: Word,
     /// Its role.
     pub role: Role,
-    /// The directories from which it may count; `None` is any. Words that count from the same share them.
+    /// The directories to which the word may be relative; `None` is any. Words with the same directories share them.
     pub places: Arc<[Option<PathBuf>]>,
 }
 
 impl ShellPolicy {
-    /// What a command that starts at `start` names. A command that cannot be read names nothing.
+    /// The words that a command names if it starts at `start`. A command that cannot be parsed names none.
     pub fn named(&self, command: &str, start: &WorkingDirState) -> Vec<NamedWord> {
         let parsed = Parsed::new(command);
         let Ok(list) = parsed.tree() else {
@@ -50,7 +50,7 @@ impl ShellPolicy {
 }
 
 impl Decider<'_> {
-    /// Notes words, and those that they become by the alternatives inside of `${…}`.
+    /// Adds words to the list, and the words that result from values and alternatives in `${…}`.
     pub(super) fn name(&mut self, role: Role, words: &[Word]) {
         if self.named.is_none() {
             return;
@@ -77,7 +77,7 @@ impl Decider<'_> {
         }));
     }
 
-    /// Notes the texts of a command that the alternatives inside of `${…}` make possible.
+    /// Adds the texts of a script that the alternatives in `${…}` make possible.
     pub(super) fn name_alternatives(&mut self, text: &Word) {
         if text
             .parts()
@@ -87,7 +87,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The words of the simple command `name`, and the text that it reads.
+    /// Adds the words of the simple command `name`, and the text on its standard input.
     pub(super) fn name_all(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         if self.named.is_none() {
             return;

@@ -1,12 +1,12 @@
-//! Commands that run other commands: where the inner command begins.
+//! Commands that run other commands: the start of the inner command.
 
 use super::blocklist::file_name;
 use super::evaluate::{CommandContext, Decider};
 use super::programs;
 use crate::syntax::word::Word;
 
-/// How a command that runs another one takes its arguments. An option that is missing here makes
-/// it unclear where the inner command begins, and the whole is asked about.
+/// The options of a command that runs another one. An option that is missing here hides the start of the inner
+/// command, so the whole command requires confirmation.
 pub(super) struct Wrapper {
     pub(super) name: &'static str,
     /// Letters of options without a value.
@@ -31,7 +31,7 @@ pub(super) const fn plain(
     }
 }
 
-/// Whether a command with this name runs one that it is given.
+/// Whether a command with this name runs another command from its arguments.
 pub(super) fn runs_others(name: &str) -> bool {
     const OTHERS: &[&str] = &[
         "env", "xargs", "parallel", "watch", "trap", "alias", "ssh", "eval", "source", ".", "sudo",
@@ -43,7 +43,7 @@ pub(super) fn runs_others(name: &str) -> bool {
         || name.starts_with("ld-musl")
 }
 
-/// Whether a command with this name runs one of its arguments, of which it is not known here which.
+/// Whether a command with this name may run one of its arguments, and no rule describes which one.
 pub fn runs_unlisted_program(name: &str) -> bool {
     const READ: &[&str] = &[
         "env", "xargs", "parallel", "watch", "trap", "alias", "eval", "source", ".", "find", "fd",
@@ -53,7 +53,7 @@ pub fn runs_unlisted_program(name: &str) -> bool {
     !READ.contains(&name) && (programs::is_loose(name) || !programs::is_wrapper(name))
 }
 
-/// Whether `command` with these arguments only says what a name stands for: `-v` in front of the name.
+/// Whether `command` with these arguments only prints the meaning of a name: `-v` or `-V` before the name.
 pub(super) fn only_looks_up(arguments: &[Word]) -> bool {
     let options = arguments.iter().take_while(|word| {
         let is_option = word.prefix().starts_with('-');
@@ -92,7 +92,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Where the operands begin.
+    /// The index of the first operand.
     pub(super) fn skip_options(&mut self, wrapper: &Wrapper, words: &[Word]) -> usize {
         let mut at = 0;
         while let Some(word) = words.get(at) {
@@ -115,7 +115,7 @@ impl Decider<'_> {
                 if wrapper.long_values.contains(&name) {
                     at += usize::from(value.is_none());
                 } else if !wrapper.long_flags.contains(&name) {
-                    // It may be the beginning of a longer name.
+                    // It may be an abbreviation.
                     self.unclear(wrapper.name, text);
                 }
                 continue;

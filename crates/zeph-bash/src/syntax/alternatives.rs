@@ -1,12 +1,12 @@
-//! The texts inside of `${…}` that bash may use instead of the value of a variable.
+//! The alternative texts in `${…}` that bash may use instead of a variable's value.
 
 use super::word::{Atom, Word, expand};
 
-/// The most words that the alternatives of one word make.
+/// The maximum number of words that result from the alternatives of one word.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// The text after the operator of `${NAME:-TEXT}`, `${NAME:=TEXT}`, `${NAME:+TEXT}` and
-/// `${NAME/PATTERN/TEXT}`. `inner` is all between `${` and `}`; `None` for other forms.
+/// `${NAME/PATTERN/TEXT}`. `inner` is the text between `${` and `}`. `None` for other forms.
 pub(crate) fn alternative(inner: &[Atom]) -> Option<Vec<Atom>> {
     let character = |at: usize| match inner.get(at) {
         Some(Atom::Char(character, _)) => Some(*character),
@@ -21,7 +21,7 @@ pub(crate) fn alternative(inner: &[Atom]) -> Option<Vec<Atom>> {
             }
         }
         Some('@' | '*' | '?' | '-' | '$' | '#') => at += 1,
-        // `$!`, and a `#` that is the parameter.
+        // `$!`, or a `#` that is the parameter itself.
         _ if at > 0 => {}
         _ => return None,
     }
@@ -44,7 +44,7 @@ pub(crate) fn alternative(inner: &[Atom]) -> Option<Vec<Atom>> {
         if matches!(character(start), Some('/' | '#' | '%')) {
             start += 1;
         }
-        // A `/` of the pattern may be escaped; a later one is a possible end as well.
+        // A `/` of the pattern may be escaped. If no plain `/` ends the pattern, any `/` may.
         let end = (start..inner.len()).find(|at| inner[*at].is('/'));
         let end = end.or_else(|| (start..inner.len()).find(|at| character(*at) == Some('/')));
         return end.map(|end| inner[end + 1..].to_vec());
@@ -53,7 +53,7 @@ pub(crate) fn alternative(inner: &[Atom]) -> Option<Vec<Atom>> {
     matches!(character(at), Some('-' | '=' | '+')).then(|| inner[at + 1..].to_vec())
 }
 
-/// The words that `word` may be when bash uses the alternatives inside of its `${…}`.
+/// The words that `word` may be if bash uses the alternatives in its `${…}`.
 pub(crate) fn possible(word: &Word) -> Vec<Word> {
     let Some(parts) = word.parts() else {
         return Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn possible(word: &Word) -> Vec<Word> {
     if alone.is_empty() {
         return Vec::new();
     }
-    // The first is the word itself.
+    // The first text is the word itself.
     let whole: Vec<Word> = words(&texts[1..]);
     let unresolved = whole.iter().any(|word| word.pattern().is_none());
     alone.truncate(MAX_ALTERNATIVES);
@@ -92,12 +92,12 @@ pub(crate) fn possible(word: &Word) -> Vec<Word> {
     whole.into_iter().chain(alone).collect()
 }
 
-/// Whether bash may use another text than the value of this part.
+/// Whether bash may use another text instead of the value of this part.
 pub(crate) fn has_alternative(part: &Atom) -> bool {
     matches!(part, Atom::Variable(variable) if variable.alternative.is_some())
 }
 
-/// The part itself, and its alternatives, those of nested ones included.
+/// The part itself and its alternatives, including nested ones.
 fn choices(part: &Atom) -> Vec<Vec<Atom>> {
     let mut choices = vec![vec![part.clone()]];
     let Atom::Variable(variable) = part else {

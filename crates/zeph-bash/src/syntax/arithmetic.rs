@@ -1,10 +1,10 @@
-//! Assignments inside of calculations: `((NAME=1))`, `$((NAME++))`, `let`, subscripts.
+//! Assignments in arithmetic: `((NAME=1))`, `$((NAME++))`, `let`, subscripts.
 
 use super::ast::{Assignment, Connector, Construct, Kind, List, Pipeline, Substitution};
 use super::parse::plain;
 use super::special_variables::is_environment;
 
-/// The variables that the calculation `text` sets.
+/// The variables that the arithmetic expression `text` sets.
 pub(crate) fn assigned(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = text;
@@ -27,7 +27,7 @@ pub(crate) fn assigned(text: &str) -> Vec<String> {
     names
 }
 
-/// Whether the text after a name sets it.
+/// Whether the text after a name sets the variable.
 fn sets(after: &str) -> bool {
     let mut after = after;
     if after.starts_with('[') {
@@ -47,9 +47,9 @@ fn sets(after: &str) -> bool {
         .any(|rest| rest.starts_with('=') && !rest.starts_with("=="))
 }
 
-/// The assignments of a calculation to variables that programs see, as a list of commands.
+/// The assignments of an arithmetic expression to variables that programs see, as a list of commands.
 pub(crate) fn substitution(text: &str) -> Option<Substitution> {
-    // The others have numbers, which name nothing.
+    // Other variables get numbers, which are not names of programs.
     let mut names = assigned(text);
     names.retain(|name| is_environment(name));
     if names.is_empty() {

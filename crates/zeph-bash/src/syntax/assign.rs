@@ -1,4 +1,4 @@
-//! Reads assignments: their names, subscripts and values.
+//! Assignments: names, subscripts and values.
 
 use super::ast::Command;
 use super::lexer::{Cursor, SyntaxError};
@@ -6,15 +6,15 @@ use super::parse::is_name;
 use super::quote::{Mode, RawWord};
 use super::word::{Atom, Word, single};
 
-/// Variables to which bash assigns the result of a calculation.
+/// Variables to which bash assigns the result of an arithmetic expression.
 pub(crate) const CALCULATED: &[&str] = &[
     "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM",
 ];
 /// Builtins that evaluate a text in parentheses as an array.
 const EVALUATES: &[&str] = &["declare", "local", "readonly", "typeset"];
 
-/// Whether an argument of `declare` and its like could be a text that bash evaluates as an array. The argument is
-/// written otherwise than `NAME=(…)`; `array` says whether an option makes arrays.
+/// Whether bash may evaluate an argument of `declare` and similar builtins as an array. The argument does not have the
+/// form `NAME=(…)`. `array` is whether an option makes arrays.
 pub(crate) fn evaluates_array(by: &str, argument: &Word, array: bool) -> bool {
     let text = argument.prefix();
     if !EVALUATES.contains(&by) || text.starts_with('-') {
@@ -32,7 +32,7 @@ pub(crate) fn evaluates_array(by: &str, argument: &Word, array: bool) -> bool {
 }
 
 impl Cursor<'_> {
-    /// The name of the assignment that begins here, and its text up to the `=`, which is then passed.
+    /// Reads the start of an assignment, if one is next. Returns its name, and its text up to the `=`.
     pub(crate) fn assignment(&mut self) -> Result<Option<(String, String)>, SyntaxError> {
         let at = self.at;
         let mut name = String::new();
@@ -74,7 +74,7 @@ impl Cursor<'_> {
         Ok(None)
     }
 
-    /// The value of an assignment.
+    /// Reads the value of an assignment.
     pub(crate) fn value(&mut self, command: &mut Command) -> Result<Word, SyntaxError> {
         if self.peek() != Some(b'(') || self.is_posix() {
             let mut raw = self.word(Mode::Plain)?;
@@ -103,7 +103,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The value of an assignment, in which a `~` after a `:` is replaced as well.
+/// The value of an assignment. A `~` after a `:` is expanded as well.
 fn assigned(atoms: &[Atom]) -> Word {
     let tilde = |two: &[Atom]| two[0].is(':') && two[1].is('~');
     match atoms.windows(2).position(tilde) {
@@ -116,9 +116,9 @@ fn assigned(atoms: &[Atom]) -> Word {
     }
 }
 
-/// The bytes of the subscript, brackets included, that `text` begins with. Bash reads it to its
-/// bracket whatever stands in it; `None` for one with more in it than names, numbers, variables
-/// and signs, in double quotes perhaps.
+/// The length of the subscript at the start of `text`, including its brackets. Bash reads up to the bracket and
+/// accepts any content. `None` if the content has other parts than names, numbers, variables and signs, in double
+/// quotes or not.
 fn subscript(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('[')?;
     let inner = &inner[..inner.find(']')?];

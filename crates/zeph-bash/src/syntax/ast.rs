@@ -1,29 +1,29 @@
-//! The typed tree of a command: what bash would run, at every depth.
+//! The typed tree of a command: the commands that bash runs, at every depth.
 
 use super::eval_flags::EvalFlags;
 use super::word::Word;
 
-/// Commands one after the other.
+/// Commands that run in sequence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct List {
-    /// Its pipelines in order.
+    /// The pipelines in order.
     pub pipelines: Vec<Pipeline>,
-    /// Of a whole text: what in it could be evaluated a second time.
+    /// For a whole text: its signs of double evaluation.
     pub signs: EvalFlags,
-    /// Of a whole text: the first construct whose meaning is not certain.
+    /// For a whole text: the first construct with an uncertain meaning.
     pub doubt: Option<String>,
 }
 
-/// Commands joined by `|` or `|&`; mostly one.
+/// Commands that `|` or `|&` joins; usually one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
-    /// From left to right.
+    /// The commands from left to right.
     pub commands: Vec<Command>,
-    /// What follows it.
+    /// The connector after the pipeline.
     pub then: Connector,
 }
 
-/// What joins a pipeline with the next one.
+/// The connector between a pipeline and the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connector {
     /// `;`, a line break, or the end.
@@ -39,13 +39,13 @@ pub enum Connector {
 /// A command with its redirections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What it is.
+    /// The kind of the command.
     pub kind: Kind,
-    /// In order.
+    /// The redirections in order.
     pub redirects: Vec<Redirect>,
-    /// What is substituted into its own words and redirections.
+    /// The substitutions in its own words and redirections.
     pub substitutions: Vec<Substitution>,
-    /// Words that are no arguments: of `for … in`, `case`, `[[ … ]]` and arrays.
+    /// Words that are not arguments: of `for … in`, `case`, `[[ … ]]` and arrays.
     pub others: Vec<Word>,
 }
 
@@ -61,33 +61,33 @@ pub enum Kind {
     },
     /// `( … )`, `coproc …`.
     Subshell(List),
-    /// `{ … }`, loops, conditionals, `case`: the lists of all branches in order of the text.
+    /// `{ … }`, loops, conditionals, `case`: the lists of all branches in the order of the text.
     Compound(Shape, Vec<List>),
     /// `name() …`.
     Function {
         /// Its name.
         name: String,
-        /// What it runs when called.
+        /// The command that runs when the function is called.
         body: Box<Command>,
     },
-    /// `[[ … ]]` and `(( … ))`: only what is substituted into it runs.
+    /// `[[ … ]]` and `(( … ))`: only the substitutions in it run.
     Expression,
 }
 
-/// In which order the lists of a compound command run.
+/// The order in which the lists of a compound command run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
     /// `{ … }`: its list runs once.
     Group,
     /// `if`, `case`: each list runs at most once.
     Branches,
-    /// `while`, `until`, `for ((…))`: the lists run again and again.
+    /// `while`, `until`, `for ((…))`: the lists run repeatedly.
     Loop,
     /// `for`, `select`: the list runs for values of a variable.
     Each {
         /// The variable.
         name: String,
-        /// Whether the command's words are all values that it gets.
+        /// Whether the words of the command are all values of the variable.
         listed: bool,
     },
 }
@@ -97,16 +97,16 @@ pub enum Shape {
 pub struct Assignment {
     /// The variable.
     pub name: String,
-    /// Its value, if it is known; that of an array is not.
+    /// The value, if it is known. The value of an array is not.
     pub value: Option<String>,
-    /// Its value with the parts that are not resolved.
+    /// The value, including its unresolved parts.
     pub word: Word,
-    /// Whether the value is a part of the variable's: after `+=` or a subscript.
+    /// Whether the value is only a part of the variable's value: after `+=` or a subscript.
     pub partial: bool,
 }
 
 impl Assignment {
-    /// An assignment of a value that is not known.
+    /// An assignment of an unknown value.
     #[must_use]
     pub fn unknown(name: impl Into<String>) -> Self {
         Self {
@@ -127,7 +127,7 @@ pub enum Redirect {
     Output {
         /// The file.
         target: Word,
-        /// Whether standard output goes there.
+        /// Whether standard output is redirected to the file.
         stdout: bool,
     },
     /// `2>&1`.
@@ -136,16 +136,16 @@ pub enum Redirect {
     HereDocument(Word),
     /// `<<<`.
     HereString(Word),
-    /// One of these for another descriptor than standard input: `3<file`.
+    /// One of these for a descriptor other than standard input: `3<file`.
     Elsewhere(Box<Redirect>),
 }
 
-/// What runs inside a word.
+/// A list of commands in a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitution {
-    /// How it is written.
+    /// The syntax of the substitution.
     pub construct: Construct,
-    /// What it runs.
+    /// The commands that it runs.
     pub body: List,
 }
 
@@ -162,12 +162,12 @@ pub enum Construct {
     HereString,
     /// `eval …`.
     Eval,
-    /// `$((…))` and `((…))` that set variables; always admitted.
+    /// `$((…))` and `((…))` that set variables. Always admitted.
     Arithmetic,
 }
 
 impl Construct {
-    /// Those that the configuration can name.
+    /// The constructs that the configuration can name.
     pub const ALL: [Self; 5] = [
         Self::CommandSubstitution,
         Self::Backticks,
@@ -176,7 +176,7 @@ impl Construct {
         Self::Eval,
     ];
 
-    /// Its name in the configuration.
+    /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -189,7 +189,7 @@ impl Construct {
         }
     }
 
-    /// How it is called when it is refused.
+    /// The description in the message that refuses the construct.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

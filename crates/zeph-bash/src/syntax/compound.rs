@@ -1,4 +1,4 @@
-//! Reads compound commands: groups, loops, conditionals, `case`, functions, `[[ … ]]`.
+//! Compound commands: groups, loops, conditionals, `case`, functions, `[[ … ]]`.
 
 use super::assign::CALCULATED;
 use super::ast::{Assignment, Command, Connector, Kind, List, Pipeline, Shape};
@@ -8,10 +8,10 @@ use super::quote::{Mode, RawWord};
 use super::special_variables::{is_environment, is_telling};
 use super::word::{expand, single};
 
-/// Those that begin a compound command.
+/// Words that begin a compound command.
 pub(crate) const COMPOUND: &[&str] = &["[[", "case", "for", "if", "select", "until", "while", "{"];
 
-/// A loop over a variable that other programs may see sets it for all that it runs.
+/// A loop over a variable that programs may see sets this variable for all commands in the loop.
 fn looped(name: String) -> Option<List> {
     is_environment(&name).then(|| List {
         pipelines: vec![Pipeline {
@@ -160,7 +160,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `for` and `select` after that word. Only `for` goes through its words.
+    /// Reads `for` and `select` after that word. Only `for` uses each of its words as a value.
     fn each(
         &mut self,
         is_for: bool,
@@ -217,7 +217,7 @@ impl Cursor<'_> {
         Ok(shape)
     }
 
-    /// Reads a word that is no argument.
+    /// Reads a word that is not an argument.
     pub(crate) fn part(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
         let at = self.at;
         let mut word = self.word(Mode::Plain)?;
@@ -281,7 +281,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `[[ … ]]`, from the position after the brackets.
+    /// Reads `[[ … ]]`, from the position after the opening brackets.
     fn test(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
         let mut mode = Mode::Plain;
         let mut numbers = false;

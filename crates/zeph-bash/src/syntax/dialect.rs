@@ -1,22 +1,22 @@
-//! The shells that a text is read for, and the constructs that they read differently.
+//! Shell dialects, and the constructs that shells read differently.
 
 use super::lexer::Cursor;
 
-/// How a text is read.
+/// The shell grammar in which a text is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// As bash reads it.
+    /// The grammar of bash.
     #[default]
     Bash,
-    /// As bash reads it. A construct that other shells read differently is noted as a doubt.
+    /// The grammar of bash. A construct that other shells read differently is recorded as a doubt.
     Shared,
-    /// As a POSIX shell without the extensions of bash reads it.
+    /// The grammar of a POSIX shell without the extensions of bash.
     Posix,
 }
 
-/// Shells with a grammar of their own.
+/// Shells with a different grammar.
 const FOREIGN: &[&str] = &["csh", "tcsh", "fish"];
-/// Words that zsh reads before a command.
+/// Words that zsh accepts before a command.
 pub(crate) const MODIFIERS: &[&str] = &[
     "-",
     "end",
@@ -27,7 +27,7 @@ pub(crate) const MODIFIERS: &[&str] = &[
     "repeat",
 ];
 
-/// Whether the shell has a grammar of its own, and the text uses more than simple commands.
+/// Whether the shell has a different grammar, and the text uses more than simple commands.
 pub(crate) fn is_foreign(shell: &str, text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" _./:@+,-=|;&'".contains(&byte);
     FOREIGN.contains(&shell) && !text.bytes().all(is_plain)
@@ -39,7 +39,7 @@ impl Cursor<'_> {
         self.budget.dialect() == Dialect::Posix
     }
 
-    /// Notes a construct that only bash reads in this way.
+    /// Records a construct that only bash reads in this way.
     pub(crate) fn only_bash(&self, construct: &str) {
         if self.budget.dialect() == Dialect::Shared {
             self.budget.doubt(format!(

@@ -1,4 +1,4 @@
-//! Reads expansions: `$…`, `${…}`, `$(…)`, `$((…))` and backticks.
+//! Expansions: `$…`, `${…}`, `$(…)`, `$((…))` and backticks.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::special_variables::is_telling;
 use super::word::{Atom, Variable};
 
 impl Cursor<'_> {
-    /// A text that begins with `$`. The canonical form of a `$` without a meaning is `lone`.
+    /// Reads a text that begins with `$`. `lone` is the canonical form of a `$` without a meaning.
     pub(crate) fn dollar(
         &mut self,
         in_quotes: bool,
@@ -80,7 +80,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// `$'…'`, from the position after the quote. Bytes that are no text stay escaped.
+    /// Reads `$'…'`, from the position after the quote. Bytes that are not UTF-8 stay escaped.
     fn escaped(&mut self, word: &mut RawWord) -> Result<(), SyntaxError> {
         let bytes = self.ansi_c()?;
         self.budget.rewrite();
@@ -101,7 +101,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// `${…}`, at the brace.
+    /// Reads `${…}`, from the position of the brace.
     fn parameter(&mut self, in_quotes: bool, word: &mut RawWord) -> Result<(), SyntaxError> {
         self.at += 1;
         self.enter()?;
@@ -124,7 +124,7 @@ impl Cursor<'_> {
             None => return Err(self.fail("a form of `${…}` that is not supported")),
         }
         self.evaluated(&name)?;
-        // A subscript, or the place of a part.
+        // A subscript, or the offset of a substring.
         let calculated = name.find(['[', ':']).map(|at| &name[at..]);
         let calculated = calculated.filter(|text| {
             ![":=", ":-", ":?", ":+"]
@@ -143,7 +143,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// The text between `${` and `}` may calculate, set a variable, or expand a text again.
+    /// Checks whether the text between `${` and `}` evaluates arithmetic, sets a variable, or expands a text again.
     fn evaluated(&self, inner: &str) -> Result<(), SyntaxError> {
         if inner.ends_with("@P") {
             return Err(self.fail("`${…@P}`, which expands a text again, is not supported"));
@@ -185,7 +185,7 @@ impl Cursor<'_> {
         let is_variable = is_name(name) || positional;
         word.atoms.push(if is_variable || alternative.is_some() {
             Atom::Variable(Arc::new(Variable {
-                // Other parameters have no name, and no value that is known.
+                // Other parameters have neither a name nor a known value.
                 name: (if is_variable { name } else { "" }).to_owned(),
                 operator: operator.to_owned(),
                 quoted: in_quotes,
@@ -196,7 +196,7 @@ impl Cursor<'_> {
         });
     }
 
-    /// `$((…))` and `((…))`, at the second parenthesis. `false`, at the same place, when it is a subshell instead.
+    /// Reads `$((…))` or `((…))`, from the second parenthesis. Returns `false`, and takes nothing, if it is a subshell.
     pub(crate) fn arithmetic(
         &mut self,
         in_quotes: bool,
@@ -208,7 +208,7 @@ impl Cursor<'_> {
         self.out.put("((");
         let mut inner = RawWord::default();
         let mut open = 2_usize;
-        // Whether it has quotes or escapes that are read only if it is a subshell.
+        // Whether the text has quotes or escapes that are valid only in a subshell.
         let mut commands = false;
         self.enter()?;
         while let Some(byte) = self.peek() {
@@ -275,7 +275,7 @@ impl Cursor<'_> {
         Err(self.fail("a `((` that is not closed"))
     }
 
-    /// `$(`, `<(` or `>(`, from the position after the parenthesis.
+    /// Reads `$(`, `<(` or `>(`, from the position after the parenthesis.
     pub(crate) fn substitution(
         &mut self,
         construct: Construct,
@@ -288,7 +288,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// `` `…` ``. The canonical form is `$(…)`.
+    /// Reads `` `…` ``. The canonical form is `$(…)`.
     pub(crate) fn backticks(
         &mut self,
         in_quotes: bool,
@@ -331,13 +331,13 @@ impl Cursor<'_> {
     }
 }
 
-/// Marks unquoted blanks as places where the text is split into words.
+/// Marks unquoted blanks as positions at which the text is split into words.
 fn split(atoms: &mut [Atom]) {
     for atom in atoms {
         if matches!(atom, Atom::Char(' ' | '\t' | '\n', false)) {
             *atom = Atom::Split;
         } else if atom.is('{') {
-            // Bash expands no braces there.
+            // Bash does not expand braces in this text.
             *atom = Atom::Char('{', true);
         }
     }

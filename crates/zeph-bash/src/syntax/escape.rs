@@ -3,7 +3,7 @@
 use super::lexer::{Cursor, SyntaxError};
 
 impl Cursor<'_> {
-    /// The bytes of `$'…'`, from the position after the quote.
+    /// Reads the bytes of `$'…'`, from the position after the quote.
     pub(crate) fn ansi_c(&mut self) -> Result<Vec<u8>, SyntaxError> {
         let mut bytes = Vec::new();
         loop {
@@ -77,7 +77,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Up to `most` digits.
+    /// Reads at most `most` digits.
     fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
         let digits = self
             .rest()

@@ -1,16 +1,16 @@
-//! Signs in a text that bash could evaluate it a second time.
+//! Signs of double evaluation: text that bash could evaluate a second time.
 
 use super::word::Atom;
 
-/// The pieces of a text, and of the texts nested in it, that bash could evaluate a second time.
+/// Signs in a text, and in the texts nested in it, that bash could evaluate it a second time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EvalFlags {
-    /// A name with a subscript that contains a substitution, as in `'a[$(date)]'`: plain text
-    /// until bash calculates with it.
+    /// A name with a subscript that contains a substitution, as in `'a[$(date)]'`. It is plain text until bash
+    /// evaluates it as arithmetic.
     pub subscript: bool,
-    /// A construct that calculates, or takes names of variables.
+    /// A construct that evaluates arithmetic, or takes names of variables.
     pub calculates: bool,
-    /// Parts of such a subscript in the values of variables, from which it could be assembled.
+    /// Parts of such a subscript in the values of variables. Bash could assemble it from them.
     pub fragments: Fragments,
 }
 
@@ -38,7 +38,7 @@ impl Fragments {
 }
 
 impl EvalFlags {
-    /// The signs of both.
+    /// Combines the signs of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl EvalFlags {
         }
     }
 
-    /// Whether bash could run a substitution of a subscript when it calculates.
+    /// Whether bash could run a substitution in a subscript when it evaluates arithmetic.
     #[must_use]
     pub fn evaluates_again(self) -> bool {
         let Fragments {
@@ -66,7 +66,7 @@ impl EvalFlags {
     }
 }
 
-/// The literal parts of a value from which a subscript could be assembled.
+/// The literal parts of a value that could be parts of a subscript.
 pub(crate) fn fragments(atoms: &[Atom]) -> Fragments {
     let literal = |atom: &Atom| match atom {
         Atom::Char(character, _) => Some(*character),
@@ -83,7 +83,7 @@ pub(crate) fn fragments(atoms: &[Atom]) -> Fragments {
     }
 }
 
-/// Whether a text has a name with a subscript in which a substitution stands.
+/// Whether a text has a name with a subscript that contains a substitution.
 pub(crate) fn has_subscript(text: impl Iterator<Item = char>) -> bool {
     let (mut before, mut inside) = (' ', false);
     for character in text {
@@ -98,7 +98,7 @@ pub(crate) fn has_subscript(text: impl Iterator<Item = char>) -> bool {
     false
 }
 
-/// The same of a word.
+/// Whether a word has a name with a subscript that contains a substitution.
 pub(crate) fn atoms_have_subscript(atoms: &[Atom]) -> bool {
     atoms
         .iter()

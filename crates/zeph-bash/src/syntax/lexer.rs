@@ -1,5 +1,4 @@
-//! The text of a command with a place in it, the limits of reading, and what is said when it
-//! cannot be read.
+//! Cursor over the text of a command, with the limits of parsing and the syntax error.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,34 +7,33 @@ use super::dialect::Dialect;
 use super::eval_flags::EvalFlags;
 use super::render::Canonical;
 
-/// The longest command that is read, in bytes; Linux passes no longer one to a shell.
+/// The maximum length of a command in bytes. Linux does not pass a longer one to a shell.
 pub const MAX_COMMAND: usize = 128 * 1024;
-/// How deep commands may be nested in each other.
+/// The maximum nesting depth of commands.
 pub const MAX_DEPTH: usize = 64;
-/// How many bytes are read for one command in all, what stands inside of strings included. It
-/// takes the place of a deadline: reading is linear in it, and the same text always has the same
-/// answer.
+/// The maximum number of bytes that are read for one command, including strings that are parsed again. It replaces
+/// a deadline: parsing takes linear time, and the same text always has the same result.
 const MAX_WORK: usize = 1024 * 1024;
 
-/// Why a command cannot be read.
+/// The reason why a command cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct SyntaxError {
-    /// What was expected, or is not supported.
+    /// The expected or unsupported construct.
     pub message: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
-/// What remains of the work that one command may cost, and what was seen; shared by all texts inside of it.
+/// The remaining work for one command, and the findings so far. All texts inside of the command share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     work: Rc<Cell<usize>>,
-    /// What was seen so far that could be evaluated a second time.
+    /// The signs of double evaluation so far.
     signs: Rc<Cell<EvalFlags>>,
-    /// The first construct whose meaning is not certain.
+    /// The first construct with an uncertain meaning.
     doubt: Rc<RefCell<Option<String>>>,
     /// Whether the canonical text differs in more than quoting and layout.
     rewritten: Rc<Cell<bool>>,
@@ -57,17 +55,17 @@ impl Budget {
         self.dialect
     }
 
-    /// Notes a construct whose meaning is not certain, so that the command requires confirmation.
+    /// Records a construct with an uncertain meaning, so that the command requires confirmation.
     pub(crate) fn doubt(&self, why: impl Into<String>) {
         self.doubt.borrow_mut().get_or_insert(why.into());
     }
 
-    /// The first construct whose meaning is not certain.
+    /// The first construct with an uncertain meaning.
     pub(crate) fn doubts(&self) -> Option<String> {
         self.doubt.borrow().clone()
     }
 
-    /// Notes that the canonical text differs in more than quoting and layout.
+    /// Records that the canonical text differs in more than quoting and layout.
     pub(crate) fn rewrite(&self) {
         self.rewritten.set(true);
     }
@@ -91,29 +89,29 @@ impl Budget {
     }
 }
 
-/// Texts of here-documents that the cursor has still to jump over.
+/// Texts of here-documents that the cursor still has to skip.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Documents {
-    /// The line break behind which they begin.
+    /// The offset of the line break before the texts.
     pub(crate) line_break: usize,
-    /// Where they end.
+    /// The offset of their end.
     pub(crate) end: usize,
-    /// In how many substitutions their operators stand.
+    /// The number of substitutions that contain their operators.
     pub(crate) nesting: usize,
 }
 
-/// The text and the place.
+/// The text and the current position.
 pub(crate) struct Cursor<'t> {
     pub(crate) text: &'t str,
     pub(crate) at: usize,
     pub(crate) depth: usize,
     pub(crate) budget: Budget,
     pub(crate) documents: Option<Documents>,
-    /// In how many substitutions of this text the place lies.
+    /// The number of substitutions of this text that contain the position.
     pub(crate) nesting: usize,
-    /// Whether the text sets `IFS`, so that its value is not known.
+    /// Whether the text sets `IFS`, so that its value is unknown.
     pub(crate) sets_ifs: bool,
-    /// The canonical text of the part that was read.
+    /// The canonical text of the part before the position.
     pub(crate) out: Canonical,
 }
 
@@ -156,7 +154,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Accounts for `bytes` that are read.
+    /// Subtracts `bytes` from the remaining work.
     pub(crate) fn spend(&self, bytes: usize) -> Result<(), SyntaxError> {
         if self.budget.spend(bytes) {
             Ok(())
@@ -165,7 +163,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Notes something that calculates, or takes names of variables.
+    /// Records a construct that evaluates arithmetic, or takes names of variables.
     pub(crate) fn calculates(&self) {
         self.budget.saw(EvalFlags {
             calculates: true,
@@ -173,7 +171,7 @@ impl<'t> Cursor<'t> {
         });
     }
 
-    /// Notes a subscript that could be evaluated.
+    /// Records a subscript that could be evaluated.
     pub(crate) fn has_subscript(&self) {
         self.budget.saw(EvalFlags {
             subscript: true,
@@ -181,7 +179,7 @@ impl<'t> Cursor<'t> {
         });
     }
 
-    /// One level deeper; [`Cursor::leave`] comes back.
+    /// Enters a nesting level; [`Cursor::leave`] leaves it.
     pub(crate) fn enter(&mut self) -> Result<(), SyntaxError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -194,7 +192,7 @@ impl<'t> Cursor<'t> {
         self.depth -= 1;
     }
 
-    /// The next byte, line continuations left out.
+    /// The next byte after line continuations.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         while self.rest().starts_with("\\\n") {
             self.at += 2;
@@ -202,7 +200,7 @@ impl<'t> Cursor<'t> {
         self.raw()
     }
 
-    /// The next byte as it stands.
+    /// The next byte. A line continuation is not skipped.
     pub(crate) fn raw(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -211,14 +209,14 @@ impl<'t> Cursor<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next character as it stands, passed over.
+    /// Takes the next character. A line continuation is not skipped.
     pub(crate) fn next_char(&mut self) -> Option<char> {
         let next = self.rest().chars().next()?;
         self.at += next.len_utf8();
         Some(next)
     }
 
-    /// Passes over `byte` if it is the next one.
+    /// Takes `byte` if it is next.
     pub(crate) fn eat(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
         if there {
@@ -235,7 +233,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes over a line break, if one is next, and over the here-documents that follow it.
+    /// Takes a line break, if one is next, with the here-documents after it.
     pub(crate) fn line_break(&mut self) -> Result<bool, SyntaxError> {
         if self.peek() != Some(b'\n') {
             return Ok(false);
@@ -253,7 +251,7 @@ impl<'t> Cursor<'t> {
         Ok(true)
     }
 
-    /// Refuses a here-document whose text would begin inside of something else.
+    /// Refuses a here-document if its text would begin inside of another construct.
     pub(crate) fn check_documents(&self) -> Result<(), SyntaxError> {
         match self.documents {
             Some(documents)
@@ -265,7 +263,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes over blanks and a comment.
+    /// Skips blanks and a comment.
     pub(crate) fn skip_blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.at += 1;
@@ -279,7 +277,7 @@ impl<'t> Cursor<'t> {
 const MISPLACED: &str = "the text of a here-document begins inside of something else";
 const TOO_DEEP: &str = "commands are nested too deeply";
 
-/// What ends a word outside of quotes.
+/// Whether a byte ends a word outside of quotes.
 pub(crate) fn ends_word(byte: u8) -> bool {
     matches!(
         byte,

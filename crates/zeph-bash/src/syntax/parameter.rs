@@ -11,7 +11,7 @@ pub(crate) enum Form {
     Bash,
 }
 
-/// Operators that every POSIX shell has.
+/// Operators of every POSIX shell.
 const POSIX: &[&str] = &[":-", ":=", ":?", ":+", "-", "=", "?", "+", "#", "%"];
 
 /// The form of the text between `${` and `}`; `None` if bash has no such form.
@@ -47,7 +47,7 @@ pub(crate) fn form(inner: &str) -> Option<Form> {
         .then_some(Form::Bash)
 }
 
-/// The parameter that a text begins with, and the text after it.
+/// The parameter at the start of a text, and the text after it.
 fn parameter(text: &str) -> Option<(&str, &str)> {
     let first = text.chars().next()?;
     let length = if first.is_ascii_digit() {
@@ -62,7 +62,7 @@ fn parameter(text: &str) -> Option<(&str, &str)> {
     (known && !name.is_empty()).then_some((name, after))
 }
 
-/// The text after the subscript that `text` begins with.
+/// The text after the subscript at the start of `text`.
 fn subscript(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {

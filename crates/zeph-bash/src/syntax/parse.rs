@@ -1,5 +1,5 @@
-//! Reads the commands of bash: a strict recursive descent. What it does not know is an error, so
-//! that nothing runs which was understood differently here than by the shell.
+//! Strict recursive-descent parser for the commands of bash. Unknown syntax is an error, so that the shell runs no
+//! command that it reads differently than this parser.
 
 use super::assign::evaluates_array;
 use super::ast::{Assignment, Command, Connector, Kind, List, Pipeline};
@@ -9,14 +9,14 @@ use super::lexer::{Cursor, SyntaxError, ends_word};
 use super::quote::{Mode, RawWord};
 use super::word::{Atom, Word, expand, single};
 
-/// Words with a meaning of their own where a command begins.
+/// Words with a special meaning at the start of a command.
 const RESERVED: &[&str] = &[
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
     "if", "select", "then", "time", "until", "while", "{", "}",
 ];
-/// Those that end a list.
+/// Reserved words that end a list.
 const CLOSING: &[&str] = &["do", "done", "elif", "else", "esac", "fi", "then", "}"];
-/// Commands whose arguments may be arrays.
+/// Builtins that accept arrays as arguments.
 const DECLARES: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
 /// Other builtins that evaluate subscripts in their arguments.
 const SUBSCRIPTED: &[&str] = &[
@@ -30,14 +30,14 @@ const SUBSCRIPTED: &[&str] = &[
     "unset",
     "wait",
 ];
-/// The most arguments that the braces of one command may make.
+/// The maximum number of arguments that result from the braces of one command.
 const MAX_WORDS: usize = 8192;
 
 /// Words that only bash reserves.
 const EXTENSIONS: &[&str] = &["[[", "coproc", "function", "select", "time"];
 
 impl Cursor<'_> {
-    /// Reads commands until something that ends a list.
+    /// Reads commands up to the end of the list.
     pub(crate) fn list(&mut self) -> Result<List, SyntaxError> {
         let mut list = List::default();
         loop {
@@ -68,7 +68,7 @@ impl Cursor<'_> {
                     }
                 }
                 Some(b'|') => {
-                    // A single one would belong to the pipeline.
+                    // A single `|` would belong to the pipeline.
                     self.at += 1;
                     self.expect(b'|')?;
                     self.out.operator("||");
@@ -95,7 +95,7 @@ impl Cursor<'_> {
         double
     }
 
-    /// After an operator something must follow, perhaps on a later line.
+    /// Requires a command after an operator, on the same or a later line.
     fn continued(&mut self) -> Result<(), SyntaxError> {
         self.skip_lines()?;
         let closed = self.reserved().is_some_and(|word| CLOSING.contains(&word));
@@ -166,7 +166,7 @@ impl Cursor<'_> {
         next.is_none_or(|byte| ends_word(*byte))
     }
 
-    /// The reserved word that is next.
+    /// The next reserved word, if one is next.
     pub(crate) fn reserved(&mut self) -> Option<&'static str> {
         let at = self.at;
         let mut text = String::new();
@@ -186,7 +186,7 @@ impl Cursor<'_> {
         (!self.is_posix() || !EXTENSIONS.contains(word)).then_some(*word)
     }
 
-    /// Passes over a reserved word.
+    /// Takes a reserved word.
     pub(crate) fn eat_word(&mut self, word: &str) {
         self.out.operator(word);
         for byte in word.bytes() {
@@ -242,7 +242,7 @@ impl Cursor<'_> {
         let mut command = plain(Kind::Expression);
         let mut assignments = Vec::new();
         let mut words: Vec<Word> = Vec::new();
-        // Arguments that are not written as arrays.
+        // Arguments that do not have the syntax of an array.
         let mut texts: Vec<Word> = Vec::new();
         let start = self.at;
         loop {
@@ -370,7 +370,7 @@ fn without_braces(atoms: &mut [Atom]) {
     }
 }
 
-/// Whether a builtin of this name gives its arguments to variables.
+/// Whether a builtin of this name assigns its arguments to variables.
 fn sets(name: &str) -> bool {
     DECLARES.contains(&name) || name == "set"
 }

@@ -1,31 +1,31 @@
-//! Reads one word: quotes, escapes, expansions, and what is substituted into it.
+//! Words: quotes, escapes, expansions and substitutions.
 
 use super::ast::{Construct, List, Substitution};
 use super::eval_flags::{EvalFlags, Fragments, atoms_have_subscript, fragments};
 use super::lexer::{Cursor, SyntaxError, ends_word};
 use super::word::{Atom, Word};
 
-/// A word as it stands.
+/// A word before expansion.
 #[derive(Debug, Default)]
 pub(crate) struct RawWord {
     pub(crate) atoms: Vec<Atom>,
     pub(crate) substitutions: Vec<Substitution>,
-    /// Words that stand in it and are no arguments.
+    /// Words in it that are not arguments.
     pub(crate) others: Vec<Word>,
-    /// Whether nothing in it is quoted or expanded.
+    /// Whether no part is quoted or expanded.
     pub(crate) bare: bool,
-    /// Whether something in it is expanded or substituted.
+    /// Whether a part is expanded or substituted.
     pub(crate) expands: bool,
 }
 
-/// Where a word stands.
+/// The syntax in which a word is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Anywhere.
+    /// A word in any other context.
     Plain,
-    /// After `=~`: parentheses and `|` belong to it.
+    /// A word after `=~`, which includes parentheses and `|`.
     Regex,
-    /// After `==` in `[[`: `@(…)` and its like belong to it.
+    /// A word after `==` in `[[`, which includes `@(…)` and similar patterns.
     Pattern,
 }
 
@@ -36,14 +36,14 @@ impl RawWord {
             .extend(text.chars().map(|character| Atom::Char(character, false)));
     }
 
-    /// Whether a `[` is in it.
+    /// Whether it contains a `[`.
     pub(crate) fn has_bracket(&self) -> bool {
         self.atoms
             .iter()
             .any(|atom| matches!(atom, Atom::Char('[', _)))
     }
 
-    /// Its text, if nothing in it is quoted or expanded.
+    /// Its text, if no part is quoted or expanded.
     pub(crate) fn bare_text(&self) -> Option<String> {
         self.bare.then(|| {
             let character = |atom: &Atom| match atom {
@@ -55,19 +55,19 @@ impl RawWord {
     }
 }
 
-/// Where the text that is read ends.
+/// The end of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Terminator {
-    /// At `"`.
+    /// A `"`.
     Quote,
-    /// At the `}` of `${`; inside of double quotes or not.
+    /// The `}` of a `${`; `quoted` is whether it is inside of double quotes.
     Brace { quoted: bool },
-    /// At the end: a here-document.
+    /// The end of the text: a here-document.
     End,
 }
 
 impl<'t> Cursor<'t> {
-    /// `( … )`, from the position after the parenthesis, inside of a word.
+    /// Reads `( … )` in a word, from the position after the parenthesis.
     pub(crate) fn parenthesized(&mut self) -> Result<List, SyntaxError> {
         self.enter()?;
         self.nesting += 1;
@@ -82,7 +82,7 @@ impl<'t> Cursor<'t> {
         Ok(list)
     }
 
-    /// Reads a word; empty when none begins here.
+    /// Reads a word. The word is empty if no word begins at the position.
     pub(crate) fn word(&mut self, mode: Mode) -> Result<RawWord, SyntaxError> {
         let mut word = RawWord {
             bare: true,
@@ -127,7 +127,7 @@ impl<'t> Cursor<'t> {
                 b'\\' => {
                     self.at += 1;
                     word.bare = false;
-                    // Not `\` and a line break: that has been passed over.
+                    // This is not a line continuation: `peek` has skipped it.
                     let Some(next) = self.next_char() else {
                         return Err(self.fail("a `\\` at the end"));
                     };
@@ -170,20 +170,20 @@ impl<'t> Cursor<'t> {
         Ok(word)
     }
 
-    /// Passes over a plain character of a word.
+    /// Takes a plain character of a word.
     fn pass(&mut self, word: &mut RawWord, quoted: bool) {
         if let Some(next) = self.next_char() {
             match quoted {
                 true => self.out.put_char(next),
                 false => self.out.plain(next.encode_utf8(&mut [0; 4])),
             }
-            // The canonical text quotes other characters than printable ASCII.
+            // The canonical text quotes all characters except printable ASCII.
             word.atoms
                 .push(Atom::Char(next, quoted || !next.is_ascii_graphic()));
         }
     }
 
-    /// The text of `'…'`, from the position after the quote.
+    /// Reads the text of `'…'`, from the position after the quote.
     pub(crate) fn single_quoted(&mut self) -> Result<&'t str, SyntaxError> {
         let Some(end) = self.rest().find('\'') else {
             return Err(self.fail("a `'` that is not closed"));
@@ -193,7 +193,7 @@ impl<'t> Cursor<'t> {
         Ok(text)
     }
 
-    /// `"…"` in a word; without expansions its canonical form is `'…'`.
+    /// Reads `"…"` in a word. Without expansions, the canonical form is `'…'`.
     pub(crate) fn double_quoted(&mut self, word: &mut RawWord) -> Result<(), SyntaxError> {
         self.at += 1;
         word.atoms.push(Atom::Nothing);
@@ -214,7 +214,7 @@ impl<'t> Cursor<'t> {
         Ok(())
     }
 
-    /// `<(…)` or `>(…)`.
+    /// Reads `<(…)` or `>(…)`.
     fn process(&mut self, word: &mut RawWord) -> Result<(), SyntaxError> {
         self.only_bash("`<(…)`");
         self.out.put(&self.rest()[..2]);
@@ -228,7 +228,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Notes a `[` in a text with which bash calculates.
+    /// Records a `[` in a text that bash evaluates as arithmetic.
     pub(crate) fn note_bracket(&self) {
         self.budget.saw(EvalFlags {
             fragments: Fragments::BRACKET,
@@ -236,7 +236,7 @@ impl<'t> Cursor<'t> {
         });
     }
 
-    /// Notes the literal parts of a variable's value.
+    /// Records the literal parts of a variable's value.
     pub(crate) fn note_fragments(&self, atoms: &[Atom]) {
         self.budget.saw(EvalFlags {
             fragments: fragments(atoms),
@@ -244,8 +244,7 @@ impl<'t> Cursor<'t> {
         });
     }
 
-    /// The text of a here-document in which something may be expanded: what is substituted into
-    /// it, and whether anything is expanded.
+    /// Reads the text of a here-document with an unquoted delimiter: its substitutions, and whether a part is expanded.
     pub(crate) fn here_text(&mut self) -> Result<RawWord, SyntaxError> {
         let mut word = RawWord::default();
         self.quoted_text(Terminator::End, &mut word)?;

@@ -1,10 +1,10 @@
-//! A text that was read: its tree and its canonical text.
+//! Parsed text: its tree and its canonical text.
 
 use super::ast::List;
 use super::dialect::Dialect;
 use super::lexer::{Budget, Cursor, SyntaxError};
 
-/// A text that was read.
+/// The result of parsing a text.
 #[derive(Debug)]
 pub(crate) struct Reading {
     /// Its tree.
@@ -15,15 +15,15 @@ pub(crate) struct Reading {
     pub(crate) rewritten: bool,
 }
 
-/// Reads a command.
+/// Parses a command.
 ///
 /// # Errors
-/// [`SyntaxError`] with the place.
+/// [`SyntaxError`] with the position.
 pub fn parse(text: &str) -> Result<List, SyntaxError> {
     Ok(read(text, Dialect::Bash)?.list)
 }
 
-/// Reads a text for a shell.
+/// Parses a text for a shell.
 pub(crate) fn read(text: &str, dialect: Dialect) -> Result<Reading, SyntaxError> {
     let budget = Budget::new(dialect);
     let (mut list, canonical) = parse_nested(text, 0, budget.clone())?;
@@ -36,7 +36,7 @@ pub(crate) fn read(text: &str, dialect: Dialect) -> Result<Reading, SyntaxError>
     })
 }
 
-/// A command that was read, for all who look at it.
+/// A parsed command that several components share.
 #[derive(Debug)]
 pub struct Parsed {
     text: String,
@@ -44,7 +44,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// Reads a command.
+    /// Parses a command.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Parsed {
         }
     }
 
-    /// Whether it is this command.
+    /// Whether it is the parsed form of `text`.
     #[must_use]
     pub fn is_of(&self, text: &str) -> bool {
         self.text == text
@@ -65,14 +65,15 @@ impl Parsed {
         &self.text
     }
 
-    /// Its tree, or why it has none.
+    /// The tree of the command.
+    ///
     /// # Errors
     /// [`SyntaxError`] if the text cannot be parsed.
     pub fn tree(&self) -> Result<&List, &SyntaxError> {
         self.reading.as_ref().map(|reading| &reading.list)
     }
 
-    /// The text that the shell runs: the same command in canonical form. `None` if the command cannot be read.
+    /// The canonical form of the command, which the shell runs. `None` if the command cannot be parsed.
     #[must_use]
     pub fn canonical(&self) -> Option<&str> {
         let reading = self.reading.as_ref().ok()?;
@@ -87,7 +88,7 @@ impl Parsed {
     }
 }
 
-/// Reads a text inside of another one, `depth` levels deep, and writes its canonical text.
+/// Parses a text inside of another one, `depth` levels deep, and writes its canonical text.
 pub(crate) fn parse_nested(
     text: &str,
     depth: usize,

@@ -1,4 +1,4 @@
-//! Reads redirections and the texts of here-documents.
+//! Redirections and the texts of here-documents.
 
 use super::ast::{Command, Redirect, Substitution};
 use super::eval_flags::has_subscript;
@@ -8,11 +8,11 @@ use super::quote::Mode;
 use super::word::{Atom, Word, from_atoms, single};
 
 const TWICE: &str = "bash expands the target of `>&` twice, so it cannot be known before it runs";
-/// The most digits of a descriptor.
+/// The maximum number of digits of a descriptor.
 const MAX_DIGITS: usize = 4;
 
 impl Cursor<'_> {
-    /// Reads a redirection, if one is next, into `command`.
+    /// Reads a redirection into `command`, if one is next.
     pub(crate) fn redirect(&mut self, command: &mut Command) -> Result<bool, SyntaxError> {
         let at = self.at;
         let descriptor = self.descriptor()?;
@@ -66,7 +66,7 @@ impl Cursor<'_> {
         matches!(self.raw(), Some(b'<' | b'>')) && next == Some(&b'(') && !self.is_posix()
     }
 
-    /// A redirection of an input, from the position after `<`.
+    /// Reads a redirection of an input, from the position after `<`.
     fn input(&mut self, descriptor: &str, command: &mut Command) -> Result<(), SyntaxError> {
         let redirect = if self.eat(b'<') {
             if self.peek() == Some(b'<') && !self.is_posix() {
@@ -87,7 +87,7 @@ impl Cursor<'_> {
                 Redirect::Input(Word::unknown(self.target(command)?.prefix()))
             }
         } else if self.eat(b'>') {
-            // It opens for writing as well.
+            // `<>` opens the file for writing as well.
             self.out.put("<>");
             let target = self.target(command)?;
             command.redirects.push(Redirect::Output {
@@ -106,7 +106,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// A redirection of an output, from the position after `>`. The canonical text of it begins at `start`.
+    /// Reads a redirection of an output, from the position after `>`. Its canonical text begins at `start`.
     fn output(
         &mut self,
         start: usize,
@@ -130,7 +130,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// A redirection with `>&`, from the position after it.
+    /// Reads a redirection with `>&`, from the position after it.
     fn duplicate(
         &mut self,
         start: usize,
@@ -178,7 +178,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Both outputs into one file: `> FILE 2>&1`. The file is `given`, or is read.
+    /// Redirects both outputs to one file: `> FILE 2>&1`. The file is `given`, or is read from the text.
     fn both_outputs(
         &mut self,
         append: bool,
@@ -205,7 +205,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Passes over the descriptor before a redirection: `2>`, `{name}>`. Empty, at the same place, when there is none.
+    /// Reads the descriptor before a redirection: `2>`, `{name}>`. Without one, returns `""` and takes nothing.
     fn descriptor(&mut self) -> Result<String, SyntaxError> {
         if !matches!(self.peek(), Some(b'{' | b'0'..=b'9')) {
             return Ok(String::new());
@@ -251,8 +251,8 @@ impl Cursor<'_> {
         Ok(word)
     }
 
-    /// A here-document from behind its operator on. Its text is looked up on the lines that
-    /// follow; the cursor jumps over it when it comes there.
+    /// Reads a here-document, from the position after its operator. Its text is on the following lines.
+    /// The cursor skips the text when it reaches the line break before it.
     fn document(
         &mut self,
         strip_tabs: bool,
@@ -296,8 +296,8 @@ impl Cursor<'_> {
             }
             let line = rest.split('\n').next().unwrap_or_default();
             place += line.len() + usize::from(line.len() < rest.len());
-            // Where something is expanded, a line that ends with a backslash goes on in the next
-            // one; shells differ in whether such a line can be the last.
+            // In a text with expansions, a backslash at the end of a line continues the line.
+            // Shells differ in whether such a line can be the delimiter.
             let continues = !quoted && ends_with_continuation(&text);
             let plain = line.trim_start_matches('\t');
             let shown = if strip_tabs && !continues {
@@ -320,7 +320,7 @@ impl Cursor<'_> {
             text.push('\n');
         }
         self.spend(place - start)?;
-        // The line break before what follows is part of the last line of the text.
+        // The line break after the delimiter belongs to the last line of the text.
         self.documents = Some(Documents {
             line_break,
             end: place,
@@ -355,7 +355,7 @@ impl Cursor<'_> {
         Ok(Redirect::HereDocument(from_atoms(&word.atoms, false)))
     }
 
-    /// The line break that ends this line, continued lines included.
+    /// The offset of the line break that ends this line, including continued lines.
     fn end_of_line(&self) -> Result<usize, SyntaxError> {
         let mut from = self.at;
         loop {

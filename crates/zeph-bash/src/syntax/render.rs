@@ -1,4 +1,4 @@
-//! The canonical text of a command, written while the command is read.
+//! Writer for the canonical text of a command, used while the command is parsed.
 //!
 //! The shell runs this text instead of the user's. Both have the same tokens. In the canonical text, quotes, blanks
 //! and here-documents have one form each, and comments and continued lines are absent.
@@ -6,17 +6,17 @@
 use super::lexer::{Cursor, Documents};
 use super::parse::is_name;
 
-/// A canonical text that grows.
+/// A canonical text under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Canonical {
     text: String,
     /// Whether a blank separates the next piece.
     gap: bool,
-    /// The texts of here-documents that follow the next line break.
+    /// The texts of here-documents after the next line break.
     bodies: String,
 }
 
-/// A place to go back to when a text is read again in another way.
+/// A position to return to when a text is parsed again in another way.
 #[derive(Debug)]
 pub(crate) struct Mark {
     at: usize,
@@ -27,12 +27,12 @@ pub(crate) struct Mark {
 }
 
 impl Canonical {
-    /// Separates the next piece by a blank.
+    /// Requests a blank before the next piece.
     pub(crate) fn gap(&mut self) {
         self.gap = true;
     }
 
-    /// Adds text as it is.
+    /// Adds text unchanged.
     pub(crate) fn put(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -48,7 +48,7 @@ impl Canonical {
         self.text.push_str(text);
     }
 
-    /// Adds a character as it is.
+    /// Adds a character unchanged.
     pub(crate) fn put_char(&mut self, character: char) {
         self.put(character.encode_utf8(&mut [0; 4]));
     }
@@ -60,15 +60,15 @@ impl Canonical {
         self.gap = true;
     }
 
-    /// Adds an operator that follows without a blank.
+    /// Adds an operator without a blank before it.
     pub(crate) fn attached(&mut self, text: &str) {
         self.gap = false;
         self.put(text);
         self.gap = true;
     }
 
-    /// Adds literal text in single quotes. A backslash and a line break never meet: in a here-document they would
-    /// join two lines.
+    /// Adds literal text in single quotes. It separates a backslash from a following line break: in a here-document,
+    /// the two would join two lines.
     pub(crate) fn quoted(&mut self, text: &str) {
         if text.is_empty() {
             self.put("''");
@@ -85,7 +85,7 @@ impl Canonical {
         }
     }
 
-    /// Adds unquoted text that the shell reads as plain characters. Others than printable ASCII are quoted.
+    /// Adds unquoted text that the shell reads as plain characters. Characters other than printable ASCII are quoted.
     pub(crate) fn plain(&mut self, text: &str) {
         let is_safe = |character: char| character.is_ascii_graphic();
         let mut rest = text;
@@ -104,7 +104,7 @@ impl Canonical {
         }
     }
 
-    /// Ends the line, and adds the here-documents that belong to it.
+    /// Ends the line, and adds the texts of its here-documents.
     pub(crate) fn line_break(&mut self) {
         self.gap = false;
         self.text.push('\n');
@@ -112,7 +112,7 @@ impl Canonical {
         self.bodies.clear();
     }
 
-    /// Adds the operator of a here-document now and its text after the line.
+    /// Adds the operator of a here-document, and its text after the line.
     pub(crate) fn document(&mut self, wanted: &str, body: &str, literal: bool) {
         let is_free = |delimiter: &str| body.lines().all(|line| line != delimiter);
         let mut delimiter = wanted.to_owned();
@@ -134,7 +134,7 @@ impl Canonical {
         self.bodies.push('\n');
     }
 
-    /// How long the text is.
+    /// The length of the text in bytes.
     pub(crate) fn len(&self) -> usize {
         self.text.len()
     }
@@ -150,7 +150,7 @@ impl Canonical {
         text.strip_prefix(' ').unwrap_or(text).to_owned()
     }
 
-    /// Drops everything after `length` bytes.
+    /// Removes all text after `length` bytes.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.text.truncate(length);
     }
@@ -162,7 +162,7 @@ impl Canonical {
 }
 
 impl Cursor<'_> {
-    /// The place, to go back to with [`Cursor::reset`].
+    /// The position, for [`Cursor::reset`].
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             at: self.at,
@@ -173,7 +173,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Goes back, and forgets the text that was written since.
+    /// Returns to a position, and removes the canonical text that was written after it.
     pub(crate) fn reset(&mut self, mark: &Mark) {
         self.at = mark.at;
         self.out.text.truncate(mark.length);

@@ -1,6 +1,6 @@
 //! Variables with a meaning for bash or for other programs.
 
-/// Variables that decide which commands run, whatever their value.
+/// Variables that decide which commands run, regardless of their value.
 const TELLING: &[&str] = &[
     "BASH_ENV",
     "ENV",
@@ -44,7 +44,7 @@ pub(crate) fn is_telling(name: &str) -> bool {
     TELLING.contains(&name)
 }
 
-/// Whether a variable is named as those are that programs see: in capitals, or as proxies.
+/// Whether programs usually see a variable of this name: capital letters, or a proxy setting.
 pub(crate) fn is_environment(name: &str) -> bool {
     let capital = |byte: u8| !byte.is_ascii_lowercase();
     (name.len() > 1 && name.bytes().all(capital)) || name.ends_with("_proxy")

@@ -1,42 +1,40 @@
-//! Words after quote removal: braces, `~` and `${IFS}` are expanded; what cannot be known is
-//! marked.
+//! Words after quote removal. Braces, `~` and `${IFS}` are expanded, and unresolved parts are marked.
 
 use std::sync::Arc;
 
-/// How many words the braces of one word may make.
+/// The maximum number of words that result from the braces of one word.
 const MAX_BRACES: usize = 256;
-/// How deep braces may be nested.
+/// The maximum nesting depth of braces.
 const MAX_NESTING: usize = 16;
 
-/// A word as a command gets it.
+/// A word as a command receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// The text, up to the first unresolved part.
     text: String,
     known: Known,
-    /// Whether something is substituted into it.
+    /// Whether a part is a substitution.
     pub substituted: bool,
-    /// Whether it has the value of a variable that the command sets.
+    /// Whether it contains the value of a variable that the command sets.
     pub(crate) assigned: bool,
     /// All parts, if some of them are unresolved.
     parts: Option<Arc<[Atom]>>,
 }
 
-/// How much of a word is known.
+/// The extent to which a word is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     All,
-    /// It is a pattern that file names take the place of.
+    /// A pattern that the shell replaces by file names.
     Pattern,
     Prefix,
 }
 
-/// The character of a script's text in place of a part that is not resolved. It is not a character
-/// of any writing system.
+/// The character that replaces an unresolved part in the text of a script. Unicode does not assign this character.
 pub(crate) const UNRESOLVED: char = '\u{FDD0}';
 
 impl Word {
-    /// A word that is `text`.
+    /// A word with this text.
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -53,7 +51,7 @@ impl Word {
         }
     }
 
-    /// A word that begins with `prefix`; the rest shows when it runs.
+    /// A word that begins with `prefix`. The rest is unresolved.
     #[must_use]
     pub fn unknown(prefix: impl Into<String>) -> Self {
         Self {
@@ -65,19 +63,19 @@ impl Word {
         }
     }
 
-    /// The text, if it is known before it runs.
+    /// The text, if all of it is known.
     #[must_use]
     pub fn known(&self) -> Option<&str> {
         (self.known == Known::All).then_some(self.text.as_str())
     }
 
-    /// The text, a pattern's as well.
+    /// The text, if all of it is known. It may be a pattern.
     #[must_use]
     pub fn pattern(&self) -> Option<&str> {
         (self.known != Known::Prefix).then_some(self.text.as_str())
     }
 
-    /// What is known of its beginning.
+    /// The known start of the text.
     #[must_use]
     pub fn prefix(&self) -> &str {
         match self.known {
@@ -91,7 +89,7 @@ impl Word {
         self.parts.as_deref()
     }
 
-    /// The word as part of a script: each unresolved part is [`UNRESOLVED`].
+    /// The word as part of a script. Each unresolved part is [`UNRESOLVED`].
     pub(crate) fn script(&self) -> String {
         match (self.known, &self.parts) {
             (Known::All, _) => self.text.clone(),
@@ -109,7 +107,7 @@ impl Word {
         }
     }
 
-    /// The atoms of the word; those of a known text count as quoted.
+    /// The atoms of the word. Those of a known text count as quoted.
     fn atoms(&self) -> Vec<Atom> {
         match &self.parts {
             Some(parts) => parts.to_vec(),
@@ -122,7 +120,7 @@ impl Word {
         }
     }
 
-    /// The word without its first `bytes` bytes, which must be known.
+    /// The word without its first `bytes` bytes. These bytes must be known.
     #[must_use]
     pub fn after(&self, bytes: usize) -> Self {
         let parts = self.parts.as_ref().map(|parts| {
@@ -147,7 +145,7 @@ impl Word {
         }
     }
 
-    /// The word with `text` in front of it.
+    /// The word after `text`.
     pub(crate) fn after_text(&self, text: &str) -> Self {
         let parts = self.parts.as_ref().map(|parts| {
             let text = text.chars().map(|character| Atom::Char(character, true));
@@ -162,7 +160,7 @@ impl Word {
         }
     }
 
-    /// The word with every `from` in it made unknown, as `xargs -I` does.
+    /// The word in which every `from` is replaced by an unresolved part, as with `xargs -I`.
     #[must_use]
     pub fn with_unknown(&self, from: &str) -> Self {
         if from.is_empty() {
@@ -198,7 +196,7 @@ impl Word {
         }
     }
 
-    /// For messages.
+    /// The start of the word, for messages.
     #[must_use]
     pub fn shown(&self) -> String {
         let mut text: String = self.text.chars().take(60).collect();
@@ -209,31 +207,31 @@ impl Word {
     }
 }
 
-/// A piece of a word while it is read.
+/// A piece of a word during parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Atom {
-    /// A character; whether it was quoted.
+    /// A character, and whether it is quoted.
     Char(char, bool),
-    /// `$IFS` outside of quotes: the word is split here.
+    /// `$IFS` outside of quotes: the word is split at this position.
     Split,
-    /// An empty quoted string: there is a word, though it may be empty.
+    /// An empty quoted string: the word exists even if it is empty.
     Nothing,
-    /// A variable, whose value the walk may know.
+    /// A variable. The judge may know its value.
     Variable(Arc<Variable>),
-    /// Something that shows when it runs.
+    /// A part that is known only when the command runs.
     Unknown,
 }
 
 /// A reference to a variable: `$NAME`, `${NAME}`, `${NAME OPERATOR}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variable {
-    /// Its name, or the digit of a positional parameter.
+    /// The name, or the digit of a positional parameter.
     pub(crate) name: String,
-    /// The text from its name to the closing brace.
+    /// The text from the name to the closing brace.
     pub(crate) operator: String,
-    /// Whether it is inside of double quotes, so that its value is not split.
+    /// Whether it is inside of double quotes, so that the value is not split.
     pub(crate) quoted: bool,
-    /// The text that bash may use instead of its value.
+    /// The text that bash may use instead of the value.
     pub(crate) alternative: Option<Arc<[Atom]>>,
 }
 
@@ -253,7 +251,7 @@ impl Atom {
     }
 }
 
-/// The words that a word becomes as an argument.
+/// The words that result from a word in the arguments of a command.
 pub(crate) fn expand(atoms: &[Atom], substituted: bool) -> Vec<Word> {
     let mut words = Vec::new();
     let braced = if atoms.iter().any(|atom| atom.is('{')) {
@@ -279,7 +277,7 @@ pub(crate) fn expand(atoms: &[Atom], substituted: bool) -> Vec<Word> {
     words
 }
 
-/// The one word that a redirection, an assignment or a pattern has.
+/// The single word of a redirection, an assignment or a pattern.
 pub(crate) fn single(atoms: &[Atom], globs: bool) -> Word {
     if !atoms.first().is_some_and(|atom| atom.is('~')) {
         return from_atoms(atoms, globs);
@@ -300,7 +298,7 @@ pub(crate) fn single(atoms: &[Atom], globs: bool) -> Word {
     from_atoms(&atoms, globs)
 }
 
-/// The word that these atoms are; a `~` in front of them has no meaning.
+/// The word with these atoms. A `~` at the start has no meaning.
 pub(crate) fn from_atoms(atoms: &[Atom], globs: bool) -> Word {
     let mut text = String::new();
     let mut bracket = false;
@@ -345,7 +343,7 @@ pub(crate) fn from_atoms(atoms: &[Atom], globs: bool) -> Word {
     }
 }
 
-/// Expands braces (`a{b,c}`, `{1..3}`); `None` when they make too many words.
+/// Expands braces (`a{b,c}`, `{1..3}`). `None` if they make too many words.
 fn braces(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
     let partners = partners(atoms);
     let mut done: Vec<Vec<Atom>> = vec![Vec::new()];
@@ -378,7 +376,7 @@ fn braces(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
     Some(done)
 }
 
-/// For each `{` that is closed the place of its `}`.
+/// For each `{` that is closed, the index of its `}`.
 fn partners(atoms: &[Atom]) -> Vec<Option<usize>> {
     let mut partners = vec![None; atoms.len()];
     let mut open = Vec::new();
@@ -394,8 +392,8 @@ fn partners(atoms: &[Atom]) -> Vec<Option<usize>> {
     partners
 }
 
-/// The alternatives between two braces: `Some(None)` when there are none and the braces stay,
-/// `None` when there are too many.
+/// The alternatives between two braces. `Some(None)` if there are none, so the braces stay; `None` if there are
+/// too many.
 #[allow(clippy::option_option, reason = "the two are told apart by `?`")]
 fn alternatives(inner: &[Atom], depth: usize) -> Option<Option<Vec<Vec<Atom>>>> {
     let mut level = 0_usize;
@@ -425,11 +423,11 @@ fn alternatives(inner: &[Atom], depth: usize) -> Option<Option<Vec<Vec<Atom>>>> 
             return None;
         }
     }
-    // An empty alternative still leaves what stands around it.
+    // An empty alternative leaves the text around the braces.
     Some(Some(all))
 }
 
-/// `1..5`, `a..e`, with a step perhaps. `None`: it is no range; `Some(None)`: it is too long.
+/// The values of `1..5` or `a..e`, with an optional step. `None` if it is not a range; `Some(None)` if it is too long.
 #[allow(clippy::option_option, reason = "as said")]
 fn range(inner: &[Atom]) -> Option<Option<Vec<Vec<Atom>>>> {
     let text: String = inner
@@ -471,6 +469,6 @@ fn range(inner: &[Atom]) -> Option<Option<Vec<Vec<Atom>>>> {
         None => value.to_string(),
     };
     let quote = |text: String| text.chars().map(|c| Atom::Char(c, true)).collect();
-    // Numbers written with leading zeros are padded: which way does not matter to any rule.
+    // Padding of numbers with leading zeros is not reproduced: no rule depends on it.
     Some(Some(values.map(text_of).map(quote).collect()))
 }

@@ -1,4 +1,4 @@
-//! Everyday scripts do the same in bash as they are and in canonical form.
+//! Checks that everyday scripts have the same effects in their original and canonical forms.
 #![allow(
     clippy::disallowed_methods,
     reason = "bash runs harmless scripts in a directory of its own"
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use super::command;
 use crate::Parsed;
 
-/// The effects of a script: its exit code, its output, and the files that it left.
+/// The effects of a script: its exit code, its output, and the files that it leaves.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     code: Option<i32>,

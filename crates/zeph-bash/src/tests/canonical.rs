@@ -1,4 +1,4 @@
-//! The canonical text of a command: it has the same tree, and bash does the same with it.
+//! Checks of the canonical text: it has the same tree, and bash runs it with the same effects.
 
 use super::grammar::Scripts;
 use super::{command, decide};
@@ -7,7 +7,7 @@ use crate::syntax::ast::List;
 use crate::syntax::dialect::Dialect;
 use crate::syntax::reading::read;
 
-/// The canonical text.
+/// The canonical text of `text`.
 fn canonical(text: &str) -> String {
     match read(text, Dialect::Bash) {
         Ok(reading) => reading.canonical,
@@ -15,7 +15,7 @@ fn canonical(text: &str) -> String {
     }
 }
 
-/// Why the canonical text of a text is not exact.
+/// The reason why the canonical text is not exact.
 fn wrong(text: &str) -> Option<String> {
     let Ok(first) = read(text, Dialect::Bash) else {
         return None;

@@ -1,8 +1,8 @@
-//! The blocklist against bash itself: generated scripts run in bash where nothing but harmless
-//! stand-ins can be found, and what ran a blocked one must not have been allowed.
+//! Differential test of the blocklist against bash. Generated scripts run in bash with only harmless stand-ins in
+//! `PATH`. The policy must not allow a script that runs a blocked stand-in.
 //!
-//! Each script is judged twice, with the constructs that are refused by default and with all of
-//! them admitted. `ZEPH_SCRIPTS` makes them many (docs/testing.md).
+//! Each script is judged twice: with the constructs that are refused by default, and with all constructs
+//! admitted. `ZEPH_SCRIPTS` sets the number of scripts (docs/testing.md).
 #![allow(
     clippy::disallowed_methods,
     reason = "bash is what the policy is held against; it runs in a directory of its own"
@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::grammar::Scripts;
 use crate::{BlocklistOptions, Construct, Parsed, ShellPolicy, Verdict, WorkingDirState};
 
-/// What scripts call and must not be allowed to.
+/// Commands that a script must not be allowed to call.
 pub(super) const BLOCKED: &[&str] = &[
     "sudo",
     "su",
@@ -32,18 +32,18 @@ pub(super) const BLOCKED: &[&str] = &[
     "pkexec",
     "rmmod",
 ];
-/// Commands of the system that run others or move text; the rest of the system is out of reach.
+/// System commands that run others or move text. The rest of the system is out of reach.
 const REAL: &[&str] = &[
     "env", "xargs", "nice", "nohup", "stdbuf", "bash", "sh", "dash", "cat", "find", "true", "tr",
     "rev", "sed", "head", "printf", "awk", "time", "flock", "ls", "grep", "base64",
 ];
 
-/// After how many scripts the processes are ended that left their process group.
+/// The number of scripts after which processes outside of their process group are killed.
 const SWEEP_EVERY: usize = 500;
-/// After how many scripts a long run prints its progress.
+/// The number of scripts after which a long run prints its progress.
 const PROGRESS_EVERY: usize = 5000;
 
-/// A place in which scripts may run.
+/// A temporary directory in which scripts run.
 struct Cell {
     _directory: tempfile::TempDir,
     programs: PathBuf,
@@ -75,7 +75,7 @@ impl Cell {
             fs::write(&path, &stub).expect("a stub");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
         }
-        // These two would leave the process group, by which what a script leaves behind is ended.
+        // Stand-ins for these two, because the originals leave the process group, which the cleanup kills.
         let options = "while :; do case $1 in -[ks]) shift 2;; -*) shift;; *) break;; esac; done";
         for (name, operands) in [("timeout", "shift; "), ("setsid", "")] {
             let path = cell.programs.join(name);
@@ -105,7 +105,7 @@ impl Cell {
         }
     }
 
-    /// The blocked programs that bash runs for `script`; nothing of it is left.
+    /// Returns the blocked programs that bash runs for `script`, and removes all traces of it.
     fn run(&self, script: &str) -> String {
         let child = Command::new("bash")
             .args(["-c", script])
@@ -120,11 +120,11 @@ impl Cell {
             .process_group(0)
             .spawn();
         let Ok(mut child) = child else {
-            // A NUL cannot be passed on.
+            // An argument cannot contain a NUL.
             return String::new();
         };
         let begun = Instant::now();
-        // The end is seen without reaping it: until then no other process can have its number.
+        // The check does not reap the process. Until then, no other process can get its number.
         while !has_ended(child.id()) && begun.elapsed() < Duration::from_millis(1500) {
             std::thread::sleep(Duration::from_micros(150));
         }
@@ -151,7 +151,7 @@ impl Drop for Cell {
 }
 
 impl Cell {
-    /// Ends processes of this cell that left their process group (`set -m`), by their number.
+    /// Kills processes of this cell that left their process group (`set -m`).
     fn sweep(&self) {
         let path = format!("PATH={}", self.programs.display());
         let of_cell = |pid: &u32| {
@@ -160,7 +160,7 @@ impl Cell {
                 .split(|byte| *byte == 0)
                 .any(|entry| entry.starts_with(path.as_bytes()))
         };
-        // A process may start another one while it is ended.
+        // A process may start another one during the cleanup.
         for _ in 0..50 {
             let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
             let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -178,7 +178,7 @@ impl Cell {
     }
 }
 
-/// Whether the process is gone but for its number.
+/// Whether the process has ended. It may still be a zombie.
 fn has_ended(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -188,19 +188,19 @@ fn has_ended(pid: u32) -> bool {
     matches!(state, None | Some('Z' | 'X'))
 }
 
-/// What came of many scripts.
+/// The results of many scripts.
 #[derive(Debug, Default)]
 struct Count {
     scripts: usize,
-    /// Those of which bash ran something blocked.
+    /// The scripts for which bash ran a blocked program.
     ran: usize,
-    /// Those that the default policy allows.
+    /// The scripts that the default policy allows.
     allowed: usize,
-    /// Those whose canonical text ran too.
+    /// The scripts with a canonical text that ran too.
     canonical: usize,
-    /// Those that it refuses although bash ran nothing blocked.
+    /// The scripts that the default policy blocks although bash ran no blocked program.
     needless: usize,
-    /// Those that were allowed and ran something blocked.
+    /// The scripts that were allowed and ran a blocked program.
     missed: Vec<String>,
 }
 
@@ -224,7 +224,7 @@ fn run_many(seed: u64, scripts: usize) -> Count {
             .each_ref()
             .map(|policy| policy.decide(&script, &start));
         let ran = cell.run(&script);
-        // The shell runs the canonical text, so that text may run nothing that was not judged.
+        // The shell runs the canonical text, so that text must not run a command that was not judged.
         if verdicts.contains(&Verdict::Allow)
             && let Some(text) = Parsed::new(&script).canonical()
             && text != script
@@ -248,7 +248,7 @@ fn run_many(seed: u64, scripts: usize) -> Count {
         count.allowed += usize::from(verdicts[0] == Verdict::Allow);
         let refused = matches!(verdicts[0], Verdict::Block { .. });
         count.needless += usize::from(refused && ran.is_empty());
-        // Once more: what the script before left behind for a moment is not held against this one.
+        // The script runs twice, because a process of the previous script may have made the mark.
         if !ran.is_empty() && verdicts.contains(&Verdict::Allow) && !cell.run(&script).is_empty() {
             count
                 .missed
@@ -289,7 +289,7 @@ fn check(seed: u64, scripts: usize) {
     );
 }
 
-/// Proves SH-11, SH-12. `ZEPH_SCRIPTS=COUNT:SEED` sets how many and which.
+/// Proves SH-11, SH-12. `ZEPH_SCRIPTS=COUNT:SEED` sets the number of scripts and the seed.
 #[test]
 fn any_script() {
     let asked = std::env::var("ZEPH_SCRIPTS").unwrap_or_else(|_| "1200:1".to_owned());

@@ -1,11 +1,11 @@
-//! Scripts in all that bash can say, with blocked commands in them or merely mentioned.
+//! Generator of scripts that use all of bash's syntax, and run or only mention blocked commands.
 
 use super::differential::BLOCKED;
 
-/// A source of scripts; the same seed yields the same ones.
+/// A generator of scripts. The same seed produces the same scripts.
 pub(super) struct Scripts {
     state: u64,
-    /// Where the stand-ins are.
+    /// The directory of the stand-ins.
     programs: String,
     names: usize,
 }
@@ -57,7 +57,7 @@ impl Scripts {
         }
     }
 
-    /// SplitMix64.
+    /// The next number of SplitMix64.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
@@ -83,7 +83,7 @@ impl Scripts {
         format!("n{}", self.names)
     }
 
-    /// A script.
+    /// The next script.
     pub(super) fn script(&mut self) -> String {
         self.names = 0;
         let depth = self.below(5);
@@ -99,7 +99,7 @@ impl Scripts {
         script
     }
 
-    /// The text with something put in, taken out or doubled.
+    /// The text with an insertion, a deletion or a duplication.
     fn spoiled(&mut self, text: &str) -> String {
         let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         places.push(text.len());
@@ -164,7 +164,7 @@ impl Scripts {
         }
     }
 
-    /// A blocked command, said in some way.
+    /// A script that runs a blocked command directly.
     fn blocked(&mut self) -> String {
         let word = self.word();
         let before = self.pick(&[
@@ -236,7 +236,7 @@ impl Scripts {
         format!("{before}{word}{after}")
     }
 
-    /// A blocked command's word in some spelling.
+    /// The word of a blocked command in some spelling.
     fn word(&mut self) -> String {
         let name = self.pick(BLOCKED);
         let cut = 1 + self.below(name.len() - 1);
@@ -293,7 +293,7 @@ impl Scripts {
         }
     }
 
-    /// A blocked command that builtins and variables of bash lead to.
+    /// A script that runs a blocked command through builtins and variables of bash.
     fn indirect(&mut self) -> String {
         let name = self.pick(BLOCKED);
         let path = format!("{}/{name}", self.programs);
@@ -425,7 +425,7 @@ impl Scripts {
         }
     }
 
-    /// A blocked command's name where it is none.
+    /// A script that mentions the name of a blocked command but does not run it.
     fn mention(&mut self) -> String {
         let name = self.pick(BLOCKED);
         match self.below(14) {
@@ -446,7 +446,7 @@ impl Scripts {
         }
     }
 
-    /// The script inside of something else that runs it.
+    /// The script inside of another construct that runs it.
     fn wrapped(&mut self, inner: &str) -> String {
         let quoted = inner.replace('\'', "'\\''");
         let doubled: String = inner

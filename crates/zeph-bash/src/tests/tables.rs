@@ -1,4 +1,4 @@
-//! Tables of commands for each class of decisions: `B` blocked, `A` asked about, `O` allowed.
+//! Tables of commands for each class of decisions: `B` is blocked, `A` requires confirmation, `O` is allowed.
 //!
 //! `B:DIR` starts in a subdirectory of the sandbox. Every construct is admitted.
 

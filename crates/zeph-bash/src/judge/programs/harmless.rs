@@ -27,14 +27,14 @@ fn read() -> Result<Table, String> {
 pub struct ProgramOptions {
     /// The indexes of the words with an option that the table does not list.
     pub unlisted: Vec<usize>,
-    /// The number of leading words of which all calls with listed options can be allowed at once; 0 if there
-    /// are none.
+    /// The number of leading words for which one approval can allow all calls with listed options; 0 if one
+    /// approval cannot.
     pub offered: usize,
     /// Whether the command only reads.
     pub reads: bool,
 }
 
-/// The options of the simple command with these words.
+/// Judges the options of a simple command by the table.
 pub fn program_options(words: &[Word]) -> ProgramOptions {
     let Some((first, arguments)) = words.split_first() else {
         return ProgramOptions::default();

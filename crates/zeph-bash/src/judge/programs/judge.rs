@@ -8,21 +8,21 @@ use crate::judge::evaluate::{CommandContext, Decider, Input};
 use crate::judge::shells::is_descriptor;
 use crate::syntax::word::Word;
 
-/// The facts about a command that its arguments have shown so far.
+/// Facts about a command that its arguments have shown so far.
 #[derive(Default)]
 pub(super) struct Seen {
     /// Scripts in the language of the program.
     texts: Vec<Word>,
-    /// A script or a file with one was given.
+    /// A script, or a file with a script, is among the arguments.
     scripted: bool,
-    /// The program prints information and ends.
+    /// The program prints information and exits.
     nothing: bool,
     operands: Vec<usize>,
-    /// The first option that is not listed.
+    /// The first unlisted option.
     unknown: Option<usize>,
     /// The first unresolved word.
     hole: Option<usize>,
-    /// The first option of which the name is unresolved.
+    /// The first option with an unresolved name.
     partial: Option<usize>,
 }
 
@@ -35,7 +35,7 @@ impl Row {
             return None;
         }
         let key = &text[..end.unwrap_or(text.len())];
-        // Without a value it is the name of a file.
+        // A setting without a value is the name of a file.
         let file = end.is_none() && self.keys.other.is_some();
         match file {
             true => Some(Kind::Library),
@@ -61,7 +61,7 @@ impl Decider<'_> {
         }
         let rows = table.rows(name, arguments);
         for (index, (row, from)) in rows.iter().enumerate() {
-            // The options of the program end where its subcommand begins.
+            // The options of the program end at the start of its subcommand.
             let end = rows
                 .get(index + 1)
                 .map_or(arguments.len(), |(_, next)| next - 1);
@@ -159,7 +159,7 @@ impl Decider<'_> {
     ) {
         let words: Vec<&Word> = seen.operands.iter().map(|at| &arguments[*at]).collect();
         if let Some(kind) = row.operand.filter(|_| !seen.scripted) {
-            // BSD takes an empty word as the value of the option before it.
+            // BSD programs take an empty word as the value of the option before it.
             let empty = words
                 .iter()
                 .take_while(|word| word.known() == Some(""))
@@ -210,7 +210,7 @@ impl Decider<'_> {
 
     fn language_texts(&mut self, row: &Row, texts: &[Word], around: &CommandContext) {
         if row.language == Language::Sed && texts.len() > 1 {
-            // The scripts are lines of one script.
+            // Several scripts are the lines of one script.
             let joined: Vec<String> = texts.iter().map(Word::script).collect();
             self.text(row, &Word::literal(joined.join("\n")), around);
         } else {
@@ -346,7 +346,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Unresolved words that may be options.
+    /// Judges unresolved words that may be options.
     fn unresolved(&mut self, row: &Row, seen: &Seen, arguments: &[Word], around: &CommandContext) {
         let name = row.shown();
         if seen.partial.is_some() && (row.has_runs() || row.rest.is_some()) {
@@ -363,7 +363,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The command that the operands form.
+    /// Judges the command that the operands form.
     fn rest(&mut self, row: &Row, seen: &Seen, arguments: &[Word], around: &CommandContext) {
         let name = row.shown();
         let without_options = row.short.is_empty() && row.long.is_empty();

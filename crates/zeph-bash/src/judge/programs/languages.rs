@@ -1,4 +1,4 @@
-//! Texts of other languages: whether they start commands.
+//! Scripts in other languages: whether they start commands.
 
 use super::row::{Language, Row};
 use super::sed::starts_commands;
@@ -9,7 +9,7 @@ use crate::syntax::word::Word;
 pub(super) enum Effect {
     /// It starts no commands.
     Harmless,
-    /// It gives this text to a shell.
+    /// It passes this text to a shell.
     Shell(Word),
     /// It may start commands.
     Unknown,
@@ -45,13 +45,13 @@ pub(super) fn effect(row: &Row, text: &Word) -> Effect {
     }
 }
 
-/// Whether a command of a debugger matches `glob` and has nothing that calls something else.
+/// Whether a debugger command matches `glob` and calls nothing else.
 fn is_plain(glob: &str, text: &str) -> bool {
     let calls = text.contains(['(', '|', '`', '!', '$', ';', '\n']);
     !calls && super::row::matches(glob, text)
 }
 
-/// A command of `vi`: a line number, a search, a write or an end.
+/// The effect of a command of `vi`: a line number, a search, a write or an end starts no commands.
 fn ex(text: &Word) -> Effect {
     let Some(command) = text.known() else {
         return Effect::Unknown;
@@ -93,7 +93,7 @@ fn ex(text: &Word) -> Effect {
     }
 }
 
-/// Whether a program of awk has `system`, `getline`, a pipe, or loads something.
+/// Whether an awk program has `system`, `getline`, a pipe, or a directive that loads code.
 fn awk_starts_commands(program: &str) -> bool {
     if program.contains("system") || program.contains("getline") || program.contains('@') {
         return true;

@@ -1,9 +1,9 @@
-//! The table of programs that execute text they are given.
+//! The table of programs that execute text from their arguments or input.
 //!
 //! The table is data: `wrappers.toml`, `interpreters.toml`, `tools.toml` and `variables.toml`. `row`
-//! describes the format, `walk` reads arguments, `judge` decides, and `languages` and `sed` inspect texts.
-//! If the table cannot be read, no command runs. `harmless` is the table of options that change nothing
-//! about the harmlessness of a command.
+//! describes the format, `walk` reads arguments, `judge` decides, and `languages` and `sed` inspect scripts.
+//! If the table cannot be read, no command runs. `harmless` is the table of options that leave a command
+//! harmless.
 
 mod harmless;
 mod judge;
@@ -79,7 +79,7 @@ pub(super) fn table() -> Result<&'static Table, &'static str> {
     TABLE.as_ref().map_err(String::as_str)
 }
 
-/// The rows that describe a command, with the index of the first argument of each.
+/// The rows that describe a command, each with the index of its first argument.
 pub(super) type Rows<'t> = Vec<(&'t Row, usize)>;
 
 impl Table {
@@ -116,7 +116,7 @@ impl Table {
         Ok(table)
     }
 
-    /// The row of a program, by its name or by its name without a version.
+    /// The row of a program, found by its name or by its name without a version.
     fn row(&self, name: &str) -> Option<&Row> {
         let exact = self.by_name.get(name).map(|index| &self.rows[*index]);
         exact.or_else(|| {
@@ -126,7 +126,7 @@ impl Table {
         })
     }
 
-    /// The rows of a command: of the program, and of its subcommand.
+    /// The rows of a command: the row of the program, and that of its subcommand.
     pub(super) fn rows(&self, name: &str, arguments: &[Word]) -> Rows<'_> {
         let mut rows: Rows<'_> = self.row(name).into_iter().map(|row| (row, 0)).collect();
         let mut key = name.to_owned();
@@ -151,7 +151,7 @@ impl Table {
         rows
     }
 
-    /// Whether the program has subcommands, and the one of these arguments is unresolved.
+    /// Whether the program has subcommands, and the subcommand in these arguments is unresolved.
     pub(super) fn hides_subcommand(&self, name: &str, arguments: &[Word]) -> bool {
         self.parents.contains(name)
             && first_operand(self.row(name), arguments)
@@ -164,18 +164,18 @@ impl Table {
     }
 }
 
-/// Whether a command with this name runs a script that it is given.
+/// Whether a command with this name runs a script.
 pub(super) fn is_interpreter(name: &str) -> bool {
     table().is_ok_and(|table| table.row(name).is_some_and(|row| row.interpreter))
 }
 
-/// Whether a command with this name takes scripts as arguments or input, in which files may be named.
+/// Whether a command with this name takes scripts as arguments or input. Scripts can contain file names.
 pub(super) fn takes_programs(name: &str) -> bool {
     let programs = |row: &Row| row.programs || row.operand == Some(Kind::Program);
     table().is_ok_and(|table| table.row(name).is_some_and(programs))
 }
 
-/// Whether a command with this name runs one of its arguments, and the table does not say which.
+/// Whether a command with this name runs one of its arguments, and the table does not list which one.
 pub(super) fn is_loose(name: &str) -> bool {
     table().is_ok_and(|table| table.row(name).is_some_and(|row| row.loose))
 }
@@ -185,8 +185,8 @@ pub(super) fn is_wrapper(name: &str) -> bool {
     table().is_ok_and(|table| table.row(name).is_some_and(|row| row.rest.is_some()))
 }
 
-/// Whether unresolved words of a command may be options that start another one. A script that is known
-/// makes such an option of `sed` unlikely, and file names are its usual operands.
+/// Whether unresolved words of a command may be options that start another command. For `sed` with a known script,
+/// such an option is unlikely: its usual operands are file names.
 pub(super) fn takes_options(words: &[Word]) -> bool {
     let (Ok(table), Some((first, arguments))) = (table(), words.split_first()) else {
         return true;
@@ -203,7 +203,7 @@ pub(super) fn takes_options(words: &[Word]) -> bool {
     })
 }
 
-/// Whether the words of a command make it run another one.
+/// Whether the words of a command make it run another command.
 pub(super) fn runs(words: &[Word]) -> bool {
     let (Ok(table), Some((first, arguments))) = (table(), words.split_first()) else {
         return true;

@@ -2,13 +2,13 @@
 //!
 //! A row describes the options of a program, or of a program with a subcommand (`git grep`). The lists of
 //! options name the kind of their values. `-x` is a short option, `--name` a long one. The suffix `?` marks
-//! a value that is only read from the same word, `!` an option without a value, and `*` a prefix.
+//! a value in the same word only, `!` an option without a value, and `*` a prefix.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// The kind of text that a program is given.
+/// The kind of a text in the arguments of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     RestAfter,
     /// The words after it belong to the script.
     Ends,
-    /// The program prints information and ends.
+    /// The program prints information and exits.
     Nothing,
     /// Options of another program, separated by blanks.
     Options,
@@ -68,14 +68,14 @@ impl Kind {
     }
 }
 
-/// Whether an option takes a value.
+/// Whether an option takes a value, and from which word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arity {
     /// It takes none.
     Flag,
-    /// From the same word or the next one.
+    /// A value from the same word or the next one.
     Value,
-    /// From the same word only.
+    /// A value from the same word only.
     Attached,
 }
 
@@ -98,7 +98,7 @@ pub(crate) enum Rest {
     Script,
 }
 
-/// When a program reads its script from standard input.
+/// The cases in which a program reads its script from standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromInput {
@@ -125,7 +125,7 @@ pub(crate) enum Language {
     Shell,
 }
 
-/// A row as it is stored.
+/// A row as the table stores it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Written {
@@ -181,7 +181,7 @@ pub(super) struct Written {
     offered: bool,
 }
 
-/// A row, ready for look-ups.
+/// A row with indexes for look-ups.
 #[derive(Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -222,9 +222,9 @@ pub(crate) struct Row {
     pub(super) keys: Keys,
     /// The command only reads.
     pub(super) reads: bool,
-    /// All calls with the listed options can be allowed at once.
+    /// One approval can allow all calls with the listed options.
     pub(super) offered: bool,
-    /// Long options count only if they are written in full.
+    /// Long options are recognized only in full.
     pub(super) exact: bool,
 }
 
@@ -262,7 +262,7 @@ pub(super) fn matches(glob: &str, text: &str) -> bool {
 }
 
 impl Written {
-    /// The row for look-ups, with the shared lists of keys.
+    /// Builds the row for look-ups, with the shared lists of keys.
     pub(super) fn compile(self, shared: &BTreeMap<String, Keys>) -> Result<Row, String> {
         let mut row = Row {
             short: BTreeMap::new(),

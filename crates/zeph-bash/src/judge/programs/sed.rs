@@ -1,7 +1,7 @@
 //! Scripts of `sed`: whether they start commands with GNU's `e`, alone or as a flag of `s`.
 
-/// Whether a script starts commands. A script that is not understood counts as one that does. The
-/// unresolved rest of a script is not judged.
+/// Whether a script starts commands. A script with an unknown command counts as one that does. The unresolved rest
+/// of a script is not judged.
 pub(super) fn starts_commands(script: &str) -> bool {
     let mut reader = Reader {
         rest: script.as_bytes(),
@@ -14,7 +14,7 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    /// `None` when the script ends within something.
+    /// `None` if the script ends inside of a command.
     fn starts_commands(&mut self) -> Option<bool> {
         loop {
             self.skip(|byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b'{' | b'}'));
@@ -85,10 +85,10 @@ impl Reader<'_> {
         self.rest = &self.rest[count..];
     }
 
-    /// A line number, `$`, `/…/` or `\c…c`, if one is next.
+    /// Skips a line number, `$`, `/…/` or `\c…c`, if one is next.
     fn address(&mut self) -> Option<()> {
         match self.peek() {
-            // A part that is not resolved counts as a number.
+            // An unresolved part counts as a number.
             Some(b'0'..=b'9' | b'$' | 0xef) => {
                 self.skip(|byte| {
                     byte.is_ascii_digit() || byte >= 0x80 || matches!(byte, b'$' | b'~')
@@ -110,7 +110,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The text of `a`, `i` and `c`: to the end of a line that is not continued.
+    /// Skips the text of `a`, `i` and `c`, to the end of a line that is not continued.
     fn text(&mut self) {
         while let Some(byte) = self.next() {
             match byte {

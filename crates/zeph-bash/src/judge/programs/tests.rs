@@ -1,4 +1,4 @@
-//! Tests of the table: it is valid, and commands are decided as `allowed.txt` and `refused.txt` say.
+//! Tests of the program table: it is valid, and the verdicts match `allowed.txt` and `refused.txt`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod wrappers;

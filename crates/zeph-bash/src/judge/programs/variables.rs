@@ -1,4 +1,4 @@
-//! Judges the variables of the table: in front of commands, and as operands of `make`.
+//! Judges the variables of the table: before commands, and as operands of `make`.
 
 use super::row::Kind;
 use super::{Table, table};
@@ -6,11 +6,11 @@ use crate::judge::evaluate::{CommandContext, Decider, Input};
 use crate::judge::shells::is_descriptor;
 use crate::syntax::word::Word;
 
-/// The characters with which a value of `make` can start a command.
+/// Characters with which a value of `make` can start a command.
 const MAKE_TEXT: &[char] = &['`', ';', '|', '&', '<', '>', '\n'];
 
 impl Decider<'_> {
-    /// `make NAME=VALUE`: `make` expands the value, and recipes give it to a shell.
+    /// Judges `make NAME=VALUE`: `make` expands the value, and recipes pass it to a shell.
     pub(super) fn make_variable(&mut self, name: &str, value: &Word, around: &CommandContext) {
         let text = value.script();
         if text.contains(MAKE_TEXT) || text.contains("$(") || text.contains("${") {
@@ -46,7 +46,7 @@ impl Decider<'_> {
         };
         match variable.kind {
             _ if word.known() == Some("") => {}
-            // `less` reads signs in front of the command.
+            // `less` removes these signs before the command.
             Kind::Script if name == "LESSOPEN" => {
                 let command = value.trim_start_matches(['|', '-']);
                 self.joined(name, &[word.after(value.len() - command.len())], &inside);
@@ -98,7 +98,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Options of `program` that a variable holds.
+    /// Judges the options of `program` in the value of a variable.
     fn variable_options(
         &mut self,
         table: &Table,

@@ -1,4 +1,4 @@
-//! Reads the arguments of a program as its row describes them.
+//! Parses the arguments of a program according to its row.
 
 use super::row::{Arity, FromInput, Kind, Opt, Row};
 use crate::syntax::word::Word;
@@ -15,11 +15,11 @@ pub(super) enum Found {
     },
     /// A word that is not an option.
     Operand(usize),
-    /// An option that the row does not list.
+    /// An option without an entry in the row.
     Unknown(usize),
-    /// A word that is unresolved: an option or an operand.
+    /// An unresolved word: an option or an operand.
     Hole(usize),
-    /// An option of which the name is only partly known.
+    /// An option with a name that is only partly known.
     Partial(usize),
 }
 
@@ -58,7 +58,7 @@ struct Reader<'r> {
     arguments: &'r [Word],
     at: usize,
     found: Vec<Found>,
-    /// No word is an option from here on.
+    /// Whether all further words are operands.
     ended: bool,
 }
 
@@ -122,7 +122,7 @@ impl Reader<'_> {
         word
     }
 
-    /// `tar cIf PROGRAM ARCHIVE`: the letters take their values from the next words.
+    /// Reads `tar cIf PROGRAM ARCHIVE`: the letters take their values from the next words.
     fn first_bundle(&mut self) {
         let Some(word) = self.arguments.first() else {
             return;
@@ -148,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A long option. Returns whether the remaining words belong to the script.
+    /// Reads a long option. Returns whether the remaining words belong to the script.
     fn long(&mut self, at: usize, word: &Word) -> bool {
         let text = word.prefix();
         let dashes = 1 + usize::from(text.starts_with("--"));
@@ -174,7 +174,7 @@ impl Reader<'_> {
         opt.ends
     }
 
-    /// A bundle of short options. Returns whether the remaining words belong to the script.
+    /// Reads a bundle of short options. Returns whether the remaining words belong to the script.
     fn letters(&mut self, at: usize, word: &Word, from: usize) -> bool {
         let text = word.prefix();
         let mut from = from;
@@ -226,7 +226,7 @@ impl Reader<'_> {
 }
 
 impl Row {
-    /// The long option `name`, which may be abbreviated; `text` is the whole option.
+    /// Finds the long option `name`, which may be abbreviated. `text` is the whole option.
     fn long_option(&self, name: &str, text: &str) -> Option<Opt> {
         if let Some(opt) = self.long.get(name) {
             return Some(*opt);

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use crate::{ShellPolicy, Verdict, WorkingDirState};
 
-/// A wrapper: its options with sample values, and its operands, of which some may be left out.
+/// A wrapper: its options with sample values, and its operands.
 struct Wrapper {
     name: &'static str,
     options: &'static [&'static str],
-    /// Choices of operands; an empty text means no operand.
+    /// Choices of operands; an empty text has no operand.
     operands: &'static [&'static str],
 }
 
@@ -255,7 +255,7 @@ const WRAPPERS: &[Wrapper] = &[
     ),
     wrapper("nsenter", &["-F", "--no-fork", "-w.", "--wd=."], &[""]),
     wrapper("systemd-cat", &["-t x", "-p info", "--identifier=x"], &[""]),
-    // Judged only, unless they are installed.
+    // These are only judged if they are not installed.
     wrapper(
         "numactl",
         &["-N 0", "-m 0", "--interleave=all", "-l"],
