@@ -1,4 +1,4 @@
-//! Values that a name gives away: `password=…`, `"api_key": "…"`, `Authorization: Bearer …`,
+//! Values that follow a telling name: `password=…`, `"api_key": "…"`, `Authorization: Bearer …`,
 //! `--token …`, `<secret>…</secret>`.
 
 use std::ops::Range;
@@ -9,23 +9,23 @@ use super::name::{NAME, Name, NameKind};
 use super::token;
 use super::value::{NameHint, Written, is_placeholder, is_secret, is_wordy};
 
-/// Parts of names that are looked for: those that few other words have.
+/// The parts of names that are searched: those that are rare in other words.
 pub(super) const LITERALS: &[&str] = &[
     "assw", "ASSW", "assph", "ASSPH", "pwd", "PWD", "_pass", "_PASS", "ecret", "ECRET", "oken",
     "OKEN", "_key", "-key", "Key", "_KEY", "-KEY", "pikey", "PIKEY", "redent", "REDENT", "uthori",
     "UTHORI", "earer ", "\"auth\"", "_auth=",
 ];
 
-/// The most characters of a value.
+/// The maximum length of a value in characters.
 const VALUE: usize = 4096;
 
-/// What follows a name.
+/// The separator between a name and its value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Separator {
-    /// Where the value begins, quotes included.
+    /// The start of the value, including its quotes.
     end: usize,
     sign: Sign,
-    /// Nothing but the sign stands between name and value.
+    /// Whether only the sign is between the name and the value.
     tight: bool,
 }
 
@@ -38,14 +38,14 @@ enum Sign {
     Space,
 }
 
-/// The value that the name around `at` announces.
+/// The value of the name around `at`.
 pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     if line.has(at, "earer ") {
         return bearer(line, at + "earer ".len());
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let start = line.run_before(at, NAME, is_name);
-    // `"auth"` begins with its quote.
+    // The quote belongs to the literal `"auth"`.
     let inner = if line.has(at, "\"") { at + 1 } else { at };
     let end = line.run(inner, NAME, is_name);
     let start = start.max(if inner > at { inner } else { 0 });
@@ -66,7 +66,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
         return Some((range, kind));
     }
     let fits = match name.kind {
-        // A header's value is no word.
+        // The value of a header is not a word.
         NameKind::Header => {
             text.len() >= 8
                 && !is_wordy(text)
@@ -87,7 +87,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Behind closing quotes, escaped ones too.
+/// The position after a closing quote, which may be escaped.
 fn behind_quote(line: &Line<'_>, at: usize) -> usize {
     let quote = line.run(at, 3, |byte| byte == b'\\');
     match line.at(quote) {
@@ -96,8 +96,8 @@ fn behind_quote(line: &Line<'_>, at: usize) -> usize {
     }
 }
 
-/// Whether what follows a name that stands at `start..end` may be a separator, whatever the name: most names stand
-/// in sentences.
+/// Whether a separator may follow the name at `start..end`. This fast check excludes most names, because they are part
+/// of sentences.
 fn may_be_separated(line: &Line<'_>, start: usize, end: usize) -> bool {
     let bytes = line.text().as_bytes();
     let run = |from: usize, most: usize, is: fn(&u8) -> bool| {
@@ -118,7 +118,7 @@ fn may_be_separated(line: &Line<'_>, start: usize, end: usize) -> bool {
     }
 }
 
-/// The sign behind a name that stands at `start..end`.
+/// The separator after the name at `start..end`.
 fn separator(line: &Line<'_>, start: usize, end: usize, promise: NameHint) -> Option<Separator> {
     let quoted = behind_quote(line, end);
     let sign_at = line.run(quoted, 40, is_blank);
@@ -141,7 +141,6 @@ fn separator(line: &Line<'_>, start: usize, end: usize, promise: NameHint) -> Op
         }
         _ => return None,
     };
-    // `%3D` is an equals sign in a URL, and what follows is no value of ours.
     let value = line.run(after, 40, is_blank);
     let tight = !spaced && value == after;
     after = value;
@@ -152,12 +151,12 @@ fn separator(line: &Line<'_>, start: usize, end: usize, promise: NameHint) -> Op
     })
 }
 
-/// Whether the name is an option's, or a word of `.netrc`.
+/// Whether the name is that of an option, or a keyword of `.netrc`.
 fn is_flag(line: &Line<'_>, start: usize, promise: NameHint) -> bool {
     line.has(start, "--") || promise == NameHint::Password && is_netrc(line, start)
 }
 
-/// Whether words of `.netrc` stand before a place.
+/// Whether keywords of `.netrc` precede a position.
 fn is_netrc(line: &Line<'_>, start: usize) -> bool {
     let before = line.shortly_before(start);
     ["login ", "machine "]
@@ -165,7 +164,7 @@ fn is_netrc(line: &Line<'_>, start: usize) -> bool {
         .any(|word| before.contains(word))
 }
 
-/// The value behind a separator.
+/// The value after a separator.
 fn value(
     line: &Line<'_>,
     name: &Name,
@@ -206,7 +205,7 @@ fn value(
     if matches!(line.at(end), Some(b'(' | b'[')) {
         return None;
     }
-    // What is cut short by a quote is no value but a part of a program.
+    // A value that ends at a quote or a closing bracket is part of a program.
     let cut = matches!(
         line.at(end),
         Some(b')' | b']' | b'}' | b'"' | b'\'' | b'`' | b'<')
@@ -224,7 +223,7 @@ fn value(
     Some((at..end, written))
 }
 
-/// Where the value begins behind a type: `NAME: &'static str = "…"`, `name: string = '…'`.
+/// The start of the value after a type: `NAME: &'static str = "…"`, `name: string = '…'`.
 fn behind_type(line: &Line<'_>, at: usize) -> Option<usize> {
     let is_type = |byte: u8| {
         byte.is_ascii_alphanumeric()
@@ -234,7 +233,7 @@ fn behind_type(line: &Line<'_>, at: usize) -> Option<usize> {
     (end > at && line.at(end) == Some(b'=')).then(|| line.run(end + 1, 8, is_blank))
 }
 
-/// What stands in quotes, without them; a prefix of a literal (`b"…"`) may stand before.
+/// The text inside quotes. The prefix of a literal (`b"…"`) may precede them.
 fn quoted(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
     let prefix = line.run(at, 2, |byte| {
         matches!(byte, b'b' | b'r' | b'f' | b'u' | b'@')
@@ -251,7 +250,7 @@ fn quoted(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
             None | Some(b'\n') => break,
             Some(byte) if byte == quote && depth == 0 => break,
             Some(b'\\') if depth == 0 => end += 2,
-            // The closing one is escaped as the opening one is.
+            // The closing quote is escaped like the opening one.
             Some(b'\\') => {
                 let more = line.run(end, 8, |byte| byte == b'\\');
                 if more - end <= depth && line.at(more) == Some(quote) {
@@ -267,7 +266,7 @@ fn quoted(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
     Some(start..end.max(start))
 }
 
-/// What a header holds behind the name of its scheme.
+/// The value of a header, after the name of its scheme.
 fn header(line: &Line<'_>, separator: Separator) -> Option<(Range<usize>, Written)> {
     let ends =
         |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b'\\' | b'<');
@@ -286,7 +285,7 @@ fn header(line: &Line<'_>, separator: Separator) -> Option<(Range<usize>, Writte
         let end = line.run(at, VALUE, |byte| !ends(byte));
         return Some((at..end, Written::Alone));
     }
-    // Others have fields of their own, or are parts of programs.
+    // Without a known scheme, only a long token counts. Other schemes have fields, and other texts are code.
     let text = scheme.len() >= 16
         && scheme
             .bytes()
@@ -294,7 +293,7 @@ fn header(line: &Line<'_>, separator: Separator) -> Option<(Range<usize>, Writte
     text.then_some((start..word, Written::Alone))
 }
 
-/// What follows `Bearer `, wherever that stands.
+/// The value after `Bearer `, anywhere in a line.
 fn bearer(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     let is_value = |byte: u8| is_base64(byte) || matches!(byte, b'-' | b'_' | b'.' | b'~');
     let end = line.run(at, VALUE, is_value);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct SecurityConfig {
     /// Whether the values of secrets are replaced by `[redacted:KIND]`; else there is only a warning. Audit and logs never hold them.
     pub redact: bool,
-    /// More patterns of secrets, beside those that are built in.
+    /// Patterns in addition to the built-in ones.
     pub extra_patterns: Vec<ExtraPattern>,
 }
 
@@ -26,7 +26,7 @@ impl Default for SecurityConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtraPattern {
-    /// What is shown in place of a value: letters, digits, `_` and `-`.
+    /// The name shown instead of a value: letters, digits, `_` and `-`.
     pub name: String,
     /// A regular expression of at most 512 characters that is found within a line; its first group is the value, without one all of it is.
     pub pattern: String,

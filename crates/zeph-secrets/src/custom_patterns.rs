@@ -1,4 +1,4 @@
-//! Patterns of the user's own.
+//! Patterns of secrets from the configuration.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,19 +7,19 @@ use regex::{Regex, RegexBuilder};
 
 use super::config::ExtraPattern;
 
-/// The most characters of a pattern.
+/// The maximum length of a pattern in characters.
 const MAX_PATTERN_CHARS: usize = 512;
-/// The most bytes of a compiled pattern.
+/// The maximum size of a compiled pattern in bytes.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
-/// The most patterns.
+/// The maximum number of patterns.
 pub(super) const MAX_PATTERNS: usize = 40;
 
-/// A pattern that was left out.
+/// A pattern that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its name.
+    /// The name of the pattern.
     pub name: String,
-    /// Why.
+    /// The reason why it is not used.
     pub reason: String,
 }
 
@@ -33,10 +33,10 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// A pattern that was compiled.
+/// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct CustomPattern {
-    /// What is shown in place of a value.
+    /// The name that is shown instead of a value.
     pub(super) name: String,
     regex: Regex,
 }
@@ -67,7 +67,7 @@ impl CustomPattern {
         })
     }
 
-    /// Where its values are in a line.
+    /// The ranges of its values in a line.
     pub(super) fn find<'t>(&'t self, line: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
         self.regex.captures_iter(line).filter_map(|captures| {
             let value = captures.get(1).or_else(|| captures.get(0))?;
@@ -76,7 +76,7 @@ impl CustomPattern {
     }
 }
 
-/// Those patterns that can be used, and what was left out.
+/// Compiles the patterns. Returns the valid patterns and the skipped ones.
 pub(super) fn compile(patterns: &[ExtraPattern]) -> (Vec<CustomPattern>, Vec<Skipped>) {
     let mut extras: Vec<CustomPattern> = Vec::new();
     let mut skipped = Vec::new();

@@ -9,8 +9,8 @@ use super::kind::Kinds;
 use crate::SecurityPatterns;
 
 impl SecurityPatterns {
-    /// Replaces the values in every string and field name of a JSON value; a string whose field name
-    /// gives it away is replaced as a whole. Returns the kinds that were found.
+    /// Replaces the values in every string and field name of a JSON value. If a field's name announces a secret, its
+    /// whole string is replaced. Returns the kinds that were found.
     pub fn redact_json(self: &Arc<Self>, value: &mut Value) -> Kinds {
         let mut kinds = Kinds::default();
         self.walk(value, None, &mut kinds);
@@ -82,7 +82,7 @@ impl SecurityPatterns {
         let Ok(quoted) = serde_json::to_string(text.as_str()) else {
             return;
         };
-        // As it would stand in a file.
+        // The form of the field in a file.
         let line = format!("\"{key}\": {quoted}");
         let found = self.redact(&line);
         if found.kinds.values().is_empty() || self.redact(key).kinds == found.kinds {
@@ -95,8 +95,7 @@ impl SecurityPatterns {
     }
 }
 
-/// Gives fields the names that `change` yields for theirs. Two fields never share a name, and their
-/// order stays.
+/// Renames fields with `change`. Two fields never get the same name, and the order of the fields stays.
 fn rename(fields: &mut Map<String, Value>, mut change: impl FnMut(&str) -> Option<String>) {
     let changed: Vec<_> = fields.keys().map(|name| change(name)).collect();
     if changed.iter().all(Option::is_none) {

@@ -1,12 +1,12 @@
-//! What secrets are called.
+//! Kinds of secrets and their names.
 
 use super::custom_patterns::MAX_PATTERNS;
 
-/// A kind of secret: one of [`BUILT_IN`], a known value, or one of the user's own patterns.
+/// A kind of secret: one of [`BUILT_IN`], a known value, or a pattern from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind(u8);
 
-/// What a kind belongs to.
+/// The category of a built-in kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
     /// Keys of cloud providers.
@@ -23,7 +23,7 @@ pub enum Category {
     SensitivePaths,
 }
 
-/// The built-in patterns, by the name that is shown.
+/// The built-in patterns, with the names that are shown.
 pub const BUILT_IN: [(&str, Category); 17] = [
     ("aws_access_key", Category::CloudKeys),
     ("google_key", Category::CloudKeys),
@@ -44,7 +44,7 @@ pub const BUILT_IN: [(&str, Category); 17] = [
     ("sensitive_path", Category::SensitivePaths),
 ];
 
-/// What known values are called.
+/// The name that is shown instead of a known value.
 const KNOWN_NAME: &str = "known_secret";
 
 impl Kind {
@@ -68,17 +68,17 @@ impl Kind {
     pub(super) const KNOWN: Self = Self(17);
     const FIRST_EXTRA: u8 = 18;
 
-    /// The kind of the user's own pattern of that number.
+    /// The kind of the configured pattern with this index.
     pub(super) fn extra(number: usize) -> Self {
         Self(Self::FIRST_EXTRA + u8::try_from(number.min(MAX_PATTERNS - 1)).unwrap_or_default())
     }
 
-    /// The number of the user's own pattern, if it is one.
+    /// The index of the configured pattern, if the kind is one.
     pub(super) fn as_extra(self) -> Option<usize> {
         self.0.checked_sub(Self::FIRST_EXTRA).map(usize::from)
     }
 
-    /// Its name, unless it is one of the user's own.
+    /// The name of the kind, unless it is a configured pattern.
     pub(super) fn built_in_name(self) -> Option<&'static str> {
         if self == Self::KNOWN {
             return Some(KNOWN_NAME);
@@ -92,35 +92,35 @@ impl Kind {
 pub struct Kinds(u64);
 
 impl Kinds {
-    /// Adds one.
+    /// Adds a kind.
     pub(super) fn insert(&mut self, kind: Kind) {
         self.0 |= 1 << kind.0;
     }
 
-    /// Adds those of another set.
+    /// Adds the kinds of another set.
     pub fn extend(&mut self, other: Self) {
         self.0 |= other.0;
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether `kind` is in it.
+    /// Whether `kind` is in the set.
     #[must_use]
     pub fn contains(self, kind: Kind) -> bool {
         self.0 & (1 << kind.0) != 0
     }
 
-    /// Those whose values are replaced.
+    /// The kinds with values that are replaced.
     #[must_use]
     pub fn values(self) -> Self {
         Self(self.0 & !(1 << Kind::PATH.0))
     }
 
-    /// Each, in order.
+    /// The kinds in order.
     pub fn iter(self) -> impl Iterator<Item = Kind> {
         (0..64).map(Kind).filter(move |kind| self.contains(*kind))
     }

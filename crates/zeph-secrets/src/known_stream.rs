@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use crate::SecurityPatterns;
 
-/// Replaces known values in a stream. It looks for no patterns: a model's own words stay as they are.
+/// Replaces known values in a stream. It applies no patterns, so the model's own text is unchanged.
 #[derive(Debug)]
 pub struct KnownStream {
     secrets: Arc<SecurityPatterns>,
-    /// The end of the text so far, with which a value may begin.
+    /// The end of the text so far, if a value may begin with it.
     held: String,
 }
 
 impl KnownStream {
-    /// A stream that replaces the known values of `secrets`.
+    /// Returns a stream that replaces the known values of `secrets`.
     #[must_use]
     pub fn new(secrets: Arc<SecurityPatterns>) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl KnownStream {
     pub fn push(&mut self, text: &str) -> String {
         let mut text = std::mem::take(&mut self.held) + text;
         let held = self.secrets.known.begun(&text);
-        // `begun` counts bytes, and a value need not begin at the first byte of a character.
+        // `begun` counts bytes. A value in an encoded form can begin inside of a character.
         let at = (0..=text.len() - held)
             .rev()
             .find(|at| text.is_char_boundary(*at));
@@ -35,7 +35,7 @@ impl KnownStream {
         self.secrets.redact_known(&text).into_owned()
     }
 
-    /// Returns the rest, as no more text arrives.
+    /// Returns the rest of the text at the end of the stream.
     #[must_use]
     pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);

@@ -1,6 +1,5 @@
-//! Secrets whose values are known: those of provider keys, and of variables that commands do not
-//! see. A value is found as it is, in base64, in hexadecimal, percent-encoded, escaped in JSON, and
-//! split by line breaks.
+//! Secrets with known values: the keys of providers, and variables that are hidden from commands. A value is found
+//! unchanged, in base64, in hexadecimal, percent-encoded, escaped in JSON, and split by line breaks.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::fmt::Write as _;
@@ -11,12 +10,12 @@ use regex::Regex;
 
 use super::value::{is_placeholder, is_wordy, variety};
 
-/// The fewest bytes of a value.
+/// The minimum length of a value in bytes.
 const MIN_VALUE_BYTES: usize = 8;
-/// The fewest bytes of a value whose base64 is looked for.
+/// The minimum length in bytes of a value that is also searched in base64 and hexadecimal.
 const MIN_ENCODED_BYTES: usize = 12;
 
-/// Finds values as they are and in their encoded forms.
+/// Finds values in their original and encoded forms.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     automaton: Option<AhoCorasick>,
@@ -24,8 +23,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Looks for `values`. Those that are too short, or words that stand in many texts, are left
-    /// out; `keys` are looked for unless they are too short.
+    /// Builds the search for `keys` and `values`. Short values are ignored. Of `values`, words, paths and numbers are
+    /// ignored as well.
     pub(super) fn new(keys: &[String], values: &[String]) -> Self {
         let values = values.iter().filter(|value| is_unlike_others(value));
         let mut forms: Vec<String> = Vec::new();
@@ -45,8 +44,7 @@ impl Known {
         Self { automaton, forms }
     }
 
-    /// The ranges of all values in a text, in order and without overlap. A value that line breaks
-    /// split is found as well.
+    /// The ranges of all values in a text, in order and without overlap. Values may contain line breaks.
     pub(super) fn ranges(&self, text: &str) -> Vec<Range<usize>> {
         let Some(automaton) = &self.automaton else {
             return Vec::new();
@@ -62,13 +60,13 @@ impl Known {
         ranges
     }
 
-    /// Where the first value behind a place is.
+    /// The range of the first value at or after `from`.
     pub(super) fn find(&self, text: &[u8], from: usize) -> Option<Range<usize>> {
         let found = self.automaton.as_ref()?.find(&text[from..])?;
         Some(from + found.start()..from + found.end())
     }
 
-    /// Bytes at the end of `text` with which a value may begin.
+    /// The number of bytes at the end of `text` with which a value may begin.
     pub(super) fn begun(&self, text: &str) -> usize {
         let most = self
             .forms
@@ -90,7 +88,7 @@ impl Known {
     }
 }
 
-/// Sorts ranges, and makes one of those that overlap.
+/// Sorts ranges, and merges those that overlap.
 fn merge(ranges: &mut Vec<Range<usize>>) {
     ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
@@ -102,15 +100,15 @@ fn merge(ranges: &mut Vec<Range<usize>>) {
     });
 }
 
-/// A line break with what belongs to it: a backslash before it, and indentation after it. `\n` is one,
-/// too, as it is written in a string, and so is an escaped space, which a pattern has in its place.
+/// A line break, with backslashes before it and indentation after it. Two other forms count as well: `\n` in a string,
+/// and an escaped space, which replaces a line break in a pattern.
 static LINE_BREAK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:\\*\r?\n|\\+(?:r\\+)?n|\\+ )[ \t]*").ok());
 
 /// A text without its line breaks.
 struct Joined {
     text: String,
-    /// The start of each run of `text`, and the place of that run in the original.
+    /// The start of each run of `text`, and its position in the original.
     runs: Vec<(usize, usize)>,
 }
 
@@ -136,7 +134,7 @@ impl Joined {
         }
     }
 
-    /// The place of a range in the original.
+    /// The original range of a range in `text`.
     fn place(&self, range: Range<usize>) -> Range<usize> {
         let original = |at: usize| {
             let run = self.runs.partition_point(|(start, _)| *start <= at);
@@ -151,7 +149,7 @@ impl Joined {
     }
 }
 
-/// Whether a value of the environment is no word, path or number that occurs without being secret.
+/// Whether an environment value is not a word, path or number that also occurs in other contexts.
 fn is_unlike_others(value: &str) -> bool {
     let value = value.trim();
     !(is_wordy(value)
@@ -162,7 +160,7 @@ fn is_unlike_others(value: &str) -> bool {
         || value.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A value and what it becomes when it is encoded.
+/// A value and its encoded forms.
 fn forms_of(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned()];
     let (mut upper, mut lower) = (String::new(), String::new());
@@ -201,8 +199,7 @@ fn forms_of(value: &str) -> Vec<String> {
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Those characters of the base64 (RFC 4648) of a text in which `bytes` stand behind `lead` others
-/// that depend on `bytes` alone.
+/// The base64 characters (RFC 4648) that depend on `bytes` alone, if `lead` other bytes precede them in the text.
 fn base64(bytes: &[u8], lead: usize, alphabet: &[u8; 64]) -> String {
     let first = (8 * lead).div_ceil(6);
     let last = (8 * (lead + bytes.len())) / 6;
@@ -292,7 +289,7 @@ mod tests {
 
     #[test]
     fn base64_is_that_of_the_specification() {
-        // RFC 4648, section 10, without the padding and what depends on it.
+        // RFC 4648, section 10, without the padding and the character before it.
         assert_eq!(base64(b"foobar", 0, STANDARD), "Zm9vYmFy");
         assert_eq!(base64(b"fooba", 0, STANDARD), "Zm9vYm");
         assert_eq!(base64(b"\xff\xef", 0, URL_SAFE), "_-");

@@ -1,11 +1,11 @@
 #![doc = include_str!("../README.md")]
-//! # How it fits
+//! # Structure
 //!
-//! One pass over a text (`scan`) searches rare literals. Each announces one of a few hand-written matchers (`token`,
-//! `assignment`, `url`, `private_key`, `path`) that do not backtrack and know whether more text could change the result.
-//! `token_formats` is the table of tokens. `value` distinguishes values from words and placeholders, `name` rates the names of
-//! variables, `visible_text` is a line as a terminal shows it, and `known_values` finds known values. `stream` applies all of
-//! this to a text in parts. `placeholder` is the text that replaces a value.
+//! One pass over a text (`scan`) searches rare literals. Each literal selects one of a few hand-written matchers
+//! (`token`, `assignment`, `url`, `private_key`, `path`). These do not backtrack, and they know whether more text could
+//! change the result. `token_formats` is the table of tokens. `value` distinguishes values from words and placeholders.
+//! `name` classifies the names of variables, `visible_text` is a line as a terminal shows it, and `known_values` finds
+//! known values. `stream` applies all of this to a text in parts. `placeholder` is the text that replaces a value.
 
 #![deny(missing_docs)]
 
@@ -43,7 +43,7 @@ pub use stream::StreamRedactor;
 use custom_patterns::CustomPattern;
 use known_values::Known;
 
-/// What is looked for, and whether it is replaced.
+/// The patterns and known values that are searched, and whether they are replaced.
 #[derive(Debug, Default)]
 pub struct SecurityPatterns {
     shows: bool,
@@ -51,26 +51,26 @@ pub struct SecurityPatterns {
     known: Known,
 }
 
-/// Values that are secret, whatever they look like.
+/// Values that are secret, regardless of their form.
 #[derive(Debug, Clone, Default)]
 pub struct KnownSecrets {
     /// Keys of providers.
     pub keys: Vec<String>,
-    /// What else is likely one; words and paths among them are left alone.
+    /// Other values that are likely secret; words and paths among them are ignored.
     pub likely: Vec<String>,
 }
 
-/// A text whose values were replaced.
+/// A text with its secret values replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted<'t> {
     /// The text.
     pub text: Cow<'t, str>,
-    /// What was found in it.
+    /// The kinds that were found in it.
     pub kinds: Kinds,
 }
 
 impl SecurityPatterns {
-    /// What `config` says, and those of its patterns that cannot be used.
+    /// Compiles the settings of `config`. Returns the patterns, and those that are invalid.
     #[must_use]
     pub fn new(config: &SecurityConfig, known: &KnownSecrets) -> (Self, Vec<Skipped>) {
         let (extras, skipped) = custom_patterns::compile(&config.extra_patterns);
@@ -95,7 +95,7 @@ impl SecurityPatterns {
         kind.built_in_name().or_else(extra).unwrap_or("secret")
     }
 
-    /// Replaces the values in a text, also where the configuration lets them be shown.
+    /// Replaces the values in a text, even if the configuration shows values.
     #[must_use]
     pub fn redact<'t>(self: &Arc<Self>, text: &'t str) -> Redacted<'t> {
         if self.is_clean(text) {
@@ -108,7 +108,7 @@ impl SecurityPatterns {
         let mut redacted = stream.push(text).into_owned();
         redacted.push_str(&stream.finish());
         let mut kinds = stream.kinds();
-        // A stream does not see a value that line breaks split.
+        // A stream does not find a value that contains line breaks.
         if let Cow::Owned(joined) = self.redact_known(&redacted) {
             kinds.insert(Kind::KNOWN);
             redacted = joined;
@@ -141,7 +141,7 @@ impl SecurityPatterns {
         Cow::Owned(redacted)
     }
 
-    /// Whether a text needs no closer look.
+    /// Whether a text certainly contains no secret.
     fn is_clean(&self, text: &str) -> bool {
         self.extras.is_empty()
             && !visible_text::is_needed_anywhere(text)
@@ -149,7 +149,7 @@ impl SecurityPatterns {
             && self.known.ranges(text).is_empty()
     }
 
-    /// The line that tells of what a result held; `None` when there is nothing to tell.
+    /// The warning about the secrets in a tool's output; `None` if there are none.
     #[must_use]
     pub fn warning(&self, kinds: Kinds, replaced: bool) -> Option<String> {
         if kinds.is_empty() {

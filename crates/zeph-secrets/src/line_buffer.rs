@@ -1,14 +1,14 @@
-//! A line that is looked at, of which the end may still be missing.
+//! A line under examination. Its end may still be missing.
 
 use std::cell::Cell;
 
 use memchr::memchr;
 
-/// How far back patterns look from where they begin.
+/// The number of bytes before its start that a pattern may inspect.
 pub(super) const LOOK_BACK: usize = 200;
 
-/// The text of a line, or its beginning. Notes when a question could not be answered for good
-/// because the text ends where it was looked at.
+/// The text of a line, or its start. It records whether a check reached the end of an incomplete text, so that its
+/// result may change.
 pub(super) struct Line<'t> {
     text: &'t str,
     complete: bool,
@@ -16,7 +16,7 @@ pub(super) struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// `complete`: no more text follows.
+    /// Returns a line; `complete` is whether its text ends here.
     pub(super) fn new(text: &'t str, complete: bool) -> Self {
         Self {
             text,
@@ -29,12 +29,12 @@ impl<'t> Line<'t> {
         self.text
     }
 
-    /// The text between two places; empty where they are none.
+    /// The text between two positions; empty if they are invalid.
     pub(super) fn slice(&self, from: usize, to: usize) -> &'t str {
         self.text.get(from..to).unwrap_or_default()
     }
 
-    /// Whether an answer since the last [`Line::reset`] may change with more text.
+    /// Whether a result since the last [`Line::reset`] may change with more text.
     pub(super) fn is_open(&self) -> bool {
         self.open.get()
     }
@@ -43,7 +43,7 @@ impl<'t> Line<'t> {
         self.open.set(false);
     }
 
-    /// The byte at a place.
+    /// The byte at a position.
     pub(super) fn at(&self, place: usize) -> Option<u8> {
         let byte = self.text.as_bytes().get(place).copied();
         if byte.is_none() && !self.complete {
@@ -52,12 +52,12 @@ impl<'t> Line<'t> {
         byte
     }
 
-    /// The byte before a place.
+    /// The byte before a position.
     pub(super) fn before(&self, place: usize) -> Option<u8> {
         self.text.as_bytes()[..place].last().copied()
     }
 
-    /// Where a run of at most `most` bytes that `is` holds of ends.
+    /// The end of a run of at most `most` bytes from `from` that satisfy `is`.
     pub(super) fn run(&self, from: usize, most: usize, is: impl Fn(u8) -> bool) -> usize {
         let mut end = from;
         while end - from < most && self.at(end).is_some_and(&is) {
@@ -66,7 +66,7 @@ impl<'t> Line<'t> {
         end
     }
 
-    /// Where a run of bytes that `is` holds of begins that ends at `to`.
+    /// The start of a run of at most `most` bytes before `to` that satisfy `is`.
     pub(super) fn run_before(&self, to: usize, most: usize, is: impl Fn(u8) -> bool) -> usize {
         let mut start = to;
         while to - start < most && self.before(start).is_some_and(&is) {
@@ -75,42 +75,42 @@ impl<'t> Line<'t> {
         start
     }
 
-    /// Whether nothing but `marks` stands between the beginning of the line and a place.
+    /// Whether only `marks` are between the start of the line and a position.
     pub(super) fn is_first(&self, place: usize, marks: &[char]) -> bool {
         place <= LOOK_BACK && self.text[..place].trim_matches(marks).is_empty()
     }
 
-    /// Whether it is known that `byte` is not among the `most` bytes from a place on.
+    /// Whether `byte` is certainly not among the `most` bytes from a position on.
     pub(super) fn lacks(&self, from: usize, most: usize, byte: u8) -> bool {
         let bytes = &self.text.as_bytes()[from.min(self.text.len())..];
         self.complete && memchr(byte, &bytes[..most.min(bytes.len())]).is_none()
     }
 
-    /// The text shortly before a place.
+    /// The [`LOOK_BACK`] bytes before a position.
     pub(super) fn shortly_before(&self, place: usize) -> &'t str {
         &self.text[self
             .text
             .floor_char_boundary(place.saturating_sub(LOOK_BACK))..place]
     }
 
-    /// Whether `literal` stands at a place.
+    /// Whether `literal` is at a position.
     pub(super) fn has(&self, place: usize, literal: &str) -> bool {
         let mut bytes = literal.bytes().enumerate();
         bytes.all(|(offset, byte)| self.at(place + offset) == Some(byte))
     }
 }
 
-/// A letter or a digit.
+/// Whether a byte is an ASCII letter or digit.
 pub(super) fn is_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
 }
 
-/// What a word of base64 in its URL form is made of, and names.
+/// Whether a byte is a character of base64url or of a name.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// What base64 is made of.
+/// Whether a byte is a character of base64.
 pub(super) fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }

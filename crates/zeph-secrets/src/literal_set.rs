@@ -1,4 +1,4 @@
-//! Literals that are searched together, in one pass.
+//! Sets of literals that one pass over a text finds.
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 

@@ -1,24 +1,24 @@
-//! What a name gives away: `DB_PASSWORD`, `apiKey`, `client-secret`.
+//! Names that announce secrets: `DB_PASSWORD`, `apiKey`, `client-secret`.
 
 use super::kind::Kind;
 use super::value::NameHint;
 
-/// The most characters of a name, on each side of what was looked for.
+/// The maximum number of characters of a name, on each side of the literal.
 pub(super) const NAME: usize = 48;
 
-/// What a name says of its value.
+/// The properties of a name's value.
 pub(super) struct Name {
     pub(super) promise: NameHint,
     pub(super) kind: NameKind,
-    /// What its value is called.
+    /// The kind of its value.
     pub(super) label: Kind,
-    /// Without lower case: as variables of the environment are.
+    /// Whether it has no lower-case letter, like an environment variable.
     pub(super) is_upper: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum NameKind {
-    /// Any other.
+    /// Any other name.
     Plain,
     /// `Authorization`.
     Header,
@@ -26,7 +26,7 @@ pub(super) enum NameKind {
     Auth,
 }
 
-/// Ends of names whose values are passwords.
+/// Suffixes of names with passwords as values.
 const PASSWORDS: &[&str] = &[
     "password",
     "passwd",
@@ -35,7 +35,7 @@ const PASSWORDS: &[&str] = &[
     "_pass",
     "passwort",
 ];
-/// Ends of names whose values machines have made.
+/// Suffixes of names with generated values.
 const SECRETS: &[&str] = &[
     "secret",
     "api_key",
@@ -72,7 +72,7 @@ const SECRETS: &[&str] = &[
 ];
 
 impl Name {
-    /// What `written` says; `None` when that is nothing.
+    /// Classifies a name; `None` if it does not announce a secret.
     pub(super) fn of(written: &str) -> Option<Self> {
         let mut buffer = [0_u8; 2 * NAME];
         let words = snake(written, &mut buffer)?;
@@ -113,7 +113,7 @@ impl Name {
         } else {
             return None;
         };
-        // Public by their nature.
+        // These values are public.
         if ["public", "publishable", "fingerprint", "hash"]
             .iter()
             .any(|word| has(word))
@@ -129,7 +129,7 @@ impl Name {
     }
 }
 
-/// A name in lower case with `_` between its words.
+/// Converts a name to lower case with `_` between its words.
 fn snake<'b>(name: &str, buffer: &'b mut [u8; 2 * NAME]) -> Option<&'b str> {
     let mut length = 0;
     let mut put = |byte: u8| {
@@ -141,7 +141,7 @@ fn snake<'b>(name: &str, buffer: &'b mut [u8; 2 * NAME]) -> Option<&'b str> {
     let bytes = name.as_bytes();
     for (at, byte) in bytes.iter().enumerate() {
         let after_lower = at > 0 && bytes[at - 1].is_ascii_lowercase();
-        // `APIKey`: the last capital begins a word.
+        // `APIKey`: the last capital letter begins a word.
         let before_lower = at > 0
             && bytes[at - 1].is_ascii_uppercase()
             && bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);

@@ -1,11 +1,11 @@
-//! Paths of files that hold secrets. They are told of, and stay as they are.
+//! Paths of files that hold secrets. They are reported but not replaced.
 
 use std::ops::Range;
 
 use super::kind::Kind;
 use super::line_buffer::Line;
 
-/// What is looked for.
+/// The parts of paths that are searched.
 pub(super) const LITERALS: &[&str] = &[
     ".ssh/id_",
     ".aws/credentials",
@@ -20,11 +20,11 @@ pub(super) const LITERALS: &[&str] = &[
     ".pgpass",
 ];
 
-/// The path around a place.
+/// The sensitive path at a position.
 pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     let literal = LITERALS.iter().find(|literal| line.has(at, literal))?;
     let end = at + literal.len();
-    // A public key is none.
+    // A public key is not a secret.
     let rest = line.run(end, 64, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
     });

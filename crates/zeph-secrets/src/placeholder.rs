@@ -1,6 +1,6 @@
-//! What stands in place of a value: `[redacted:KIND]`.
+//! The mark that replaces a value: `[redacted:KIND]`.
 
-/// How each begins.
+/// The prefix of each mark.
 pub(super) const MARK: &str = "[redacted:";
 
 /// The marks of a text, in order: `[redacted:jwt]`.
@@ -13,8 +13,7 @@ pub fn marks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The first mark that `new` has more often than `old`: whoever writes `new` has read it in place
-/// of a value.
+/// The first mark that occurs more often in `new` than in `old`. The author of `new` has read it instead of a value.
 #[must_use]
 pub fn added_mark<'t>(old: &str, new: &'t str) -> Option<&'t str> {
     if !new.contains(MARK) {

@@ -1,34 +1,34 @@
-//! Private keys in their textual form (RFC 7468 and its relatives: OpenSSH, PGP, RFC 4716), from
-//! BEGIN to END, over many lines or within one.
+//! Private keys in textual form (RFC 7468 and similar formats: OpenSSH, PGP, RFC 4716), from BEGIN to END, on one line
+//! or on many.
 
 use std::ops::Range;
 
 use super::line_buffer::{Line, is_base64};
 
-/// What is looked for.
+/// The literals that are searched.
 pub(super) const LITERALS: &[&str] = &["-----BEGIN ", "---- BEGIN "];
 
-/// The most characters of a key within one line.
+/// The maximum length in characters of a key on one line.
 const MAX_KEY_CHARS: usize = 16 * 1024;
-/// The fewest characters of base64 that make a key.
+/// The minimum number of base64 characters in a key.
 const MIN_KEY_CHARS: usize = 16;
-/// The width from which on a line of base64 belongs to a key, whatever came before.
+/// The width from which on a line of base64 belongs to a key, regardless of the line before it.
 const WIDE: usize = 40;
-/// The most bytes before a line of a key: a file's name and number, the time in a log.
+/// The maximum number of bytes before a line of a key: a file name with a line number, or the time in a log.
 const PREFIX: usize = 240;
 
-/// What begins at a place.
+/// The text that begins at a BEGIN literal.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Beginning {
     /// A whole key.
     Whole(Range<usize>),
-    /// A key whose first part is on this line.
+    /// A key with its first part on this line.
     Part(usize),
-    /// What may be a key, if the next lines are.
+    /// A header that begins a key if the next lines belong to one.
     Header(usize),
 }
 
-/// The key that begins at a place where one of [`LITERALS`] is.
+/// Finds the key that begins at `at`, the position of one of [`LITERALS`].
 pub(super) fn find(line: &Line<'_>, at: usize) -> Option<Beginning> {
     let start = at;
     let label = at + LITERALS[0].len();
@@ -42,8 +42,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<Beginning> {
     if body - end < 4 {
         return None;
     }
-    // Escaped line breaks, quotes, signs of programs: whatever stands between the parts of a key
-    // that is written on one line.
+    // Escaped line breaks, quotes and signs of programs can be between the parts of a key on one line.
     let is_body = |byte: u8| {
         is_base64(byte)
             || matches!(
@@ -66,7 +65,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<Beginning> {
             )
     };
     let mut stop = line.run(body, MAX_KEY_CHARS, is_body);
-    // `Proc-Type`, `DEK-Info` and the like, and hyphens of base64url.
+    // `Proc-Type`, `DEK-Info` and similar headers, and hyphens of base64url.
     while stop - body < MAX_KEY_CHARS
         && line.at(stop) == Some(b'-')
         && !line.has(stop, "---")
@@ -101,7 +100,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<Beginning> {
     (is_bare && text.len() <= 80).then_some(Beginning::Header(start))
 }
 
-/// How many characters of base64 are in a text, those of escapes and headers left out.
+/// The number of base64 characters in a text, without those of escapes and headers.
 fn base64_amount(text: &str) -> usize {
     text.split(|c: char| !(c.is_ascii() && is_base64(c as u8)))
         .map(str::len)
@@ -109,20 +108,20 @@ fn base64_amount(text: &str) -> usize {
         .sum()
 }
 
-/// What a line is to a key that has begun.
+/// The role of a line in a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// So many characters of base64.
+    /// This number of base64 characters.
     Body(usize),
-    /// Nothing, or a header: `Proc-Type: 4,ENCRYPTED`.
+    /// An empty line, or a header: `Proc-Type: 4,ENCRYPTED`.
     Filler,
-    /// The end, up to this place.
+    /// The end of the key, at this position.
     End(usize),
-    /// It does not belong to the key.
+    /// A line that does not belong to the key.
     Other,
 }
 
-/// What a line is to a key whose first line began with `prefix`, as [`prefix`] has it.
+/// The role of a line in a key. `prefix` is the normalized prefix of the key's lines, from [`prefix`].
 pub(super) fn part(line: &str, prefix: &str) -> Part {
     if let Some(at) = line.find("--END ").or_else(|| line.find("-- END "))
         && line[at..].contains("PRIVATE KEY")
@@ -155,7 +154,7 @@ pub(super) fn part(line: &str, prefix: &str) -> Part {
     Part::Other
 }
 
-/// A line without what stands behind base64 in programs and on terminals.
+/// A line without the characters that follow base64 in programs and on terminals.
 fn trimmed(line: &str) -> &str {
     let mut text = line.trim_end();
     loop {
@@ -164,14 +163,14 @@ fn trimmed(line: &str) -> &str {
         for end in ["\" +", "' +", "\\n", "\\r"] {
             text = text.strip_suffix(end).unwrap_or(text);
         }
-        // What is left of an escape whose sign went above is a letter of it.
+        // An end can appear before another one, so the loop repeats until no end is left.
         if text.len() == before {
             return text;
         }
     }
 }
 
-/// What stands before a line of a key, without what differs from line to line.
+/// The text before a line of a key, without the parts that differ from line to line.
 pub(super) fn prefix(before: &str) -> String {
     let start = before.ceil_char_boundary(before.len().saturating_sub(PREFIX));
     before[start..]
@@ -220,19 +219,19 @@ fn is_header(text: &str) -> bool {
     .any(|name| text.contains(name))
 }
 
-/// A key that goes on.
+/// A key that continues on the next lines.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
-    /// What stands before each of its lines.
+    /// The normalized prefix of its lines.
     prefix: String,
-    /// Characters of its lines; 0 before the first.
+    /// The number of base64 characters per line; 0 before the first line.
     width: usize,
-    /// A shorter line has come: the end is next.
+    /// Whether a shorter line was read. The end is next.
     last: bool,
 }
 
 impl Key {
-    /// A key whose first line has `before` before it.
+    /// Returns a key with `before` before its first line.
     pub(super) fn new(before: &str) -> Self {
         Self {
             prefix: prefix(before),
@@ -241,7 +240,7 @@ impl Key {
         }
     }
 
-    /// The same, of which a part has been seen.
+    /// Returns a key with its first part on the line of BEGIN.
     pub(super) fn going_on(before: &str) -> Self {
         Self {
             width: WIDE,
@@ -249,7 +248,7 @@ impl Key {
         }
     }
 
-    /// What the next line is to it.
+    /// Takes the next line, and returns its role.
     pub(super) fn take(&mut self, line: &str) -> Part {
         let part = part(line, &self.prefix);
         let Part::Body(run) = part else {

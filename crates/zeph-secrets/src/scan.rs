@@ -1,4 +1,4 @@
-//! One pass over a line: literals that only few texts hold, then the pattern that each announces.
+//! Scan of a line in one pass: rare literals, and then the pattern that each literal announces.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,36 +14,36 @@ use super::visible_text::{self, VisibleLine};
 use super::{assignment, path, token, token_formats, url};
 use crate::SecurityPatterns;
 
-/// A value that was found.
+/// A value that the scan found.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
-    /// Where it is.
+    /// The range in the line.
     pub(super) range: Range<usize>,
-    /// What it is.
+    /// The kind of the value.
     pub(super) kind: Kind,
 }
 
-/// A key that goes on behind the line.
+/// The start of a key that continues after the line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PrivateKeyStart {
-    /// Where.
+    /// The position of the start.
     pub(super) at: usize,
-    /// Whether its first part is on this line.
+    /// Whether the first part of the key is on this line.
     pub(super) is_certain: bool,
 }
 
-/// What was found on a line.
+/// The result of the scan of a line.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
-    /// In order, without overlaps.
+    /// The values, in order and without overlaps.
     pub(super) findings: Vec<Finding>,
-    /// What begins here is a key; nothing behind it was looked at.
+    /// The start of a key. The text after it is not scanned.
     pub(super) key: Option<PrivateKeyStart>,
-    /// Up to here more text changes nothing.
+    /// The end of the part that more text does not change.
     pub(super) decided: usize,
 }
 
-/// Which pattern a literal announces.
+/// The kind of pattern that a literal announces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum PatternFamily {
     Token,
@@ -61,7 +61,7 @@ const FAMILIES: &[(PatternFamily, &[&str])] = &[
     (PatternFamily::Assignment, assignment::LITERALS),
 ];
 
-/// Finds the literals of all families.
+/// The search for the literals of all families.
 struct Prefilter {
     set: LiteralSet,
     /// The family of each literal.
@@ -78,24 +78,24 @@ static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
 });
 
 impl Prefilter {
-    /// The first literal behind a place.
+    /// The first literal at or after `from`.
     fn find(&self, text: &[u8], from: usize) -> Option<(usize, PatternFamily)> {
         let (at, literal) = self.set.find(text, from)?;
         Some((at, *self.families.get(literal)?))
     }
 }
 
-/// Goes through the candidates of a text.
+/// Iterates over the candidates of a text.
 pub(super) struct Candidates<'t> {
     secrets: &'t SecurityPatterns,
     text: &'t str,
-    /// What was found last; `None` before.
+    /// The last result; `None` before the first search.
     next: Option<Option<(usize, PatternFamily)>>,
     known: Option<Option<usize>>,
 }
 
 impl<'t> Candidates<'t> {
-    /// Of `text`.
+    /// Returns the candidates of `text`.
     pub(super) fn new(secrets: &'t SecurityPatterns, text: &'t str) -> Self {
         Self {
             secrets,
@@ -105,7 +105,7 @@ impl<'t> Candidates<'t> {
         }
     }
 
-    /// The first literal behind a place, which is no less than the last one asked about.
+    /// The first literal at or after `from`. `from` must not decrease between calls.
     fn literal(&mut self, from: usize) -> Option<(usize, PatternFamily)> {
         let is_behind = |(at, _)| at < from;
         if self.next.is_none_or(|found| found.is_some_and(is_behind)) {
@@ -114,7 +114,7 @@ impl<'t> Candidates<'t> {
         self.next.flatten()
     }
 
-    /// Where the first known value behind a place is.
+    /// The position of the first known value at or after `from`.
     fn known(&mut self, from: usize) -> Option<usize> {
         if self
             .known
@@ -126,7 +126,7 @@ impl<'t> Candidates<'t> {
         self.known.flatten()
     }
 
-    /// Where the first literal or known value behind a place is.
+    /// The position of the first literal or known value at or after `from`.
     pub(super) fn place(&mut self, from: usize) -> Option<usize> {
         let literal = self.literal(from).map(|(at, _)| at);
         match (literal, self.known(from)) {
@@ -135,8 +135,8 @@ impl<'t> Candidates<'t> {
         }
     }
 
-    /// Whether nothing is found on the line in a range, for which no place before it was asked about:
-    /// what its literals announce is not there.
+    /// Whether the line at `range` has no known value, and no literal that announces a secret. Candidates before the
+    /// last search are not checked again.
     pub(super) fn is_clean(&mut self, range: Range<usize>) -> bool {
         if self.known(range.start).is_some_and(|at| at < range.end) {
             return false;
@@ -154,7 +154,7 @@ impl<'t> Candidates<'t> {
         true
     }
 
-    /// Where the first line behind a place, at which a line begins, is that needs a closer look.
+    /// The start of the first line that needs a full scan. `from` is the start of a line.
     pub(super) fn suspect(&mut self, from: usize) -> Option<usize> {
         let bytes = self.text.as_bytes();
         let mut from = from;
@@ -174,7 +174,7 @@ impl<'t> Candidates<'t> {
         }
     }
 
-    /// Whether a URL without credentials is what was found at a place.
+    /// Whether the candidate at `place` is a URL without credentials.
     fn is_bare_url(&self, place: usize) -> bool {
         let url = Some(Some((place, PatternFamily::Url)));
         let is_known = self.known.flatten() == Some(place);
@@ -182,13 +182,13 @@ impl<'t> Candidates<'t> {
     }
 }
 
-/// What a literal announced.
+/// The secret that a literal announces.
 enum Found {
     Value(Range<usize>, Kind),
     Key(PrivateKeyStart),
 }
 
-/// What the literal at a place announces, if it is there.
+/// Returns the secret that the literal at `at` announces, if it is present.
 fn found(line: &Line<'_>, at: usize, family: PatternFamily) -> Option<Found> {
     let (range, kind) = match family {
         PatternFamily::Token => token::find(line, at)?,
@@ -215,7 +215,7 @@ fn found(line: &Line<'_>, at: usize, family: PatternFamily) -> Option<Found> {
 }
 
 impl Prefilter {
-    /// Bytes at the end of `text` with which a literal may begin.
+    /// The number of bytes at the end of `text` with which a literal may begin.
     fn begun(&self, text: &str) -> usize {
         let bytes = text.as_bytes();
         let longest = 28.min(bytes.len());
@@ -232,22 +232,22 @@ impl Prefilter {
     }
 }
 
-/// Bytes at the end of a line that has begun with which a literal or a known value may begin.
+/// The number of bytes at the end of an incomplete line with which a literal or a known value may begin.
 pub(super) fn begun(secrets: &SecurityPatterns, text: &str) -> usize {
     PREFILTER.begun(text).max(secrets.known.begun(text))
 }
 
-/// Which patterns are used.
+/// The patterns that a scan uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Use {
-    /// All.
+    /// All patterns.
     All,
-    /// All but keys of several lines: those of a line that turned out to be none.
+    /// All patterns except private keys: for the lines after a BEGIN that no key follows.
     NoKeys,
 }
 
-/// Looks for secrets in a line, from the byte `from` on; what stands before it is known to hold
-/// none that ends behind it. Without `complete` the line goes on.
+/// Searches a line for secrets from the byte `from` on. No secret begins before `from` and ends after it. Without
+/// `complete`, more text of the line follows.
 pub(super) fn scan(
     secrets: &SecurityPatterns,
     text: &str,
@@ -293,7 +293,7 @@ pub(super) fn scan(
     scanned
 }
 
-/// Puts findings in order and joins those that overlap; leaves out what is marked already.
+/// Sorts findings, merges those that overlap, and removes those that are already replaced.
 fn tidy(scanned: &mut Scanned, text: &str, from: usize) {
     let findings = &mut scanned.findings;
     let end = scanned.key.as_ref().map_or(text.len(), |key| key.at);
@@ -314,7 +314,7 @@ fn tidy(scanned: &mut Scanned, text: &str, from: usize) {
     });
 }
 
-/// Whether a value is what stands in place of one.
+/// Whether the range is part of a mark that replaces a value.
 fn is_marked(text: &str, range: &Range<usize>) -> bool {
     let value = &text[range.clone()];
     let before =
@@ -358,7 +358,7 @@ fn literal_findings(
         at = start + 1;
         match found {
             Some(Found::Key(key)) => {
-                // What follows on the line may be its end.
+                // The rest of the line may contain the end of the key.
                 if !complete {
                     scanned.decided = key.at;
                 }
@@ -366,8 +366,8 @@ fn literal_findings(
                 break;
             }
             Some(Found::Value(range, kind)) => {
-                // Behind a path the same name may be given a value, and before the password of a
-                // URL its user may be a token.
+                // A value can follow a path of the same name, and the user before the password of a URL can be a
+                // token.
                 if family == PatternFamily::Url {
                     passed = range.clone();
                 } else if kind != Kind::PATH {
@@ -393,7 +393,7 @@ fn literal_findings(
         let begun = begun(secrets, text);
         scanned.decided = scanned.decided.min(text.len() - begun);
         scanned.decided = text.floor_char_boundary(scanned.decided.max(from));
-        // What goes on behind what is decided is found again.
+        // A finding that crosses the decided end is found again with the next text.
         while let Some(cut) = scanned.findings.iter().find(|finding| {
             finding.range.start < scanned.decided && scanned.decided < finding.range.end
         }) {
@@ -410,7 +410,7 @@ fn literal_findings(
 mod tests {
     use super::*;
 
-    /// The first one of those at a place says which pattern it is.
+    /// The first literal at a position decides which pattern is tried.
     #[test]
     fn literals_with_one_beginning_announce_one_pattern() {
         let all = || PREFILTER.families.iter().zip(PREFILTER.set.literals());

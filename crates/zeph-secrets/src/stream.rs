@@ -1,8 +1,8 @@
-//! Redaction of a text that comes in pieces.
+//! Redaction of a text that arrives in pieces.
 //!
-//! What is handed out does not depend on how the text is cut into pieces, lines with escapes or keys of
-//! more than some kilobytes apart. A piece is held back as long as what follows it decides what
-//! it is: at most a value of the greatest length, or a line with escapes.
+//! The output does not depend on how the text is divided, except for lines with escapes, or keys, of many kilobytes.
+//! Text is held back while the following text can change its result: at most a value of the maximum length, or a line
+//! with escapes.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,22 +17,22 @@ use super::scan::{Candidates, PrivateKeyStart, Scanned, Use, scan};
 use super::visible_text::{self, VisibleLine};
 use crate::SecurityPatterns;
 
-/// The most bytes of a line with escapes, or of a key, that are held back.
+/// The maximum number of bytes of a line with escapes, or of a key, that are held back.
 const MAX_HELD_BYTES: usize = 64 * 1024;
-/// A line with carriage returns, as progress bars have it, is handed out in parts of so many bytes.
+/// The size of the parts in which a line with carriage returns, such as a progress bar, is emitted.
 const PROGRESS: usize = 2048;
-/// The most lines between the beginning of a key and its first line of base64.
+/// The maximum number of lines between BEGIN and the first line of base64.
 const HEADERS: usize = 8;
 
-/// Replaces the values of secrets in a text that comes in pieces.
+/// Replaces secret values in a text that arrives in pieces.
 #[derive(Debug)]
 pub struct StreamRedactor {
     secrets: Arc<SecurityPatterns>,
-    /// Whether the text is handed out as it is.
+    /// Whether the text is emitted unchanged.
     shows: bool,
-    /// The line that has begun.
+    /// The incomplete line.
     line: String,
-    /// How much of it was handed out.
+    /// The number of its bytes that are already emitted.
     done: usize,
     state: State,
     kinds: Kinds,
@@ -42,24 +42,24 @@ pub struct StreamRedactor {
 #[derive(Debug)]
 enum State {
     Plain,
-    /// A key has begun, if what follows is one: the lines since.
+    /// A key may have begun. `held` has the lines since BEGIN.
     Perhaps {
         key: Key,
         held: String,
         lines: usize,
     },
-    /// Within a key.
+    /// The next line may belong to a key.
     Within {
         key: Key,
-        /// Empty lines that may be its end.
+        /// Empty lines that may follow the key.
         held: String,
-        /// What was left out ended with a line break.
+        /// Whether the removed text ended with a line break.
         broken: bool,
     },
 }
 
 impl StreamRedactor {
-    /// Replaces what `secrets` finds; where they say that values shall be shown, it only takes note.
+    /// Replaces the secrets that `secrets` finds. If `secrets` shows values, it only records their kinds.
     #[must_use]
     pub fn new(secrets: Arc<SecurityPatterns>) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl StreamRedactor {
         }
     }
 
-    /// Replaces what `secrets` finds, whatever they say of showing it.
+    /// Replaces the secrets that `secrets` finds, even if it shows values.
     pub(super) fn strict(secrets: Arc<SecurityPatterns>) -> Self {
         Self {
             secrets,
@@ -81,18 +81,18 @@ impl StreamRedactor {
         }
     }
 
-    /// What was found so far.
+    /// The kinds that were found so far.
     #[must_use]
     pub fn kinds(&self) -> Kinds {
         self.kinds
     }
 
-    /// Forgets what was found so far, and returns it.
+    /// Returns the kinds that were found so far, and clears them.
     pub fn take_kinds(&mut self) -> Kinds {
         std::mem::take(&mut self.kinds)
     }
 
-    /// Takes the next piece and returns what is ready.
+    /// Takes the next piece, and returns the text that is ready.
     pub fn push<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let same = self.take(text);
         if self.shows {
@@ -105,12 +105,12 @@ impl StreamRedactor {
         }
     }
 
-    /// Whether nothing is held back that began on a line before.
+    /// Whether no text of an earlier line is held back.
     fn is_plain(&self) -> bool {
         matches!(self.state, State::Plain)
     }
 
-    /// No more comes: the rest.
+    /// Returns the rest at the end of the text.
     pub fn finish(&mut self) -> String {
         let line = std::mem::take(&mut self.line);
         if self.done < line.len() {
@@ -126,8 +126,8 @@ impl StreamRedactor {
         if self.shows { String::new() } else { out }
     }
 
-    /// Takes the next piece. Where what is ready is what the piece begins with, it is not copied: the
-    /// number of its bytes is returned.
+    /// Takes the next piece. If the ready text is a prefix of the piece, it is not copied, and the length of the prefix
+    /// is returned.
     fn take(&mut self, text: &str) -> Option<usize> {
         let mut start = 0;
         if !self.line.is_empty() {
@@ -167,8 +167,8 @@ impl StreamRedactor {
         None
     }
 
-    /// Takes the whole lines of `text` that begin at `start`. `same`: what is before them is handed out
-    /// as it is, and is not copied yet. Returns whether that holds of all of `text`.
+    /// Processes the whole lines of `text` from `start` on. With `same`, the text before `start` is emitted unchanged,
+    /// and is not copied yet. Returns whether this is true of all of `text`.
     fn lines(&mut self, text: &str, start: usize, same: bool) -> bool {
         let secrets = Arc::clone(&self.secrets);
         let bytes = text.as_bytes();
@@ -176,10 +176,10 @@ impl StreamRedactor {
             memrchr(b'\n', &bytes[from..to]).map_or(from, |at| from + at + 1)
         };
         let mut special = next_special(text, start);
-        // What is looked at up to the next line with an escape.
+        // The candidates up to the next line with an escape, and where this part ends.
         let mut plain = (0, Candidates::new(&secrets, ""));
         let mut at = start;
-        // What is before that is handed out.
+        // The text before this position is emitted.
         let mut copied = if same { 0 } else { start };
         while at < text.len() {
             if self.is_plain() && self.secrets.extras.is_empty() {
@@ -213,7 +213,7 @@ impl StreamRedactor {
         false
     }
 
-    /// Hands out a part of `text`, most of which will follow.
+    /// Emits a part of `text`, and reserves space for the rest.
     fn copy(&mut self, text: &str, part: Range<usize>) {
         if self.out.is_empty() {
             self.out.reserve(text.len());
@@ -221,11 +221,11 @@ impl StreamRedactor {
         self.out.push_str(&text[part]);
     }
 
-    /// Looks at the line that has begun, and hands out what more text will not change.
+    /// Scans the incomplete line, and emits the part that more text does not change.
     fn partial(&mut self) {
         loop {
             let held = self.line.len() - self.done;
-            // A carriage return may end the line.
+            // A carriage return may be part of the line break.
             let begun = self.line.strip_suffix('\r').unwrap_or(&self.line);
             let special = visible_text::find_control(begun).is_some();
             let closed = special || !self.secrets.extras.is_empty() || !self.is_plain();
@@ -243,7 +243,7 @@ impl StreamRedactor {
                     self.forget();
                     return;
                 }
-                // A key that does not end: what there is of it is left out, and what follows belongs to it.
+                // A key without an end: this part of it is removed, and the following text belongs to the key.
                 self.complete_until(cut);
                 continue;
             }
@@ -261,7 +261,7 @@ impl StreamRedactor {
         }
     }
 
-    /// Takes the line up to `cut` as if it ended there.
+    /// Processes the line up to `cut` as if it ended there.
     fn complete_until(&mut self, cut: usize) {
         let rest = self.line.split_off(cut);
         let line = std::mem::replace(&mut self.line, rest);
@@ -269,7 +269,7 @@ impl StreamRedactor {
         self.done = 0;
     }
 
-    /// Of a line that is long only so much is kept as patterns look back.
+    /// Drops the emitted part of a long line, except for the bytes that patterns may inspect.
     fn forget(&mut self) {
         if self.done > 4 * LOOK_BACK {
             let start = self.line.floor_char_boundary(self.done - 2 * LOOK_BACK);
@@ -278,7 +278,7 @@ impl StreamRedactor {
         }
     }
 
-    /// Takes a line of which `done` bytes were handed out.
+    /// Processes a complete line. Its first `done` bytes are already emitted.
     fn complete(&mut self, line: &str, done: usize) {
         match std::mem::replace(&mut self.state, State::Plain) {
             State::Plain => self.plain(line, done),
@@ -336,7 +336,7 @@ impl StreamRedactor {
         };
     }
 
-    /// A key ended without END.
+    /// Ends a key that has no END line.
     fn end_key(&mut self, held: &str, broken: bool) {
         if broken {
             self.out.push('\n');
@@ -344,7 +344,7 @@ impl StreamRedactor {
         self.out.push_str(held);
     }
 
-    /// What began like a key is none.
+    /// Emits lines that began like a key but do not belong to one.
     fn refute(&mut self, held: &str) {
         for line in held.split_inclusive('\n') {
             let scanned = scan(&self.secrets, line, 0, true, Use::NoKeys);
@@ -352,7 +352,7 @@ impl StreamRedactor {
         }
     }
 
-    /// Takes a line outside of keys.
+    /// Processes a line outside of keys.
     fn plain(&mut self, line: &str, done: usize) {
         let scanned = scan(&self.secrets, line, done, true, Use::All);
         let Some(PrivateKeyStart { at, is_certain }) = scanned.key else {
@@ -371,7 +371,7 @@ impl StreamRedactor {
         };
     }
 
-    /// Hands out a part of a line, with its values replaced.
+    /// Emits a part of a line, with its values replaced.
     fn emit(&mut self, line: &str, from: usize, to: usize, scanned: &Scanned) {
         let mut at = from;
         for finding in &scanned.findings {
@@ -397,7 +397,7 @@ impl StreamRedactor {
     }
 }
 
-/// A line as it is shown.
+/// The text of a line that a terminal shows.
 fn shown(line: &str) -> Cow<'_, str> {
     if visible_text::is_needed(line) {
         Cow::Owned(VisibleLine::new(line).text)
@@ -406,7 +406,7 @@ fn shown(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// The next byte behind `from` that a terminal does not show as it is.
+/// The next byte at or after `from` that a terminal does not show as a character.
 fn next_special(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let other = memchr2(b'\x1b', b'\x08', &bytes[from..]).map(|at| from + at);
@@ -414,7 +414,7 @@ fn next_special(text: &str, from: usize) -> Option<usize> {
     next_return(&text[..before], from).or(other)
 }
 
-/// The next carriage return behind `from` that does not end a line. One at the end may.
+/// The next carriage return at or after `from` that does not end a line. One at the end of the text may.
 fn next_return(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;

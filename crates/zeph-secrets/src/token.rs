@@ -1,4 +1,4 @@
-//! Search for tokens that begin with a prefix of their own.
+//! Search for tokens with a unique prefix.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::line_buffer::{Line, is_alphanumeric, is_word};
 use super::token_formats::{EntropyRule, FORMATS, LONG, is_snake};
 use super::value::{is_placeholder, turns, variety};
 
-/// The token that begins at a place.
+/// The token that begins at `at`.
 pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     let first = line.at(at)?;
     if first == b'e' {
@@ -57,13 +57,12 @@ fn has_digit_and_letter(text: &str) -> bool {
         && text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Whether upper and lower case follow each other often.
+/// Whether upper and lower case alternate often.
 fn is_mixed(text: &str) -> bool {
     turns(text) * 4 >= text.len()
 }
 
-/// Whether a word may begin at a place: nothing of a word stands before it, but for an escape
-/// (`\n`, `%3D`).
+/// Whether a token may begin at a position: no character of a word precedes it, except an escape (`\n`, `%3D`).
 fn is_free(line: &Line<'_>, at: usize) -> bool {
     match line.before(at) {
         Some(byte) if is_snake(byte) => {
@@ -75,7 +74,7 @@ fn is_free(line: &Line<'_>, at: usize) -> bool {
     }
 }
 
-/// Whether a prefix marks a token also inside a longer name, such as `tool_ghp_…`.
+/// Whether a prefix marks a token also inside of a longer name, such as `tool_ghp_…`.
 fn is_distinctive(prefix: &str) -> bool {
     // `cache_key-<digest>` is common and holds no secret.
     prefix.len() >= 4 && prefix != "key-"
@@ -98,7 +97,7 @@ fn jwt(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
     let mut end = part(payload + 1);
     let is_signed = line.slice(header + 1, payload).starts_with("eyJ");
     if !is_signed || end - payload < 17 {
-        // Five parts.
+        // An encrypted token has five parts.
         if line.at(end) != Some(b'.') {
             return None;
         }
@@ -111,7 +110,7 @@ fn jwt(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
     Some(at..end)
 }
 
-/// The secret part of an address that takes messages.
+/// The secret part of a Slack webhook address.
 fn webhook(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
     let start = at + "hooks.slack.com/services/".len();
     let end = line.run(start, 200, |byte| is_alphanumeric(byte) || byte == b'/');
@@ -127,7 +126,7 @@ mod tests {
     /// Proves OUT-21.
     #[test]
     fn token_inside_a_longer_name_is_found() {
-        // Joined here, so that no file holds a token.
+        // The parts are joined here, so that no file contains a token.
         let body = "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6";
         let check = |before: &str, prefix: &str, expect: bool| {
             let text = format!("{before}{prefix}{body}");

@@ -1,5 +1,4 @@
-//! Formats of tokens that begin with a prefix of their own. A new format is a row of [`FORMATS`] and its prefix in
-//! [`LITERALS`].
+//! Formats of tokens with a unique prefix. A new format is a row of [`FORMATS`] and its prefix in [`LITERALS`].
 //!
 //! The formats are those that the services document, or that their secret-scanning partners publish.
 
@@ -23,11 +22,11 @@ pub(super) struct TokenFormat {
 pub(super) enum EntropyRule {
     /// None: the prefix suffices.
     Nothing,
-    /// A digit and a letter, or upper and lower case unlike in a word.
+    /// A digit and a letter, or a change of case that is unusual for words.
     Digit,
-    /// Upper and lower case unlike in a word.
+    /// A change of case that is unusual for words.
     Cases,
-    /// A run of 20 letters and digits, with both.
+    /// A run of at least 20 letters and digits, with both.
     LongRun,
 }
 

@@ -7,13 +7,13 @@ use super::line_buffer::Line;
 use super::token;
 use super::value::{is_placeholder, is_wordy, variety};
 
-/// What is looked for.
+/// The literals that are searched.
 pub(super) const LITERALS: &[&str] = &["://", "sig="];
 
-/// The most characters of what stands before the host.
+/// The maximum number of characters before the host.
 const MAX_PREFIX_CHARS: usize = 1024;
 
-/// The value that begins behind what was found.
+/// The value that follows the literal at `at`.
 pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     if line.has(at, "sig=") {
         return signature(line, at);
@@ -47,7 +47,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
             let from = start + user.len() + 1;
             from..from + password.len()
         }
-        // A token in place of the user.
+        // Without a password, the user can be a token.
         None => start..start + user.len(),
     };
     let value = line.slice(range.start, range.end);
@@ -68,7 +68,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     fits.then_some((range, Kind::URL))
 }
 
-/// RFC 3986, section 3.2: the authority ends with the next of these, or what cannot be in it.
+/// Whether a byte ends the authority (RFC 3986, section 3.2), or is not valid in it.
 fn ends_authority(byte: u8) -> bool {
     byte.is_ascii_whitespace()
         || matches!(
@@ -88,8 +88,8 @@ fn ends_authority(byte: u8) -> bool {
         )
 }
 
-/// Whether a look at what is behind a literal in whole lines is enough to know that there is no value: before the host
-/// of most URLs stands nothing.
+/// Whether the URL at a literal has no user part, so that it holds no value. Most URLs have none. `text` has whole
+/// lines.
 pub(super) fn is_bare(text: &[u8], at: usize) -> bool {
     let Some(rest) = text.get(at..).and_then(|rest| rest.strip_prefix(b"://")) else {
         return false;
@@ -101,7 +101,7 @@ pub(super) fn is_bare(text: &[u8], at: usize) -> bool {
     ends.next() != Some(&b'@')
 }
 
-/// Whether what stands between `:` and `@` is no word that stands for a password.
+/// Whether the text between `:` and `@` is a password, not a common word or a placeholder.
 fn is_password(text: &str) -> bool {
     const WORDS: &[&str] = &[
         "pass",
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Proves OUT-20: of what is passed over nothing would be found.
+        /// Proves OUT-20: a full search finds no value in a skipped URL.
         #[test]
         fn no_bare_url_has_a_value(
             text in "(https?://|ftp://|[a-z]{1,9}|[A-Za-z0-9]{20,24}|:|/|@|\\?|#|\"| |\n|%|\\$|é|x{1000,1030}|host\\.org){0,12}",

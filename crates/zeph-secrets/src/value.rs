@@ -1,10 +1,10 @@
-//! Whether a text is a secret's value, or a word, a reference, a placeholder.
+//! Checks that distinguish secret values from words, references and placeholders.
 
 use std::sync::LazyLock;
 
 use super::literal_set::LiteralSet;
 
-/// How many different bytes a text has.
+/// The number of different bytes in a text.
 pub(super) fn variety(text: &str) -> usize {
     let mut seen = [false; 256];
     let mut count = 0;
@@ -14,7 +14,7 @@ pub(super) fn variety(text: &str) -> usize {
     count
 }
 
-/// What stands where a value will be.
+/// Texts that replace a value in examples and templates.
 const PLACEHOLDERS: &[&str] = &[
     "example",
     "changeme",
@@ -55,7 +55,7 @@ const PLACEHOLDERS: &[&str] = &[
 static PLACEHOLDER: LazyLock<LiteralSet> =
     LazyLock::new(|| LiteralSet::new(PLACEHOLDERS.iter().copied()));
 
-/// Whether a text stands where a value will be: `<token>`, `xxxx`, `changeme`.
+/// Whether a text is a placeholder for a value: `<token>`, `xxxx`, `changeme`.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     PLACEHOLDER.find(lower.as_bytes(), 0).is_some()
@@ -64,7 +64,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
         || is_sequence(text)
 }
 
-/// Whether a good part of a text is a row of `x`.
+/// Whether a run of `x` is at least a quarter of a text.
 fn is_crossed_out(lower: &str) -> bool {
     let longest = lower
         .split(|c| c != 'x')
@@ -74,7 +74,7 @@ fn is_crossed_out(lower: &str) -> bool {
     longest >= 4 && longest * 4 >= lower.len()
 }
 
-/// Whether a longer text is counted up, as in `1234567890abcdef` or `abcdefgh…`.
+/// Whether the characters of a longer text count up, as in `1234567890abcdef` or `abcdefgh…`.
 fn is_sequence(text: &str) -> bool {
     let bytes = text.as_bytes();
     let pairs = bytes.windows(2).count();
@@ -85,7 +85,7 @@ fn is_sequence(text: &str) -> bool {
     pairs >= 7 && steps * 4 >= pairs * 3
 }
 
-/// Whether a text is made of words, with few digits at their ends: `my-token-1`, `self.password`.
+/// Whether a text consists of words, with few digits at their ends: `my-token-1`, `self.password`.
 pub(super) fn is_wordy(text: &str) -> bool {
     text.split(['-', '_', '.', '/', ':', ' ', ',']).all(|part| {
         let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -97,7 +97,7 @@ pub(super) fn is_wordy(text: &str) -> bool {
     })
 }
 
-/// Lower case, upper case, or words in camel case: no more capitals than words have.
+/// Whether letters have the case of words: lower case, upper case, or camel case with few capitals.
 fn has_steady_case(letters: &str) -> bool {
     let bytes = letters.as_bytes();
     let is_upper = |byte: &u8| byte.is_ascii_uppercase();
@@ -121,7 +121,7 @@ pub(super) fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// Whether it is a number, a date, a version.
+/// Whether a text is a number, a date or a version.
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix('v').unwrap_or(text);
     text.starts_with(|c: char| c.is_ascii_digit())
@@ -130,31 +130,31 @@ fn is_number(text: &str) -> bool {
         })
 }
 
-/// What the name before a value says.
+/// The kind of value that a name announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameHint {
-    /// Something that a person may have chosen.
+    /// A value that the user may have chosen.
     Password,
-    /// Something made by a machine.
+    /// A generated value.
     Secret,
-    /// The same, by a word that has other meanings too.
+    /// A generated value, announced by a word that has other meanings too.
     Token,
 }
 
-/// How a value is written.
+/// The syntax of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// In quotes.
     Quoted,
-    /// As shells and `.env` files have it: `NAME=value`.
+    /// `NAME=value`, as in shells and `.env` files.
     Environment,
-    /// Alone behind its name: to the end of the line, or `name=value`.
+    /// Alone after its name: up to the end of the line, or as `name=value`.
     Alone,
-    /// As part of a program, perhaps.
+    /// Possibly part of a program.
     Code,
 }
 
-/// Whether a text is a secret's value.
+/// Whether a text is a secret value.
 pub(super) fn is_secret(text: &str, promise: NameHint, written: Written) -> bool {
     let least = if promise == NameHint::Password { 6 } else { 8 };
     if text.len() < least || text.chars().any(char::is_whitespace) || refers(text) {
@@ -207,7 +207,7 @@ pub(super) fn is_secret(text: &str, promise: NameHint, written: Written) -> bool
     }
 }
 
-/// How often upper and lower case, letters and signs follow each other.
+/// The number of changes between upper case, lower case and other characters.
 pub(super) fn turns(text: &str) -> usize {
     let class = |byte: u8| (byte.is_ascii_uppercase(), byte.is_ascii_lowercase());
     text.as_bytes()
@@ -216,7 +216,7 @@ pub(super) fn turns(text: &str) -> usize {
         .count()
 }
 
-/// Whether a value is where another text says, or is computed.
+/// Whether a value refers to another place, or is computed.
 fn refers(text: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
         "$", "<", "{", "%", "[", "(", "@", "#{", "`", "/", "./", "../", "~/", "\\", "env:",
@@ -237,7 +237,7 @@ fn refers(text: &str) -> bool {
         .any(|part| text.contains(part))
 }
 
-/// A password may begin with a sign.
+/// Whether a text that begins with `$`, `%` or `@` is a password, not a reference.
 fn is_sign_start(text: &str) -> bool {
     let rest = text.trim_start_matches(['$', '%', '@', '(', '[', '{', '`']);
     text.len() - rest.len() == 1
@@ -253,7 +253,7 @@ fn is_sign_start(text: &str) -> bool {
         })
 }
 
-/// Whether it is part of a program: a call, a path of modules, an index.
+/// Whether a text is part of a program: a call, a module path, an index.
 fn is_expression(text: &str) -> bool {
     text.contains(['(', ')', '[', ']', '{', '}', '|', '\\', '*'])
         || ["::", "->", "=>", "&&"]
@@ -263,7 +263,7 @@ fn is_expression(text: &str) -> bool {
         || text.split('.').all(is_identifier)
 }
 
-/// Whether it is a name with few digits, as programs have them.
+/// Whether a text is an identifier with few digits.
 fn is_identifier(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     text.bytes()
@@ -274,7 +274,7 @@ fn is_identifier(text: &str) -> bool {
         && has_steady_case(text)
 }
 
-/// What a text of words speaks of that is a name for a value.
+/// Words that describe values. A text that contains one is likely a description, not a value.
 const NAMES: &[&str] = &[
     "passw",
     "passphrase",
@@ -308,7 +308,7 @@ const NAMES: &[&str] = &[
 
 static NAME: LazyLock<LiteralSet> = LazyLock::new(|| LiteralSet::new(NAMES.iter().copied()));
 
-/// Whether a text of words speaks of what it would be: `password1`, `access-token`.
+/// Whether a text contains a word that describes a value: `password1`, `access-token`.
 fn names_itself(text: &str) -> bool {
     NAME.find(text.to_ascii_lowercase().as_bytes(), 0).is_some()
 }

@@ -1,13 +1,13 @@
-//! A line as a terminal shows it: without escapes, and with what backspaces remove removed.
+//! A line as a terminal shows it: without escape sequences, and without characters that backspaces remove.
 
 use std::ops::Range;
 
 use memchr::{memchr2_iter, memchr3};
 
-/// A line without what a terminal does not show, and where each byte of it was.
+/// The visible text of a line, with the original position of each byte.
 pub(super) struct VisibleLine {
     pub(super) text: String,
-    /// Where each run of `text` begins, and where in the line it was.
+    /// The start of each run of `text`, and its position in the line.
     runs: Vec<(usize, usize)>,
 }
 
@@ -15,15 +15,15 @@ const ESC: u8 = 0x1b;
 const BACKSPACE: u8 = 0x08;
 const BELL: u8 = 0x07;
 
-/// Whether a line holds something that a terminal does not show. A carriage return before the line
-/// break does not count.
+/// Whether a line contains bytes that a terminal does not show. A carriage return before the line break does not
+/// count.
 pub(super) fn is_needed(line: &str) -> bool {
     let bytes = line.strip_suffix('\n').unwrap_or(line);
     let bytes = bytes.strip_suffix('\r').unwrap_or(bytes).as_bytes();
     memchr3(b'\x1b', b'\x08', b'\r', bytes).is_some()
 }
 
-/// Whether a text of any number of lines holds something that a terminal does not show.
+/// Whether a text of any number of lines contains bytes that a terminal does not show.
 pub(super) fn is_needed_anywhere(text: &str) -> bool {
     memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
 }
@@ -34,19 +34,19 @@ pub(super) fn find_control(text: &str) -> Option<usize> {
     text.bytes().position(is_control)
 }
 
-/// What a line is made of.
+/// A part of a line.
 enum Part<'t> {
-    /// What is shown, and where it begins.
+    /// The position of a visible part, and its text.
     Shown(usize, &'t str),
-    /// The last character goes.
+    /// The last character is removed.
     Backspace,
 }
 
-/// Goes through the parts of a line.
+/// Iterates over the parts of a line.
 struct Parts<'t> {
     line: &'t str,
     at: usize,
-    /// No string sequence that begins from here on has an end.
+    /// Whether no string sequence from here on has an end.
     endless: bool,
 }
 
@@ -117,7 +117,7 @@ impl VisibleLine {
         }
     }
 
-    /// Where a range of the view is in the line.
+    /// The range in the line of a range in `text`.
     pub(super) fn range(&self, range: Range<usize>) -> Range<usize> {
         let place = |at: usize| {
             let run = self.runs.partition_point(|(start, _)| *start <= at);
@@ -131,8 +131,8 @@ impl VisibleLine {
     }
 }
 
-/// Bytes of the escape sequence with which `text` begins (ECMA-48): CSI, OSC and the like up to
-/// their end, else two or three characters. `endless`: no such end stands in the text.
+/// The length of the escape sequence (ECMA-48) at the start of `text`: CSI, OSC and similar sequences up to their end,
+/// other sequences of two or three characters. `endless` is whether the text has no such end.
 fn escape(text: &str, endless: &mut bool) -> usize {
     let bytes = text.as_bytes();
     let is = |byte: &u8, range: std::ops::RangeInclusive<u8>| range.contains(byte);
@@ -154,7 +154,7 @@ fn escape(text: &str, endless: &mut bool) -> usize {
             match found {
                 Some(at) if bytes[at] == BELL => at + 1,
                 Some(at) => at + 2,
-                // It never ends: what follows is shown by some.
+                // Without an end, some terminals show the following text.
                 None => 2,
             }
         }
