@@ -1,4 +1,4 @@
-//! Whether a command may run: the blocklist's verdict, as an error or as a question.
+//! Admission of commands: the verdict of the blocklist and of the read rules, as an error or as a question.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -26,26 +26,26 @@ use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
 use super::version_control;
 
-/// The gate before every command, on both paths.
+/// The check of every command, on the normal and on the confirmed path.
 pub(crate) struct CommandGate {
     policy: ShellPolicyHandle,
-    /// What must not be destroyed, wherever a command starts.
+    /// The start directory of commands, and the directories that no command may destroy.
     start: WorkingDirState,
-    /// What commands may not read.
+    /// The read rules for commands.
     reads: Arc<ReadGuard>,
-    /// Whether that is hidden from them.
+    /// Whether denied files are hidden from commands.
     hidden: AtomicBool,
-    /// How much a command can harm.
+    /// The risk of a command.
     risk: Risk,
     /// Whether `sh` runs the commands, because bash is not installed.
     sh: bool,
 }
 
 impl CommandGate {
-    /// The gate of commands that start in `project` (absolute).
+    /// Returns the gate of commands that start in `project` (absolute).
     ///
     /// # Errors
-    /// [`PolicyError`]s when the blocklist of `config` is wrong.
+    /// [`PolicyError`]s if the blocklist of `config` is invalid.
     pub(super) fn new(
         config: &ShellConfig,
         project: &Path,
@@ -66,38 +66,37 @@ impl CommandGate {
         })
     }
 
-    /// The gate of commands that `sh` runs, if `sh`. Constructs that bash and `sh` read differently then require
-    /// confirmation.
+    /// Sets whether `sh` runs the commands. Constructs that bash and `sh` read differently then require confirmation.
     pub(super) fn run_by_sh(self, sh: bool) -> Self {
         Self { sh, ..self }
     }
 
-    /// The gate that also refuses commands that name what may not be read.
+    /// Adds read rules. The gate then also refuses commands that name a denied path.
     pub(super) fn guarding(self, reads: Arc<ReadGuard>) -> Self {
         Self { reads, ..self }
     }
 
-    /// What commands may not read.
+    /// The read rules for commands.
     pub(super) fn reads(&self) -> &ReadGuard {
         &self.reads
     }
 
-    /// Whether what is denied is hidden from commands; until this is said, it is taken not to be.
+    /// Sets whether denied files are hidden from commands. The initial value is `false`.
     pub(super) fn set_hidden(&self, hidden: bool) {
         self.hidden.store(hidden, Ordering::Relaxed);
     }
 
-    /// The blocklist; what is rebuilt through it holds for the calls that follow.
+    /// The handle of the blocklist. A policy that is rebuilt through it applies to the calls that follow.
     pub(super) fn policy(&self) -> ShellPolicyHandle {
         self.policy.clone()
     }
 
-    /// Whether a command would be asked about.
+    /// Whether a command would require confirmation.
     pub(super) fn would_ask(&self, params: &BashParams) -> bool {
         matches!(self.decide(params), Verdict::Ask { .. }) && self.reading(params).is_none()
     }
 
-    /// What is said about a command before anybody is asked.
+    /// The decision about a command before any question to the user.
     pub(super) fn verdict(&self, params: &BashParams) -> Verdict {
         match (self.decide(params), self.reading(params)) {
             (Verdict::Block { what }, _) | (_, Some(what)) => Verdict::Block { what },
@@ -105,10 +104,10 @@ impl CommandGate {
         }
     }
 
-    /// Refuses what is blocked. The paths that the command names are noted then.
+    /// Refuses a blocked command, and then records the source of the paths that it names.
     ///
     /// # Errors
-    /// The refusal.
+    /// The refusal, if the blocklist blocks the command.
     pub(crate) fn refuse_blocked(
         &self,
         params: &BashParams,
@@ -130,11 +129,11 @@ impl CommandGate {
         }
     }
 
-    /// Refuses what is blocked on both paths, and asks on the normal one where nothing has been
-    /// agreed to. Returns the text that the shell runs: the judged command in canonical form.
+    /// Refuses a blocked command on both paths. On the normal path, it also requires confirmation if the verdict asks
+    /// for it. Returns the text that the shell runs: the judged command in canonical form.
     ///
     /// # Errors
-    /// A refusal, or the question.
+    /// The refusal, or the request for confirmation.
     pub(super) fn admit(
         &self,
         path: CallPath,
@@ -195,7 +194,7 @@ impl CommandGate {
         }
     }
 
-    /// What the blocklist says about a command; it stands on both paths.
+    /// The decision of the blocklist about a command. It applies on both paths.
     fn decide(&self, params: &BashParams) -> Verdict {
         let start = self.start_of(params);
         let parsed = Parsed::new(&params.command);
@@ -214,7 +213,7 @@ impl CommandGate {
         }
     }
 
-    /// What a command names that may not be read; it stands on both paths.
+    /// The reason why the read rules refuse a command. It applies on both paths.
     fn reading(&self, params: &BashParams) -> Option<String> {
         if self.reads.is_empty() {
             return None;
@@ -235,7 +234,7 @@ impl CommandGate {
         version_control::folders(&parsed, &start)
     }
 
-    /// Where a command starts.
+    /// The directory in which a command starts, with the protected directories.
     fn start_of(&self, params: &BashParams) -> Cow<'_, WorkingDirState> {
         match &params.cwd {
             None => Cow::Borrowed(&self.start),
@@ -247,7 +246,7 @@ impl CommandGate {
     }
 }
 
-/// The words that show the canonical text of a command.
+/// The message that shows the canonical text of a command.
 pub(crate) fn runs(canonical: &str) -> String {
     format!("The shell runs: {}", canonical.trim())
 }

@@ -1,4 +1,4 @@
-//! The tool `bash`: its parameters, and the words in which its results are told.
+//! The tool `bash`: its parameters and the text of its results.
 
 use std::fmt::Write;
 
@@ -19,13 +19,12 @@ use super::runner::{CommandOutcome, EndReason, Exit};
 /// The id of the tool.
 pub const BASH: &str = "bash";
 
-/// The parameters of `bash`. Doc comments of its fields are sent to the model with every request:
-/// only what a name does not say has one.
+/// The parameters of `bash`. Every request sends the doc comments of its fields, so only unclear names have one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashParams {
     pub(super) command: String,
-    // Signed: of an unsigned number every request says the minimum.
+    // Signed, because the schema of an unsigned number includes its minimum in every request.
     pub(super) timeout_secs: Option<i64>,
     pub(super) cwd: Option<String>,
     pub(super) background: Option<bool>,
@@ -52,9 +51,8 @@ pub fn definition() -> ToolDef {
     })
 }
 
-/// The result of a command: the text for the model and the envelope. `truncated` is about what was
-/// captured: what a rule leaves out is no cut. `job`: what it left behind
-/// is that job.
+/// The result of a command: the text for the model and the envelope. `truncated` is about the captured output, not
+/// about lines that a filter rule removes. `job` is the job of the processes that the command left behind.
 pub(super) fn output(
     captured: Captured,
     reduced: ModelOutput,
@@ -90,7 +88,7 @@ pub(super) fn output(
     with_envelope(output, envelope)
 }
 
-/// A result with its machine form.
+/// Adds the JSON result to a tool result.
 pub(super) fn with_envelope(output: ToolOutput, envelope: ShellOutputEnvelope) -> ToolOutput {
     match serde_json::to_value(envelope) {
         Ok(raw) => output.with_raw(raw),
@@ -99,7 +97,7 @@ pub(super) fn with_envelope(output: ToolOutput, envelope: ShellOutputEnvelope) -
     }
 }
 
-/// The line that says how a process exited.
+/// The line with the exit code of a process.
 pub(super) fn exit_note(exit: Exit) -> String {
     let mut note = format!("[exit code: {}]", exit.code);
     if let Some(signal) = exit.signal {
@@ -108,7 +106,7 @@ pub(super) fn exit_note(exit: Exit) -> String {
     note
 }
 
-/// The lines that follow what was printed.
+/// The lines that follow the output.
 fn notes(ended: &CommandOutcome, job: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
     if ended.exit.code != 0 {
@@ -136,8 +134,7 @@ fn notes(ended: &CommandOutcome, job: Option<&str>) -> Vec<String> {
     notes
 }
 
-/// The message of a command that is no plain result: of one that was stopped, or whose exit was
-/// classified as a failure.
+/// The failure of a command that was stopped, or with an exit of category `class`. `None` for a plain result.
 #[must_use]
 pub fn failure(
     ended: &CommandOutcome,
@@ -177,7 +174,7 @@ fn signal_name(signal: i32) -> String {
         Some(named) => format!("{named:?}"),
         None => return format!("signal {signal}"),
     };
-    // `Signal::KILL`, or `Signal(KILL)`: the word in capitals is the name.
+    // `Signal::KILL` or `Signal(KILL)`: the last word is the name.
     name.split(|character: char| !character.is_ascii_alphanumeric())
         .rfind(|word| !word.is_empty())
         .map_or_else(|| format!("signal {signal}"), |word| format!("SIG{word}"))

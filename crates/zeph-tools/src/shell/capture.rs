@@ -1,4 +1,4 @@
-//! What is kept of a command's output: the head and the tail, in bounded memory.
+//! Captured output of a command: the head and the tail, in bounded memory.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -13,44 +13,43 @@ use crate::secrets::{Kinds, SecurityPatterns, StreamRedactor};
 
 pub use super::decode::Decoder;
 
-/// How many bytes are kept of a text.
+/// The maximum number of bytes that are stored of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From its start.
+    /// Bytes from its start.
     pub head: usize,
-    /// From its end.
+    /// Bytes from its end.
     pub tail: usize,
 }
 
-/// The least that is kept of a stream: head and tail each.
+/// The minimum number of bytes that are stored of a stream, for head and tail each.
 const MIN_EDGE_BYTES: usize = 24 * 1024;
 
-/// The head and the tail of a text that may be of any length. Holds at most
-/// `head + 2 * tail` bytes and one piece.
+/// The head and the tail of a text of any length. It holds at most `head + 2 * tail` bytes and one piece.
 #[derive(Debug)]
 pub struct HeadTailBuffer {
     limits: Limits,
     head: String,
-    /// Once something did not fit into the head, all that follows goes to the tail.
+    /// Whether the head is full, so that all following text goes to the tail.
     head_full: bool,
     tail: VecDeque<u8>,
     bytes: u64,
     newlines: u64,
 }
 
-/// A text that was cut, or not.
+/// A text that may be truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The text; where it was cut a line says how much was left out.
+    /// The text. If it is truncated, a line reports the size of the omitted part.
     pub text: String,
-    /// The bytes left out.
+    /// The number of omitted bytes.
     pub omitted_bytes: u64,
-    /// The line breaks left out.
+    /// The number of omitted line breaks.
     pub omitted_lines: u64,
 }
 
 impl HeadTailBuffer {
-    /// An empty text.
+    /// Returns an empty buffer.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -63,7 +62,7 @@ impl HeadTailBuffer {
         }
     }
 
-    /// Adds to the end.
+    /// Appends text.
     pub fn push(&mut self, mut text: &str) {
         self.bytes += text.len() as u64;
         self.newlines += count_newlines(text.as_bytes());
@@ -85,7 +84,7 @@ impl HeadTailBuffer {
         self.tail.extend(keep);
     }
 
-    /// What was kept.
+    /// Returns the stored text.
     #[must_use]
     pub fn finish(self) -> Kept {
         let tail = Vec::from(self.tail);
@@ -124,8 +123,8 @@ fn count_newlines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// The output of one command without the values of secrets: both streams in order of arrival for
-/// the model, of which all is spilled when it is too long, and head and tail of each by itself.
+/// The output of one command without secret values. For the model, it stores both streams in order of arrival, and
+/// spills them if they are too long. In addition, it stores the head and the tail of each stream.
 #[derive(Debug)]
 pub struct Capture {
     decoders: [Decoder; 2],
@@ -134,7 +133,7 @@ pub struct Capture {
     streams: [HeadTailBuffer; 2],
 }
 
-/// What was kept of a command's output.
+/// The captured output of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Captured {
     /// Both streams in order of arrival.
@@ -143,12 +142,12 @@ pub struct Captured {
     pub stdout: Kept,
     /// Standard error.
     pub stderr: Kept,
-    /// The secrets that were found.
+    /// The kinds of secrets that were found.
     pub secrets: Kinds,
 }
 
 impl Captured {
-    /// Whether anything was cut.
+    /// Whether a text is truncated.
     #[must_use]
     pub fn truncated(&self) -> bool {
         let streams = [&self.stdout, &self.stderr];
@@ -157,8 +156,8 @@ impl Captured {
 }
 
 impl Capture {
-    /// An empty capture. A stream of no more than the threshold's characters is kept whole, if
-    /// each is one byte.
+    /// Returns an empty capture. A stream of one-byte characters is stored whole if it has at most as many characters
+    /// as the threshold.
     #[must_use]
     pub fn new(config: &OverflowConfig, secrets: &Arc<SecurityPatterns>) -> Self {
         let half = config.threshold.div_ceil(2).max(MIN_EDGE_BYTES);
@@ -174,7 +173,7 @@ impl Capture {
         }
     }
 
-    /// The same for one of many: little of what is too long stays in memory.
+    /// Reduces the memory for output that is too long, for use in one of many jobs.
     #[must_use]
     pub fn frugal(self) -> Self {
         Self {
@@ -183,8 +182,8 @@ impl Capture {
         }
     }
 
-    /// Takes bytes of a stream and returns what can be read of it as text: what may be the
-    /// beginning of a secret comes with what follows it.
+    /// Takes bytes of a stream, and returns the text that is ready. A possible start of a secret is returned with the
+    /// text that follows it.
     pub fn push<'b>(&mut self, stream: OutputStream, bytes: &'b [u8]) -> Cow<'b, str> {
         let redactor = &mut self.redactors[index(stream)];
         let piece = match self.decoders[index(stream)].decode(bytes) {
@@ -201,8 +200,7 @@ impl Capture {
         self.streams[index(stream)].push(text);
     }
 
-    /// No more will come: a character that was begun is incomplete for good. Returns what was held
-    /// back.
+    /// Ends both streams, so that a character that has begun is incomplete. Returns the text that was held back.
     pub fn end(&mut self) -> [(OutputStream, String); 2] {
         [OutputStream::Stdout, OutputStream::Stderr].map(|stream| {
             let redactor = &mut self.redactors[index(stream)];
@@ -215,7 +213,7 @@ impl Capture {
         })
     }
 
-    /// The secrets that were found since the last time.
+    /// Returns the secrets that were found since the last call.
     fn take_secrets(&mut self) -> Kinds {
         let mut kinds = Kinds::default();
         for redactor in &mut self.redactors {
@@ -224,7 +222,7 @@ impl Capture {
         kinds
     }
 
-    /// What was kept so far; `next` goes on where it ends, also within a character.
+    /// Returns the output so far. `next` continues at the same position, even inside of a character.
     pub fn hand_over(mut self, next: &mut Self) -> Captured {
         let secrets = self.take_secrets();
         std::mem::swap(&mut self.decoders, &mut next.decoders);
@@ -236,7 +234,7 @@ impl Capture {
         }
     }
 
-    /// What was kept.
+    /// Returns the captured output.
     #[must_use]
     pub fn finish(mut self) -> Captured {
         self.end();
@@ -305,7 +303,7 @@ mod tests {
         assert_eq!(text.finish().omitted_bytes, 400_000 - 20);
     }
 
-    /// What a capture is held against: everything in memory.
+    /// The reference for a capture: everything in memory.
     #[derive(Default)]
     struct Model {
         decoders: [Decoder; 2],
@@ -335,7 +333,7 @@ mod tests {
         fn both_streams_are_kept_in_order_of_arrival(
             pieces in proptest::collection::vec(
                 (any::<bool>(), proptest::collection::vec(
-                    // Nothing with which a secret may begin: that is held back.
+                    // No byte that may begin a secret: the capture would hold it back.
                     prop_oneof![128_u8..=255, Just(b'z'), Just(0), Just(b'\n'), Just(0xC3), Just(0xA4)], 0..40)),
                 0..40),
             threshold in 1_usize..400,

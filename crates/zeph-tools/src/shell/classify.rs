@@ -1,14 +1,14 @@
-//! Which exits of a command are failures of the call, and which are results.
+//! Classification of the exit of a command: whether it is a failure of the call or a result.
 
 use crate::category::ToolErrorCategory;
 
-/// Texts on standard error that, with a non-zero exit, say that repeating will not help.
+/// Texts on standard error that make a non-zero exit a permanent failure.
 const PERMANENT: [&str; 2] = ["permission denied", "no such file or directory"];
 
-/// The class of a finished command; `None` means that it is a plain result, for a test suite that
-/// fails is an answer, not an error. Exit 0 is a success whatever was printed.
+/// The error category of a finished command. `None` means a plain result: a test suite that fails is a result, not an
+/// error. Exit code 0 is always a success.
 ///
-/// `stderr` is what was kept of standard error (head and tail).
+/// `stderr` is the head and the tail of standard error.
 #[must_use]
 pub fn classify(exit_code: i32, stderr: &str) -> Option<ToolErrorCategory> {
     match exit_code {
@@ -25,7 +25,7 @@ pub fn classify(exit_code: i32, stderr: &str) -> Option<ToolErrorCategory> {
     }
 }
 
-/// Whether `text` holds `phrase` (ASCII, lower case) in any case.
+/// Whether `text` contains `phrase` (ASCII, lower case), regardless of case.
 fn contains_ignore_case(text: &str, phrase: &str) -> bool {
     text.as_bytes()
         .windows(phrase.len())

@@ -1,4 +1,4 @@
-//! From the parameters of a call to the command as it runs: shell, directory, environment, time.
+//! Conversion of the parameters of a call into a command: shell, directory, environment and timeout.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use super::config::ShellConfig;
 use super::runner::CommandSpec;
 use super::{cwd, env, program};
 
-/// Bytes of a command: what Linux takes as one argument (`MAX_ARG_STRLEN`), its end left out.
+/// The maximum size of a command in bytes: one argument on Linux (`MAX_ARG_STRLEN`) without its final NUL.
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
-/// How the commands of a session run.
+/// The settings with which the commands of a session run.
 pub(crate) struct Commands {
     pub(crate) config: ShellConfig,
-    /// Where they start; absolute.
+    /// The directory in which commands start; absolute.
     pub(crate) cwd: PathBuf,
-    /// The environment of which `config` says what passes.
+    /// The environment that `config` filters.
     pub(crate) base_env: Vec<(OsString, OsString)>,
     shell: Option<PathBuf>,
     skill_env: ArcSwapOption<SkillEnv>,
@@ -45,13 +45,12 @@ impl Commands {
         }
     }
 
-    /// Sets or clears what a skill adds to the environment.
+    /// Sets or clears the variables that a skill adds to the environment.
     pub(super) fn set_skill_env(&self, env: Option<SkillEnv>) {
         self.skill_env.store(env.map(Arc::new));
     }
 
-    /// Refuses parameters that no command can be run with. The time that holds; a job has none
-    /// unless the call names one.
+    /// Refuses invalid parameters. Returns the timeout. A background job has a timeout only if the call sets one.
     pub(super) fn check(&self, params: &BashParams) -> Result<Option<Duration>, ToolError> {
         let max = self.config.max_timeout;
         if params.command.trim().is_empty() {
@@ -90,10 +89,10 @@ impl Commands {
         name.is_some_and(|name| name == "sh")
     }
 
-    /// The command of a call, which runs `text`, with the environment of all skills and of this call's skill.
+    /// Prepares the command of a call, which runs `text` with the environment of all skills and of this call's skill.
     ///
     /// # Errors
-    /// When no shell is installed, `cwd` cannot be used, or `text` is too long.
+    /// If no shell is installed, `cwd` is invalid, or `text` is too long.
     pub(super) fn prepare(
         &self,
         params: &BashParams,
@@ -121,7 +120,7 @@ impl Commands {
             (None, None) => None,
         };
         Ok(CommandSpec {
-            // Without `--` a command that starts with a dash would be taken for options.
+            // Without `--`, a command that starts with a dash would be an option.
             argv: vec![shell.into(), "-c".into(), "--".into(), text.into()],
             cwd,
             env: env::select(&self.base_env, &self.config.env, skill.as_ref()),
@@ -135,7 +134,7 @@ fn clone_pair((name, value): (&String, &String)) -> (String, String) {
     (name.clone(), value.clone())
 }
 
-/// The value of a variable of an environment.
+/// The value of an environment variable.
 pub(super) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsString> {
     env.iter()
         .find(|(candidate, _)| candidate == name)

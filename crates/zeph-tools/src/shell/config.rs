@@ -23,9 +23,11 @@ pub struct ShellConfig {
     pub max_timeout: u64,
     /// Directories in which commands may start; empty means the current working directory.
     pub allowed_paths: Vec<PathBuf>,
-    /// Beginnings of commands (`terraform destroy`; `*` stands for any characters) that never run, beyond those that are always blocked.
+    /// Prefixes of commands (`terraform destroy`; `*` matches any characters) that never run, besides those that are
+    /// always blocked.
     pub blocked_commands: Vec<String>,
-    /// Patterns of commands (`*` stands for any text; without one the text itself, anywhere) that are always asked about, unless a rule of `[[tools.permissions.bash]]` allows them.
+    /// Patterns of commands (`*` matches any text; without one, the text anywhere) that always require confirmation,
+    /// unless a rule of `[[tools.permissions.bash]]` allows them.
     pub confirm_patterns: Vec<String>,
     /// Constructs that commands may use although they are blocked by default: `command_substitution`, `backticks`, `process_substitution`, `here_string`, `eval`.
     pub allow_constructs: Vec<String>,
@@ -35,9 +37,9 @@ pub struct ShellConfig {
     pub transactional: bool,
     /// The files that are saved: globs relative to the working directory.
     pub transaction_scope: Vec<String>,
-    /// Whether a command that ends with one of `auto_rollback_exit_codes` is taken back: the files become what they were before it.
+    /// Whether a command that ends with one of `auto_rollback_exit_codes` is rolled back: the files are restored.
     pub auto_rollback: bool,
-    /// The exit codes after which a command is taken back.
+    /// Exit codes after which a command is rolled back.
     #[schemars(inner(range(min = 1, max = 255)))]
     pub auto_rollback_exit_codes: Vec<i32>,
     /// Whether a command that writes is refused when the files cannot be saved; else it runs with a warning.
@@ -47,7 +49,7 @@ pub struct ShellConfig {
     pub max_snapshot_bytes: u64,
     /// Which environment variables commands see.
     pub env: ShellEnvConfig,
-    /// What the operating system lets commands do.
+    /// Operating system limits for commands.
     pub sandbox: SandboxConfig,
 }
 
@@ -74,7 +76,7 @@ impl Default for ShellConfig {
 }
 
 impl ShellConfig {
-    /// The settings of the blocklist.
+    /// The options of the blocklist.
     #[must_use]
     pub fn blocklist(&self) -> BlocklistOptions {
         BlocklistOptions {

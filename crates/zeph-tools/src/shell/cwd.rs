@@ -1,19 +1,20 @@
-//! Where a command starts.
+//! The directory in which a command starts.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::ToolError;
 
-/// Bytes that a path may have.
+/// The maximum length of a path in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// The directory in which a command starts: the project's, or `requested` (relative to it) when
-/// that lies inside one of `allowed` (relative ones likewise; none means the project's).
+/// Resolves the directory in which a command starts: `project`, or `requested` (relative to it) if that is inside of
+/// one of `allowed`. Entries of `allowed` may be relative; an empty list means `project`.
 ///
 /// # Errors
-/// [`ToolError::InvalidParameters`] for what is no path;
-/// [`ToolError::PolicyBlocked`] naming the allowed directories when it lies outside;
-/// [`ToolError::Missing`] when it does not exist, a permanent failure when it is no directory.
+/// - [`ToolError::InvalidParameters`] if `requested` is not a valid path.
+/// - [`ToolError::PolicyBlocked`] with the allowed directories if it is outside of them.
+/// - [`ToolError::Missing`] if it does not exist.
+/// - A permanent failure if it is not a directory.
 pub(super) fn resolve(
     requested: Option<&str>,
     project: &Path,
@@ -58,7 +59,7 @@ pub(super) fn resolve(
     }
 }
 
-/// The directories below which `cwd` may lie, resolved; those that do not exist are left out.
+/// The resolved directories that may contain `cwd`. Those that do not exist are omitted.
 fn roots(project: &Path, allowed: &[PathBuf]) -> Vec<PathBuf> {
     if allowed.is_empty() {
         return canonicalize(project).into_iter().collect();
@@ -69,7 +70,7 @@ fn roots(project: &Path, allowed: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The project and the directories below which commands may start, as they are named and resolved.
+/// The project and the directories in which commands may start, both as configured and resolved.
 pub(super) fn protected(project: &Path, allowed: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = vec![project.to_owned()];
     all.extend(allowed.iter().map(|root| project.join(root)));

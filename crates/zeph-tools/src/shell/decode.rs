@@ -1,14 +1,14 @@
-//! Decodes the bytes that a command prints.
+//! Decoder for the output of commands.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// Turns bytes that arrive in pieces into text. Invalid UTF-8 becomes U+FFFD as [`String::from_utf8_lossy`] has it,
-/// wherever the pieces are cut, and NUL is removed. Text that begins with a byte order mark of UTF-16 is decoded.
+/// Converts bytes that arrive in pieces into text. Invalid UTF-8 becomes U+FFFD as in [`String::from_utf8_lossy`],
+/// regardless of the piece boundaries. NUL is removed. Text after a UTF-16 byte order mark is decoded as UTF-16.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// The start of a character whose rest has not come; at most three bytes.
+    /// The start of an incomplete character: at most three bytes.
     pending: Vec<u8>,
     encoding: Encoding,
 }
@@ -16,7 +16,7 @@ pub struct Decoder {
 /// The encoding of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Encoding {
-    /// The first two bytes have not come.
+    /// The first two bytes have not arrived.
     #[default]
     Unknown,
     Utf8,
@@ -26,7 +26,7 @@ enum Encoding {
 }
 
 impl Decoder {
-    /// The text of the next piece.
+    /// Decodes the next piece.
     pub fn decode<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
         let bytes = match self.encoding {
             Encoding::Unknown => self.begin(bytes),
@@ -39,7 +39,7 @@ impl Decoder {
         }
     }
 
-    /// Recognizes the encoding by the first bytes; returns the bytes after a byte order mark.
+    /// Detects the encoding by the first bytes. Returns the bytes after a byte order mark.
     fn begin<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         const MARKS: [([u8; 2], bool); 2] = [([0xff, 0xfe], false), ([0xfe, 0xff], true)];
         let Some(first) = self.pending.first().or(bytes.first()).copied() else {
@@ -67,7 +67,7 @@ impl Decoder {
         bytes
     }
 
-    /// The text of the next piece of UTF-16.
+    /// Decodes the next piece of UTF-16.
     fn utf16(&mut self, bytes: &[u8], big_endian: bool) -> String {
         let mut all = std::mem::take(&mut self.pending);
         all.extend_from_slice(bytes);
@@ -79,7 +79,7 @@ impl Decoder {
                 false => u16::from_le_bytes(*pair),
             })
             .collect();
-        // The first half of a character waits for the second one.
+        // The first half of a surrogate pair waits for the second one.
         let begun = units.pop_if(|unit| (0xd800..0xdc00).contains(unit));
         if begun.is_some()
             && let Some(pair) = pairs.last()
@@ -94,7 +94,7 @@ impl Decoder {
             .collect()
     }
 
-    /// The text of the next piece of UTF-8.
+    /// Decodes the next piece of UTF-8.
     fn utf8<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
         if self.pending.is_empty() && memchr(0, bytes).is_none() {
             // An incomplete character waits for the next piece.
@@ -115,10 +115,10 @@ impl Decoder {
         Cow::Owned(text)
     }
 
-    /// Adds the text of bytes without NUL.
+    /// Decodes bytes and removes NUL.
     fn append(&mut self, bytes: &[u8], text: &mut String) {
         let mut rest = bytes;
-        // One more byte completes the character that has begun, or makes it invalid, or leaves it begun.
+        // The next byte completes the pending character, makes it invalid, or leaves it incomplete.
         while !self.pending.is_empty()
             && let Some((next, more)) = rest.split_first()
         {
@@ -158,7 +158,7 @@ impl Decoder {
         }
     }
 
-    /// Ends the text: U+FFFD for a character that is incomplete.
+    /// Ends the text. Returns U+FFFD if a character is incomplete.
     pub fn finish(&mut self) -> &'static str {
         if std::mem::take(&mut self.pending).is_empty() {
             ""
@@ -168,7 +168,7 @@ impl Decoder {
     }
 }
 
-/// The number of bytes at the end with which a character begins that more bytes may complete.
+/// The length of an incomplete character at the end that more bytes may complete.
 fn begun(bytes: &[u8]) -> usize {
     let last = &bytes[bytes.len().saturating_sub(3)..];
     let lead = last.iter().rposition(|byte| *byte >= 0xc0);
@@ -179,7 +179,7 @@ fn begun(bytes: &[u8]) -> usize {
     }
 }
 
-/// The bytes after the leading NULs, of which a device or a sparse file has many.
+/// The bytes after the leading NULs. A device or a sparse file can have many.
 fn behind_nuls(mut bytes: &[u8]) -> &[u8] {
     const MANY: [u8; 1024] = [0; 1024];
     while let Some(rest) = bytes.strip_prefix(&MANY) {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Proves OUT-7c: UTF-16 is text, wherever it is cut.
+    /// Proves OUT-7c: UTF-16 is decoded regardless of the piece boundaries.
     #[test]
     fn utf16_with_mark_is_decoded() {
         let check = |text: &str| {
@@ -223,7 +223,7 @@ mod tests {
         check("𝄞");
     }
 
-    /// Proves OUT-7c: broken UTF-16 has replacement characters.
+    /// Proves OUT-7c: invalid UTF-16 becomes replacement characters.
     #[test]
     fn broken_utf16_has_marks() {
         let check = |bytes: &[u8], expect: &str| {

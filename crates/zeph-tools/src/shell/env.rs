@@ -1,4 +1,4 @@
-//! Which environment variables a command sees.
+//! Filter for the environment variables of commands.
 
 use std::ffi::OsString;
 
@@ -6,8 +6,8 @@ use crate::executor::SkillEnv;
 
 use super::config::ShellEnvConfig;
 
-/// Names that look like secrets: the common shapes, and keys of providers by name. `*` stands for
-/// any characters; case does not matter.
+/// Names that look like secrets: common shapes, and the names of provider keys. `*` matches any characters; case is
+/// ignored.
 const SECRET_NAMES: [&str; 24] = [
     "*_KEY",
     "*_TOKEN",
@@ -35,12 +35,12 @@ const SECRET_NAMES: [&str; 24] = [
     "HF_TOKEN",
 ];
 
-/// The environment of a command: what of `base` passes, then `set`, then the skill's variables;
-/// a later one of a name replaces an earlier one.
+/// Builds the environment of a command: the allowed variables of `base`, then `set`, then the skill's variables. A
+/// later variable replaces an earlier one of the same name.
 ///
-/// A variable of `base` passes when no pattern of `block` matches its name and it either matches
-/// one of `pass` or does not look like a secret. Names that are not UTF-8 are judged by their
-/// lossy form. `set` and the skill's variables are passed as given: they were chosen for commands.
+/// A variable of `base` is allowed if no pattern of `block` matches its name, and if the name either matches `pass` or
+/// does not look like a secret. Names that are not UTF-8 are matched in their lossy form. `set` and the skill's
+/// variables are passed unchanged, because they are meant for commands.
 #[must_use]
 pub fn select(
     base: &[(OsString, OsString)],
@@ -60,7 +60,7 @@ pub fn select(
     env
 }
 
-/// The values of those variables of `base` that look like secrets and do not pass.
+/// The values of the variables of `base` that look like secrets and are not passed.
 #[must_use]
 pub fn filtered_secrets(base: &[(OsString, OsString)], config: &ShellEnvConfig) -> Vec<String> {
     let looks_secret = |name: &str| SECRET_NAMES.iter().any(|pattern| matches(pattern, name));
@@ -73,7 +73,7 @@ pub fn filtered_secrets(base: &[(OsString, OsString)], config: &ShellEnvConfig) 
         .collect()
 }
 
-/// Whether a variable of the surrounding environment is passed on.
+/// Whether a variable of the agent's environment is passed to commands.
 fn passes(name: &str, config: &ShellEnvConfig) -> bool {
     let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
     if any(&config.block) {
@@ -82,7 +82,7 @@ fn passes(name: &str, config: &ShellEnvConfig) -> bool {
     any(&config.pass) || !SECRET_NAMES.iter().any(|pattern| matches(pattern, name))
 }
 
-/// Whether `name` fits `pattern`, in which `*` stands for any characters; ASCII case is ignored.
+/// Whether `name` matches `pattern`, in which `*` matches any characters. ASCII case is ignored.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);

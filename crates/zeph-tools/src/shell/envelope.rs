@@ -1,21 +1,21 @@
-//! The machine form of a shell result.
+//! The JSON result of a `bash` call.
 
 use serde::{Deserialize, Serialize};
 
 /// The `raw_response` of a `bash` call. The names of the fields are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellOutputEnvelope {
-    /// What was printed on standard output; head and tail where it was cut.
+    /// Standard output; head and tail if it was truncated.
     pub stdout: String,
-    /// What was printed on standard error; head and tail where it was cut.
+    /// Standard error; head and tail if it was truncated.
     pub stderr: String,
-    /// The exit code; `128 + signal` when a signal ended the shell.
+    /// The exit code; `128 + signal` if a signal ended the shell.
     pub exit_code: i32,
-    /// Whether `stdout`, `stderr` or the text for the model was cut.
+    /// Whether `stdout`, `stderr` or the text for the model was truncated.
     pub truncated: bool,
-    /// The number of the signal that ended the shell; null when it exited by itself.
+    /// The number of the signal that ended the shell; null if it exited.
     pub signal: Option<i32>,
-    /// How long the command ran, in milliseconds.
+    /// The duration of the command in milliseconds.
     pub duration_ms: u64,
 }
 

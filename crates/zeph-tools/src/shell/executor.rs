@@ -43,7 +43,7 @@ use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::transaction::Transactions;
 use zeph_bash::Verdict;
 
-/// Runs commands, and keeps the jobs that they become.
+/// Runs commands, and stores their background jobs.
 pub struct ShellExecutor {
     admission: Arc<CommandGate>,
     commands: Commands,
@@ -59,9 +59,9 @@ pub struct ShellExecutor {
 }
 
 impl ShellExecutor {
-    /// An executor whose commands start in `cwd` (absolute) on this machine, below the process
-    /// that `supervisor` starts at the first of them. `base_env` is the environment of which
-    /// `config` says what passes, `reads` says what commands may not read.
+    /// Returns an executor for commands on this machine that start in `cwd` (absolute). The first command starts the
+    /// supervisor process with `supervisor`. `config` filters the environment `base_env`, and `reads` has the read
+    /// rules.
     ///
     /// # Errors
     /// [`ShellConfigError`]s if `config` is invalid.
@@ -87,7 +87,7 @@ impl ShellExecutor {
         })
     }
 
-    /// The same with another way of running commands.
+    /// Returns an executor that runs commands with `runner`.
     ///
     /// # Errors
     /// [`ShellConfigError`]s if `config` is invalid.
@@ -129,7 +129,7 @@ impl ShellExecutor {
         })
     }
 
-    /// The same with other bounds of what the model reads of a command's output.
+    /// Sets the limits for the output that the model reads.
     #[must_use]
     pub fn with_overflow(mut self, config: OverflowConfig) -> Self {
         self.jobs = Jobs::new(config.clone(), Arc::clone(&self.secrets));
@@ -137,7 +137,7 @@ impl ShellExecutor {
         self
     }
 
-    /// The same with other secrets that are kept out of what commands print.
+    /// Sets the secrets that are removed from the output of commands.
     #[must_use]
     pub fn with_redaction(mut self, secrets: Arc<SecurityPatterns>) -> Self {
         self.jobs = Jobs::new(self.overflow.clone(), Arc::clone(&secrets));
@@ -145,21 +145,21 @@ impl ShellExecutor {
         self
     }
 
-    /// What is done with what commands print.
+    /// The filters for the output of commands.
     #[must_use]
     pub fn filters(&self) -> &Arc<FilterPipeline> {
         &self.filters
     }
 
-    /// The same with filters for what commands print; without them it is sanitized alone.
+    /// Sets the filters for the output of commands. Without filters, the output is only sanitized.
     #[must_use]
     pub fn with_filters(mut self, filters: Arc<FilterPipeline>) -> Self {
         self.filters = filters;
         self
     }
 
-    /// Keeps snapshots in the directory `snapshots`, where commands do not write, and leaves the
-    /// program's own `database` alone when a command is rolled back.
+    /// Stores snapshots in the directory `snapshots`, where commands do not write. A rollback does not touch the
+    /// program's own `database`.
     #[must_use]
     pub fn with_own_files(self, database: PathBuf, snapshots: PathBuf) -> Self {
         Self {
@@ -168,7 +168,7 @@ impl ShellExecutor {
         }
     }
 
-    /// The blocklist; what is rebuilt through it holds for the calls that follow.
+    /// The handle of the blocklist. A policy that is rebuilt through it applies to the calls that follow.
     #[must_use]
     pub fn policy(&self) -> ShellPolicyHandle {
         self.admission.policy()
@@ -179,11 +179,10 @@ impl ShellExecutor {
         Arc::clone(&self.admission)
     }
 
-    /// What the blocklist and the rules of reading say about a call of `bash` with these arguments;
-    /// nothing runs.
+    /// The decision of the blocklist and the read rules about a `bash` call with these arguments. Nothing runs.
     ///
     /// # Errors
-    /// Arguments that do not fit.
+    /// If the arguments are invalid.
     pub fn verdict(&self, params: &serde_json::Value) -> Result<Verdict, ToolError> {
         let call = ToolCall::new("", BASH, params.clone(), "");
         Ok(self.admission.verdict(&call.parse()?))
@@ -194,26 +193,26 @@ impl ShellExecutor {
         (&self.commands, &self.runner)
     }
 
-    /// Whether what the rules of reading deny is hidden from commands, as far as it is there when
-    /// they start. Finds it out, where there are such rules, by starting what runs commands.
+    /// Whether files that the read rules deny are hidden from commands, if they exist when a command starts. If there
+    /// are such rules, this starts the supervisor process.
     pub async fn enforces_deny_read(&self) -> bool {
         self.admission.reads().denies() && self.runner.hides().await
     }
 
-    /// The gate is stricter where nothing is hidden.
+    /// Updates the gate, which is stricter if denied files are not hidden.
     async fn find_out_what_is_hidden(&self) {
         if self.admission.reads().denies() {
             self.admission.set_hidden(self.runner.hides().await);
         }
     }
 
-    /// The background jobs that run, in words for the user.
+    /// Descriptions of the running background jobs, for the user.
     #[must_use]
     pub fn running_jobs(&self) -> Vec<String> {
         self.jobs.running()
     }
 
-    /// Ends everything that commands left behind; the end of the session. Returns when it is gone.
+    /// Ends the session: ends all processes that commands left behind, and waits until they are gone.
     pub async fn shutdown(&self) {
         self.jobs.close();
         self.runner.shutdown().await;
@@ -309,7 +308,7 @@ impl ShellExecutor {
         transaction.finish(Some(code), result, call, cx).await
     }
 
-    /// Tells the user what of a command's end concerns the session.
+    /// Notifies the user about a lost supervisor or a missing part of the sandbox.
     pub(super) fn tell(&self, call: &ToolCall, cx: &CallContext, ended: &CommandOutcome) {
         let restarted = ended
             .restarted
@@ -323,8 +322,8 @@ impl ShellExecutor {
         }
     }
 
-    /// Why the end of a command that started in `place` is no plain result; `limit`: the seconds
-    /// that it had.
+    /// The failure of a command that started in `place`, if it is not a plain result. `limit` is its timeout in
+    /// seconds.
     pub(super) fn failure(
         &self,
         ended: &CommandOutcome,
@@ -342,13 +341,13 @@ impl ShellExecutor {
     }
 }
 
-/// The exit code of a command that ended by itself.
+/// The exit code of a command that was neither stopped nor killed.
 fn exit_code(ended: &CommandOutcome) -> Option<i32> {
     let by_itself = ended.cause == EndReason::Finished && ended.exit.signal.is_none();
     by_itself.then_some(ended.exit.code)
 }
 
-/// The failure of a command that has no end to tell of; what it printed goes with it.
+/// The failure of a command without an outcome, with its output so far.
 pub(super) fn run_failed(error: RunError, printed: ToolOutput) -> ToolError {
     let category = match &error {
         RunError::Spawn(_) | RunError::Unavailable(_) => ToolErrorCategory::PermanentFailure,
@@ -363,7 +362,7 @@ pub(super) fn run_failed(error: RunError, printed: ToolOutput) -> ToolError {
     }
 }
 
-/// Jobs change files whenever they like.
+/// Background jobs can change files at any time.
 impl BackgroundActivity for ShellExecutor {
     fn is_running(&self) -> bool {
         self.jobs.are_running()

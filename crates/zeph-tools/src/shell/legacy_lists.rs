@@ -1,9 +1,9 @@
-//! The older lists of `[tools.shell]` as rules of permissions.
+//! The older list settings of `[tools.shell]` as permission rules.
 
 use super::config::ShellConfig;
 use crate::gate::{Action, PermissionRule};
 
-/// A rule with the list that it stands in and its place there.
+/// A rule, with the name of its list and its index in the list.
 pub type LegacyRule = (&'static str, usize, PermissionRule);
 
 /// `blocked_commands` as rules that deny, and `confirm_patterns` as rules that ask.

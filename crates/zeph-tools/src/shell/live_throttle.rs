@@ -1,17 +1,17 @@
-//! How much of a running command's output is shown live.
+//! Rate limit for the live output of a running command.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use crate::overflow::truncate::line_breaks;
 
-/// The length of a window.
+/// The length of a time window.
 const WINDOW: Duration = Duration::from_millis(100);
-/// Bytes shown per window. More than anyone can read, and little enough that a consumer which
-/// queues what it is sent stays small however fast a command prints.
+/// The number of bytes that are shown per window. It is more than the user can read, and it bounds the queue of a
+/// consumer at any output rate.
 const PER_WINDOW: usize = 32 * 1024;
 
-/// Lets output through at a bounded rate and counts what it holds back.
+/// Passes output at a bounded rate, and counts the skipped output.
 #[derive(Debug)]
 pub struct OutputThrottle {
     window: Instant,
@@ -32,7 +32,7 @@ pub struct Shown<'t> {
 }
 
 impl OutputThrottle {
-    /// A limit whose first window starts at `now`.
+    /// Returns a throttle with a first window that starts at `now`.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {

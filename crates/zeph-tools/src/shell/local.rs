@@ -1,4 +1,4 @@
-//! Commands on this machine, below the supervisor.
+//! Runner for commands on this machine, below the supervisor.
 
 use std::ffi::{OsStr, OsString};
 use std::future::pending;
@@ -26,16 +26,16 @@ use super::supervisor::SupervisorCommand;
 use super::supervisor::client::{Connection, GRACE};
 use super::supervisor::protocol::Reply;
 
-/// How long a stopped command may take beyond the grace time before it is given up.
+/// The time after the grace period until a stopped command is abandoned.
 const MARGIN: Duration = Duration::from_millis(1500);
-/// How long output is waited for when the shell has exited and nothing known holds its pipes.
+/// The time to wait for output when the shell has exited and no known process holds its pipes.
 const LAST_OUTPUT: Duration = Duration::from_millis(50);
-/// How long the supervisor may take to end.
+/// The time that the supervisor may take to end.
 const SHUTDOWN: Duration = Duration::from_secs(5);
-/// The signal that what is given up has been sent.
+/// The signal of an abandoned command.
 const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
 
-/// Runs commands below a supervisor, which is started at the first one and again when it died.
+/// Runs commands below a supervisor. The first command starts it, and the next one restarts it if it died.
 pub struct LocalRunner {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
@@ -43,13 +43,13 @@ pub struct LocalRunner {
     reads: Arc<ReadGuard>,
     next: AtomicU64,
     connection: Mutex<Option<Arc<Connection>>>,
-    /// Whether a supervisor had died and no command has told of it yet.
+    /// Whether the supervisor was restarted, and no command has reported that yet.
     restarted: AtomicBool,
 }
 
 impl LocalRunner {
-    /// A runner whose supervisor is started by `supervisor`. `tag` is the value of `ZEPH_CALL_ID`
-    /// in the agent's own environment, when it runs below another agent.
+    /// Returns a runner that starts its supervisor with `supervisor`. `tag` is the value of `ZEPH_CALL_ID` in the
+    /// agent's own environment, if it runs below another agent.
     #[must_use]
     pub fn new(supervisor: SupervisorCommand, tag: Option<OsString>) -> Self {
         Self {
@@ -63,26 +63,26 @@ impl LocalRunner {
         }
     }
 
-    /// The same with a sandbox around each command.
+    /// Sets the sandbox of the commands.
     #[must_use]
     pub fn with_sandbox(mut self, plan: Option<Plan>) -> Self {
         self.plan = plan;
         self
     }
 
-    /// The same with what `reads` denies hidden from commands, where there is a sandbox around them.
+    /// Sets the read rules. Files that they deny are hidden from commands with a sandbox.
     #[must_use]
     pub fn hiding(mut self, reads: Arc<ReadGuard>) -> Self {
         self.reads = reads;
         self
     }
 
-    /// Whether something is to be hidden.
+    /// Whether denied files must be hidden.
     fn is_hiding(&self) -> bool {
         self.plan.is_some() && self.reads.denies()
     }
 
-    /// Whether files of Zeph itself lie below a writable directory: Landlock does not protect them there.
+    /// Whether files of Zeph itself are below a writable directory. Landlock does not protect them there.
     fn is_covering(&self) -> bool {
         let is_exposed = |plan: &Plan| self.reads.private().iter().any(|path| plan.allows(path));
         self.plan.as_ref().is_some_and(is_exposed)
@@ -95,11 +95,11 @@ impl LocalRunner {
         }
     }
 
-    /// The plan for a command that starts now, and what of it cannot be had. Seatbelt's is a program
-    /// around the command.
+    /// The sandbox plan for a command that starts now, and the part of it that is not possible. For Seatbelt, it adds a
+    /// program to the command.
     ///
     /// # Errors
-    /// When it must be had.
+    /// If this part is required.
     async fn plan_now(
         &self,
         command: &mut CommandSpec,
@@ -141,7 +141,7 @@ impl LocalRunner {
         }
     }
 
-    /// The supervisor.
+    /// Returns the running supervisor, or starts one.
     async fn connect(&self) -> Result<Arc<Connection>, RunError> {
         let mut connection = self.connection.lock().await;
         if let Some(running) = connection.as_ref().filter(|running| !running.is_ended()) {
@@ -193,7 +193,7 @@ impl CommandRunner for LocalRunner {
     }
 }
 
-/// A command that was asked for. It is ended when this is dropped before its end was seen.
+/// A requested command. It is ended if this is dropped before its end.
 struct Running {
     connection: Arc<Connection>,
     replies: UnboundedReceiver<Reply>,
@@ -201,7 +201,7 @@ struct Running {
     pipes: Pipes,
     deadline: Option<Instant>,
     restarted: bool,
-    /// What could not be had of its sandbox.
+    /// The missing part of its sandbox.
     missed: Option<String>,
     over: bool,
 }
@@ -272,7 +272,7 @@ impl RunningCommand for Running {
     }
 }
 
-/// What is known of a command's end.
+/// The known facts about the end of a command.
 #[derive(Default)]
 struct Progress {
     exit: Option<(Exit, Vec<BackgroundProcess>)>,
@@ -282,7 +282,7 @@ struct Progress {
 }
 
 impl Running {
-    /// Hands over the output until the shell has exited, or the command was ended.
+    /// Passes on output until the shell has exited or the command was ended.
     async fn shell_end(
         &mut self,
         cancel: &CancellationToken,
@@ -317,7 +317,7 @@ impl Running {
                     Some(_) => progress.gone = Some(false),
                 },
                 () = self.pipes.read(output) => {
-                    // Who prints without end must not keep all others from running.
+                    // Endless output must not block other tasks.
                     yield_now().await;
                     continue;
                 }
@@ -336,7 +336,7 @@ impl Running {
         }
     }
 
-    /// Why the command was not started, if that is what a reply tells.
+    /// The reason why the command was not started, if the reply has one.
     fn refused(&mut self, reply: Reply) -> Option<RunError> {
         let error = match reply {
             Reply::Unconfined { message, .. } => RunError::Unconfined(message),
@@ -351,7 +351,7 @@ impl Running {
     }
 }
 
-/// Waits until that moment; for ever when there is none.
+/// Waits until `moment`; without one, waits forever.
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -360,8 +360,8 @@ async fn at(moment: Option<Instant>) {
 }
 
 impl Progress {
-    /// The end, once all of it is known: the exit, and for a stopped command that all is gone. A
-    /// stopped command that was given up counts as killed.
+    /// The outcome, if it is complete: the exit, and for a stopped command the end of all processes. An abandoned
+    /// command counts as killed.
     fn end(&mut self) -> Option<CommandOutcome> {
         let (cause, lingering) = match self.stopped {
             None => (EndReason::Finished, false),

@@ -1,5 +1,5 @@
-//! Programs that are spoken with over their standard input and output for as long as they run, below
-//! a supervisor of their own: nothing of them outlives the agent.
+//! Programs that communicate over their standard input and output. A separate supervisor is their parent, so that no
+//! process outlives the agent.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,10 +17,10 @@ use super::supervisor::SupervisorCommand;
 use super::supervisor::client::Connection;
 use super::supervisor::protocol::Reply;
 
-/// How long the supervisor may take to end.
+/// The time that the supervisor may take to end.
 const SHUTDOWN: Duration = Duration::from_secs(5);
 
-/// Starts such programs. The supervisor is started with the first one.
+/// Starts such programs. The first one starts the supervisor.
 pub struct ServedPrograms {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
@@ -28,7 +28,7 @@ pub struct ServedPrograms {
     connection: Mutex<Option<Arc<Connection>>>,
 }
 
-/// A program that runs.
+/// A running program.
 pub struct StdioProcess {
     /// Its standard input.
     pub input: Sender,
@@ -40,7 +40,7 @@ pub struct StdioProcess {
     pub process: ServedProcess,
 }
 
-/// The processes of a program: ended when this is dropped.
+/// The processes of a program. They are ended when this is dropped.
 pub struct ServedProcess {
     connection: Arc<Connection>,
     replies: UnboundedReceiver<Reply>,
@@ -48,8 +48,8 @@ pub struct ServedProcess {
 }
 
 impl ServedPrograms {
-    /// Programs below a supervisor that `supervisor` starts. `tag` is the value of `ZEPH_CALL_ID` in
-    /// the agent's own environment.
+    /// Returns a starter for programs below a supervisor, which `supervisor` starts. `tag` is the value of
+    /// `ZEPH_CALL_ID` in the agent's own environment.
     #[must_use]
     pub fn new(supervisor: SupervisorCommand, tag: Option<OsString>) -> Self {
         Self {
@@ -69,10 +69,10 @@ impl ServedPrograms {
         Ok(Arc::clone(connection.insert(Arc::new(started))))
     }
 
-    /// Starts a program; the timeout of `command` does not count.
+    /// Starts a program. The timeout of `command` is ignored.
     ///
     /// # Errors
-    /// [`RunError`] when it cannot be started.
+    /// [`RunError`] if it cannot be started.
     pub async fn start(&self, command: &CommandSpec) -> Result<StdioProcess, RunError> {
         let connection = self.connect().await.map_err(RunError::Unavailable)?;
         let (stdin, input) = io::pipe().map_err(RunError::Spawn)?;
@@ -98,7 +98,7 @@ impl ServedPrograms {
         })
     }
 
-    /// Ends all programs. Returns when they are gone.
+    /// Ends all programs, and waits until they are gone.
     pub async fn shutdown(&self) {
         if let Some(connection) = self.connection.lock().await.take() {
             let _ = timeout(SHUTDOWN, connection.close()).await;
@@ -118,7 +118,7 @@ impl ServedProcess {
         }
     }
 
-    /// Waits until its first process has exited, and says how; `None` when it was lost.
+    /// Waits until the first process has exited. `None` if the supervisor is lost.
     pub async fn exited(&mut self) -> Option<Exit> {
         loop {
             match self.replies.recv().await? {

@@ -1,9 +1,9 @@
-//! The shell: `bash` and the processes it starts.
+//! The shell: `bash` and the processes that it starts.
 //!
 //! - [`executor`] runs one call: `admission` (by the judge of `zeph-bash`), `command` with `cwd`, [`mod@env`] and [`program`], then
 //!   `output_pipeline` with [`capture`] and [`live_throttle`], then [`mod@bash`], [`envelope`] and [`classify`].
 //! - [`runner`] is the port through which a command runs, [`local`] its implementation on this machine (`pipes` reads output).
-//! - [`supervisor`] is the helper process that is the parent of every command, so that none outlives the session.
+//! - [`supervisor`] is the helper process that is the parent of every command, so that no process outlives the session.
 //! - [`os_sandbox`] limits commands by the operating system. [`read_guard`] enforces `deny_read`.
 //! - [`transaction`] restores files after a failed command.
 //! - [`legacy_lists`] are the rules of the older list settings.

@@ -1,4 +1,4 @@
-//! What the model reads of an output that went through the filters, and where all of it is.
+//! Command output for the model, after the filters, with the location of the whole output.
 
 use crate::filter::{FilterConfidence, FilteredOutput, no_longer_than, sanitize_output};
 use crate::output::FilterStats;
@@ -7,24 +7,24 @@ use crate::overflow::{
     TruncationNotice,
 };
 
-/// The characters of an output that are read at most; a line break at its end is none of them.
+/// The maximum number of characters of an output that are read: the threshold, and a final line break.
 pub(super) fn budget(config: &OverflowConfig) -> usize {
     config.threshold.saturating_add(1)
 }
 
-/// An output as it is read.
+/// An output for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ModelOutput {
-    /// The text; no line break at its end.
+    /// The text without a final line break.
     pub(super) text: String,
-    /// All of it, on its way to the store, when some of it is not in the text.
+    /// The whole output for the store, if the text does not have all of it.
     pub(super) overflow: Option<Overflow>,
-    /// What a rule took away.
+    /// The statistics of the filter rule that was applied.
     pub(super) filter: Option<FilterStats>,
 }
 
 impl ModelOutput {
-    /// `printed`: what the command printed, `filtered`: what is read of that.
+    /// Combines the output of a command (`printed`) and its filtered form.
     pub(super) fn new(
         printed: CollectedText,
         filtered: FilteredOutput,
@@ -35,7 +35,7 @@ impl ModelOutput {
             elided(printed, filtered, config)
         } else {
             match printed.shortened {
-                // What is not too long stays whole.
+                // Short output stays whole.
                 None => {
                     let mut clean = sanitize_output(&printed.text).into_owned();
                     if clean.ends_with('\n') {
@@ -64,7 +64,7 @@ impl ModelOutput {
     }
 }
 
-/// A text from which a rule took something: that is said at its end.
+/// A text from which a rule removed lines, with a notice at its end.
 fn elided(
     printed: CollectedText,
     filtered: FilteredOutput,
@@ -83,8 +83,8 @@ fn elided(
     (text, Some(Overflow::Elided(elided)))
 }
 
-/// A text that is too long, and from which nobody chose: its middle is missing, and that is said
-/// there. `printed` has head and tail as they were printed.
+/// A text that is too long, and to which no rule applied. A notice replaces its middle. `printed` has the head and the
+/// tail of the original output.
 fn middle(
     mut printed: String,
     mut shortened: TruncatedText,
@@ -102,7 +102,7 @@ fn middle(
         let shortened = TruncatedText::at(&mut text, place, omitted, shortened.spilled);
         return (text, Some(Overflow::Spilled(shortened)));
     }
-    // All lines are there: the text was longer for its escapes, or some line is too long.
+    // All lines are present: the text was longer because of its escapes, or a line is too long.
     let is_whole = filtered.confidence == FilterConfidence::Full && !filtered.overwritten;
     if is_whole {
         return (text, None);
@@ -116,7 +116,7 @@ fn middle(
     (printed, Some(Overflow::Spilled(shortened)))
 }
 
-/// All that was printed.
+/// The whole output.
 fn whole(printed: CollectedText, config: &OverflowConfig) -> Spilled {
     match printed.shortened {
         Some(shortened) => shortened.spilled,
@@ -128,7 +128,7 @@ fn whole(printed: CollectedText, config: &OverflowConfig) -> Spilled {
     }
 }
 
-/// The numbers of an output for which there was a rule.
+/// The statistics of an output to which a rule applied.
 fn stats(filtered: &FilteredOutput) -> Option<FilterStats> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     filtered.rule.as_ref().map(|rule| FilterStats {

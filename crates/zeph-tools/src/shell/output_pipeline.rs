@@ -1,4 +1,4 @@
-//! What happens to a command's output while it arrives: it is kept, filtered, and shown live.
+//! Pipeline for the output of a running command: it is captured, filtered and shown live.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::filter::{FilterStream, FilteredOutput};
 use super::capture::{Capture, Captured};
 use super::live_throttle::{OutputThrottle, Shown};
 
-/// Keeps what is printed, filters it, and shows it live.
+/// Captures output, filters it, and shows it live.
 pub(super) struct Recorder<'c> {
     capture: Capture,
     filter: FilterStream,
@@ -37,7 +37,7 @@ impl<'c> Recorder<'c> {
         }
     }
 
-    /// Takes what a stream printed.
+    /// Processes the bytes of a stream.
     pub(super) fn record(&mut self, stream: OutputStream, bytes: &[u8]) {
         self.filter.see_bytes(bytes);
         let text = self.capture.push(stream, bytes);
@@ -52,7 +52,7 @@ impl<'c> Recorder<'c> {
         }
     }
 
-    /// What was kept, and what is read of it when the command has ended with this exit code.
+    /// Ends the output of a command that exited with this code. Returns the captured and the filtered output.
     pub(super) fn finish(mut self, exit_code: Option<i32>) -> (Captured, FilteredOutput) {
         for (stream, rest) in self.capture.end() {
             self.filter.push(&rest);

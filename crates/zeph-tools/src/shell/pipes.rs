@@ -1,4 +1,4 @@
-//! The two pipes through which a command's output comes.
+//! The two pipes for the output of a command.
 
 use std::future::pending;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::runner::OutputFn;
 use crate::event::OutputStream;
 
-/// Bytes read at once: what a pipe holds.
+/// The number of bytes per read: the capacity of a pipe.
 const PIECE: usize = 64 * 1024;
 
 /// The read ends of a command's two pipes.
@@ -22,7 +22,7 @@ pub(super) struct Pipes {
 }
 
 impl Pipes {
-    /// The pipes, and the ends that are written to.
+    /// Creates the pipes, and returns them with their write ends.
     pub(super) fn new() -> io::Result<(Self, [OwnedFd; 2])> {
         let (stdout, stdout_end) = io::pipe()?;
         let (stderr, stderr_end) = io::pipe()?;
@@ -38,8 +38,8 @@ impl Pipes {
         self.stdout.is_some() || self.stderr.is_some()
     }
 
-    /// Waits until one of them can be read and reads each once; never returns when both ended.
-    /// Nothing is lost when this is dropped.
+    /// Waits until a pipe is readable, and reads each pipe once. Never returns if both have ended. It loses no output
+    /// when it is dropped.
     pub(super) async fn read(&mut self, output: OutputFn<'_>) {
         tokio::select! {
             () = readable(self.stdout.as_ref()) => {}
@@ -48,7 +48,7 @@ impl Pipes {
         self.read_each(Receiver::try_read, output);
     }
 
-    /// Reads each once with `read`. Says whether there was something.
+    /// Reads each pipe once with `read`. Returns whether there was output.
     fn read_each(
         &mut self,
         read: impl Fn(&Receiver, &mut [u8]) -> io::Result<usize>,
@@ -72,12 +72,12 @@ impl Pipes {
         progress
     }
 
-    /// Reads what has been written, and for `patience` what may still come.
+    /// Reads the available output, and waits up to `patience` for more.
     pub(super) async fn drain(&mut self, patience: Duration, output: OutputFn<'_>) {
         let deadline = Instant::now() + patience;
         let mut left = 2 * 1024 * 1024 / PIECE;
         loop {
-            // A process that never stops printing must not keep this from ending.
+            // A process that never stops printing must not prevent the return.
             while left > 0 && self.read_each(read_now, output) {
                 left -= 1;
             }
@@ -95,16 +95,16 @@ impl Pipes {
     }
 }
 
-/// Reads what is there, whatever the runtime knows of it yet.
+/// Reads the available bytes directly, without the readiness state of the runtime.
 fn read_now(pipe: &Receiver, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::read(pipe, buffer)?)
 }
 
-/// Waits until the pipe can be read or has ended; for ever when there is none.
+/// Waits until the pipe is readable or has ended; without one, waits forever.
 async fn readable(pipe: Option<&Receiver>) {
     match pipe {
         Some(pipe) => {
-            // An error shows when it is read.
+            // The next read returns the error.
             let _ = pipe.readable().await;
         }
         None => pending().await,

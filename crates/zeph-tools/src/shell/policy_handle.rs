@@ -8,15 +8,15 @@ use zeph_bash::{PolicyError, ShellPolicy};
 
 use super::config::ShellConfig;
 
-/// A handle on the current policy; clones share it.
+/// A handle of the current policy. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ShellPolicyHandle(Arc<ArcSwap<ShellPolicy>>);
 
 impl ShellPolicyHandle {
-    /// A handle on the policy of `config`.
+    /// Returns a handle with the policy of `config`.
     ///
     /// # Errors
-    /// [`PolicyError`]s, all of them.
+    /// All [`PolicyError`]s of `config`.
     pub fn new(config: &ShellConfig) -> Result<Self, Vec<PolicyError>> {
         let policy = ShellPolicy::new(&config.blocklist())?;
         Ok(Self(Arc::new(ArcSwap::from_pointee(policy))))
@@ -31,7 +31,7 @@ impl ShellPolicyHandle {
     /// Replaces the policy for the calls that follow.
     ///
     /// # Errors
-    /// [`PolicyError`]s, all of them; the old policy then stays.
+    /// All [`PolicyError`]s of `config`; the old policy then stays.
     pub fn rebuild(&self, config: &ShellConfig) -> Result<(), Vec<PolicyError>> {
         self.0
             .store(Arc::new(ShellPolicy::new(&config.blocklist())?));

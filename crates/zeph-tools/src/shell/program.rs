@@ -1,22 +1,22 @@
-//! Which shell runs commands, and where programs are.
+//! Search for the shell and for other programs on `PATH`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Where programs are looked for when the environment has no `PATH`.
+/// The directories that are searched if the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// `bash`, or `sh` where there is no bash, on `path` (the value of `PATH`). Relative entries are
-/// skipped: what a project contains must not become the shell.
+/// Finds `bash`, or else `sh`, on `path` (the value of `PATH`). Relative entries are skipped, so that no file of a
+/// project becomes the shell.
 #[must_use]
 pub fn find_shell(path: Option<&OsStr>) -> Option<PathBuf> {
     find(&["bash", "sh"], path)
 }
 
-/// The first of `names` that is an executable file on `path` (the value of `PATH`). Relative
-/// entries are skipped.
+/// Finds the first of `names` that is an executable file on `path` (the value of `PATH`). Relative entries are
+/// skipped.
 #[must_use]
 pub fn find(names: &[&str], path: Option<&OsStr>) -> Option<PathBuf> {
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
@@ -28,7 +28,7 @@ pub fn find(names: &[&str], path: Option<&OsStr>) -> Option<PathBuf> {
     })
 }
 
-/// Whether `path` is a file that may be executed.
+/// Whether `path` is an executable file.
 fn is_executable(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }

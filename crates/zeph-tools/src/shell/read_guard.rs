@@ -1,7 +1,7 @@
 //! The read rules for commands: a command that names a denied file does not run.
 //!
-//! `policy/word_list.rs` finds the names in the parsed command; this module checks them against the file system and the rules.
-//! It is the first of two layers. The second hides denied files from the processes (`os_sandbox/mount_mask.rs`), also from
+//! `zeph_bash` finds the names in the parsed command. This module checks them against the file system and the rules. It
+//! is the first of two layers. The second hides denied files from the processes (`os_sandbox/mount_mask.rs`), also from
 //! programs that find them on their own. Without the second layer (`hidden` is false), the first one is stricter.
 
 use std::fs;
@@ -20,27 +20,26 @@ use crate::gate::path_globs::{compile, plain_base};
 use crate::provenance::extract_paths;
 use zeph_bash::{NamedWord, Role, normalize_path};
 
-/// Why a path of Zeph itself is refused.
+/// The reason for the refusal of a path of Zeph itself.
 const PRIVATE: &str = "it belongs to Zeph's own data, which commands do not read";
-/// What makes a pattern.
+/// Characters that make a text a pattern.
 const WILD: &[char] = &['*', '?', '['];
 
-/// What commands may not read.
+/// The read rules for commands.
 #[derive(Debug, Clone, Default)]
 pub struct ReadGuard {
     rules: ReadRules,
-    /// Where rules that begin with `**` are looked up, real paths.
+    /// The directories that are searched for rules that begin with `**`; real paths.
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
     /// Files and directories of Zeph itself, real paths.
     private: Vec<PathBuf>,
-    /// Directories in it that commands read nevertheless, real paths.
+    /// Directories among the private ones that commands may read; real paths.
     shared: Vec<PathBuf>,
 }
 
 impl ReadGuard {
-    /// The rules for commands. What is there of what they deny is searched for below `roots`; `~` is
-    /// `home`.
+    /// Returns a guard with these rules. Denied files are searched below `roots`. `home` replaces `~`.
     #[must_use]
     pub fn new(
         rules: ReadRules,
@@ -66,13 +65,13 @@ impl ReadGuard {
         self
     }
 
-    /// The directories of Zeph itself that commands read.
+    /// The directories of Zeph itself that commands may read.
     pub(super) fn shared(&self) -> &[PathBuf] {
         &self.shared
     }
 
-    /// Adds files and directories of Zeph itself, which no command reads: conversations, copies of
-    /// changed files, the audit trail.
+    /// Adds files and directories of Zeph itself that no command may read: conversations, copies of changed files, the
+    /// audit trail.
     #[must_use]
     pub fn with_private(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut private: Vec<PathBuf> = paths.into_iter().map(|path| resolve(&path)).collect();
@@ -87,8 +86,8 @@ impl ReadGuard {
         &self.private
     }
 
-    /// The existing paths of Zeph itself that commands do not read. A directory that holds a shared one counts by its
-    /// entries.
+    /// The existing paths of Zeph itself that commands may not read. A directory that contains a shared one is replaced
+    /// by its entries.
     pub(super) fn private_entries(&self) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for path in &self.private {
@@ -107,12 +106,12 @@ impl ReadGuard {
         self.rules.is_empty() && self.private.is_empty()
     }
 
-    /// Whether a rule of the user denies something.
+    /// Whether a user's rule denies reading.
     pub(super) fn denies(&self) -> bool {
         self.rules.denies()
     }
 
-    /// The globs of everything that is denied.
+    /// The globs of all denied paths.
     pub(super) fn globs(&self) -> Vec<String> {
         let private = self.private.iter().map(|path| literal_path(path));
         self.rules
@@ -123,12 +122,12 @@ impl ReadGuard {
             .collect()
     }
 
-    /// The existing paths that rules of the user deny.
+    /// The existing paths that the user's rules deny.
     pub(super) fn find(&self) -> Found {
         find(&self.rules, &self.roots, Bounds::default())
     }
 
-    /// Why nothing at or below `path` may be read.
+    /// The reason why no command may read at or below `path`.
     pub(super) fn denied(&self, path: &Path) -> Option<String> {
         let is_in = |paths: &[PathBuf]| paths.iter().any(|own| path.starts_with(own));
         let is_private = is_in(&self.private) && !is_in(&self.shared);
@@ -137,8 +136,8 @@ impl ReadGuard {
             .or_else(|| is_private.then(|| PRIVATE.to_owned()))
     }
 
-    /// Why a command must not run that names this and starts in `cwd`. `hidden` says whether what is
-    /// denied is hidden from commands.
+    /// The reason why a command that starts in `cwd` and names these words must not run. `hidden` is whether denied
+    /// files are hidden from commands.
     pub(super) fn refusal(&self, cwd: &Path, named: &[NamedWord], hidden: bool) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -146,7 +145,7 @@ impl ReadGuard {
         if let Some(rule) = self.denied(&resolve(cwd)) {
             return Some(refused(cwd.display(), &rule));
         }
-        // Zeph's own paths alone need no search: no rule can match a name that is not known.
+        // If only Zeph's own paths are denied, no search is needed: no rule can match an unresolved name.
         let hidden = hidden || !self.denies();
         let check = Check {
             reads: self,
@@ -162,10 +161,10 @@ impl ReadGuard {
     }
 }
 
-/// Which rule it is.
+/// The kind of rule that denies a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DenyRule {
-    /// `deny_read`; what it denies can be hidden.
+    /// `deny_read`. Denied files can be hidden.
     Denied,
     /// `allow_read`.
     NotAllowed,
@@ -181,7 +180,7 @@ struct Check<'r> {
     hidden: bool,
     /// Whether `*` may match names that begin with a dot.
     dots: bool,
-    /// What is there and denied; found only when it is not hidden.
+    /// The existing denied paths. They are searched only if they are not hidden.
     known: Vec<PathBuf>,
 }
 
@@ -196,7 +195,7 @@ impl Check<'_> {
                 .into_iter()
                 .find_map(|part| self.pattern(part, named));
         }
-        // What follows is not known: the directory it begins with is, and what it may become.
+        // The rest of the word is unresolved. Its directory is checked, and the names that may complete it.
         let prefix = word.prefix();
         let directory = prefix.rfind('/').map(|end| &prefix[..=end]);
         let refusal = directory.and_then(|directory| self.text(directory, named));
@@ -238,7 +237,7 @@ impl Check<'_> {
                 return refusal;
             }
         }
-        // The smallest that is a path is what is told.
+        // The message shows the smallest part that is a path.
         tokens
             .into_iter()
             .chain(inside.iter().map(String::as_str))
@@ -246,7 +245,7 @@ impl Check<'_> {
             .find_map(|part| self.part(part, named))
     }
 
-    /// A part of a word that may be a path.
+    /// Checks a part of a word that may be a path.
     fn part(&self, part: &str, named: &NamedWord) -> Option<String> {
         let given = self.at_home(part);
         let refusal = self.meanings(&given, named).find_map(|path| {
@@ -263,7 +262,7 @@ impl Check<'_> {
         }
     }
 
-    /// What `given` may mean, as far as that is known.
+    /// The absolute paths that `given` may mean. Unknown directories are ignored.
     fn meanings<'n>(
         &self,
         given: &'n Path,
@@ -276,15 +275,15 @@ impl Check<'_> {
         })
     }
 
-    /// Why `path` (absolute) may not be named as `part`.
+    /// The rule that denies `path` (absolute), which the command names as `part`.
     fn path(&self, path: &Path, part: &str, role: Role) -> Option<(DenyRule, String)> {
         let rules = &self.reads.rules;
-        // Whatever links there are: as it is written, and as the kernel walks it.
+        // Both forms are checked: the written path, and the path that the kernel resolves.
         let written = normalize_path(path);
         let real = resolve(path);
         let there = [path, &written].map(|path| fs::symlink_metadata(path).is_ok());
         let there = there.contains(&true);
-        // A plain word that is no file is just a word.
+        // A plain word without a file of this name is not a path.
         if there || part.contains('/') || part.starts_with('.') {
             let denied = self.reads.denied(&written);
             let denied = denied.or_else(|| self.reads.denied(&real));
@@ -292,8 +291,7 @@ impl Check<'_> {
                 return Some((DenyRule::Denied, rule));
             }
         }
-        // What is not among the only ones to be read: an existing file that is neither run nor
-        // written.
+        // `allow_read` applies to existing files that the command neither runs nor writes.
         let is_read = matches!(role, Role::Argument | Role::Program);
         if is_read && there && fs::metadata(&real).is_ok_and(|found| found.is_file()) {
             return rules
@@ -303,7 +301,7 @@ impl Check<'_> {
         None
     }
 
-    /// A pattern that the shell replaces by the names of files.
+    /// Checks a pattern that the shell replaces by file names.
     fn pattern(&self, pattern: &str, named: &NamedWord) -> Option<String> {
         let base = plain_base(Path::new(pattern));
         let rest = Path::new(pattern).strip_prefix(&base).ok()?;
@@ -321,7 +319,7 @@ impl Check<'_> {
                 }
             }
         }
-        // What is hidden stays unread, so that the others may be read.
+        // Hidden files are not readable, so the command may read the other files.
         if let Some((path, rule)) = denied.filter(|_| !(self.hidden && permitted)) {
             let what = format_args!("{} by {pattern}", path.display()).to_string();
             return Some(refused(what, &rule));
@@ -330,7 +328,7 @@ impl Check<'_> {
         anywhere.then(|| self.suffix(pattern)).flatten()
     }
 
-    /// Whether what is there and denied ends with `part`, wherever it lies: `find -name`, `tar -C`.
+    /// Checks whether an existing denied path ends with `part`, in any directory: `find -name`, `tar -C`.
     fn suffix(&self, part: &str) -> Option<String> {
         if self.known.is_empty() {
             return None;
@@ -369,8 +367,8 @@ mod tests {
     use crate::shell::ShellConfig;
     use zeph_bash::{ShellPolicy, WorkingDirState};
 
-    /// A project with `.env`, `sub/.env`, `sub/readme`, `readme`, `secrets/key`, `link` to `.env`,
-    /// `out` to the directory `../elsewhere`, in which there is `id.pem`.
+    /// A project with `.env`, `sub/.env`, `sub/readme`, `readme`, `secrets/key`, a `link` to `.env`, and a link `out`
+    /// to the directory `../elsewhere` with `id.pem`.
     struct World {
         project: PathBuf,
         base: PathBuf,
@@ -438,7 +436,7 @@ mod tests {
 
     const DENIED: &[&str] = &["**/.env", "**/secrets", "**/*.pem", "~/.ssh/**"];
 
-    /// Proves SH-20a, FILE-4: whichever way a command names it, also where nothing is hidden.
+    /// Proves SH-20a, FILE-4: the path is recognized in every form, also if files are not hidden.
     #[test]
     fn a_command_that_names_a_denied_path_is_refused() {
         let world = World::new();
@@ -609,7 +607,7 @@ mod tests {
         }
     }
 
-    /// Proves SH-20a: where nothing is hidden, what may reach a denied path is refused too.
+    /// Proves SH-20a: if files are not hidden, commands that may reach a denied path are refused too.
     #[test]
     fn where_nothing_is_hidden_more_is_refused() {
         let world = World::new();
@@ -636,7 +634,7 @@ mod tests {
             let refusal = world.refusal(&reads, command, false);
             assert!(refusal.is_some(), "{command}");
         }
-        // Hidden, they read the rest, or nothing.
+        // With hidden files, these commands read only other files, or none.
         for command in [
             "cat sub/r$X",
             "cd $X && cat key",
@@ -698,13 +696,13 @@ mod tests {
                 );
             }
         }
-        // What is hidden stays unread, the rest need not.
+        // Denied files stay unread because they are hidden; the other files may be read.
         for command in ["cat *", "cat {readme,sub/*}", "wc -l */*"] {
             assert_eq!(world.refusal(&reads, command, true), None, "{command}");
         }
     }
 
-    /// Proves FILE-4: of files that are read, those of `allow_read` alone.
+    /// Proves FILE-4: commands may read only the files of `allow_read`.
     #[test]
     fn what_is_not_among_the_only_ones_is_refused() {
         let world = World::new();

@@ -20,18 +20,18 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// After how long it is ended; `None`: never.
+    /// The time limit; `None` is unlimited.
     pub timeout: Option<Duration>,
     /// Names of folders, such as `.git`, in which denied files stay readable for this command.
     pub readable_folders: Vec<String>,
 }
 
-/// How a process exited.
+/// The exit of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// The exit code; `128 + signal` when a signal ended it.
+    /// The exit code; `128 + signal` if a signal ended it.
     pub code: i32,
-    /// The signal that ended it.
+    /// The signal that ended it, if any.
     pub signal: Option<i32>,
 }
 
@@ -46,12 +46,12 @@ impl Exit {
     }
 }
 
-/// Why a command ended.
+/// The reason why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
-    /// By itself.
+    /// It ended on its own.
     Finished,
-    /// Its time was up.
+    /// Its time limit was reached.
     TimedOut,
     /// The call was cancelled.
     Cancelled,
@@ -66,37 +66,37 @@ pub struct BackgroundProcess {
     pub name: String,
 }
 
-/// The end of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutcome {
-    /// How the shell exited.
+    /// The exit of the shell.
     pub exit: Exit,
-    /// Why.
+    /// The reason for the end.
     pub cause: EndReason,
-    /// What goes on running. Empty unless it finished by itself.
+    /// The processes that still run. Empty unless the command ended on its own.
     pub background: Vec<BackgroundProcess>,
-    /// Whether something of a stopped command could not be ended.
+    /// Whether some processes of a stopped command could not be ended.
     pub lingering: bool,
-    /// What of the sandbox that is wanted around commands this machine does not enforce.
+    /// The part of the wanted sandbox that this machine does not enforce.
     pub unconfined: Option<String>,
-    /// Whether background processes of earlier commands were lost, because what holds them had
-    /// died and was started anew for this command.
+    /// Whether background processes of earlier commands were lost. Their supervisor had died and was restarted for this
+    /// command.
     pub restarted: bool,
 }
 
-/// Why a command has no end to tell of.
+/// The reason why a command has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The program could not be started.
     #[error("the shell could not be started: {0}")]
     Spawn(#[source] io::Error),
-    /// The sandbox that must stand around the command cannot be had.
+    /// The required sandbox is not available.
     #[error("the command was not run: {0}")]
     Unconfined(String),
-    /// What runs commands could not be started.
+    /// The supervisor could not be started.
     #[error("the process that runs shell commands could not be started: {0}")]
     Unavailable(#[source] io::Error),
-    /// What runs commands died meanwhile.
+    /// The supervisor died while the command ran.
     #[error(
         "the process that runs shell commands died; the command was killed with it, and the next \
          call starts a new one"
@@ -104,47 +104,47 @@ pub enum RunError {
     Lost,
 }
 
-/// Receives what a command prints, in order of arrival.
+/// Receives the output of a command in order of arrival.
 pub type OutputFn<'a> = &'a mut (dyn FnMut(OutputStream, &[u8]) + Send);
 
 /// Runs commands.
 #[async_trait]
 pub trait CommandRunner: Send + Sync {
-    /// Has a command started. Does not wait for that.
+    /// Requests the start of a command. It does not wait for the start.
     ///
     /// # Errors
-    /// [`RunError`] when it cannot be.
+    /// [`RunError`] if the command cannot be started.
     async fn start(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError>;
 
-    /// Whether what may not be read is hidden from commands, as far as it is there when they start.
+    /// Whether denied files that exist when a command starts are hidden from it.
     async fn hides(&self) -> bool;
 
-    /// Ends everything that commands left behind. Returns when it is gone.
+    /// Ends all processes that commands left behind, and waits until they are gone.
     async fn shutdown(&self);
 }
 
-/// A command that was started. Dropping it ends all of it: what runs, and what it left behind.
+/// A command that was started. When it is dropped, all its processes are ended, including those that it left behind.
 #[async_trait]
 pub trait RunningCommand: Send {
-    /// Waits until it runs.
+    /// Waits until the command runs.
     ///
     /// # Errors
-    /// [`RunError`] when it could not be started.
+    /// [`RunError`] if it could not be started.
     async fn started(&mut self) -> Result<(), RunError>;
 
-    /// Waits until its shell exits, its time is up or `cancel` is cancelled. In the latter two
-    /// cases every process it started is ended before this returns.
+    /// Waits until the shell exits, the time limit is reached or `cancel` is cancelled. In the latter two cases, all
+    /// processes that it started are ended before the return.
     ///
     /// # Errors
-    /// [`RunError`] when it could not be run; what it printed until then has been handed over.
+    /// [`RunError`] if it could not run. The output until then has been passed on.
     async fn wait(
         &mut self,
         cancel: &CancellationToken,
         output: OutputFn<'_>,
     ) -> Result<CommandOutcome, RunError>;
 
-    /// After [`RunningCommand::wait`] has told of background processes: waits until all of them
-    /// have ended, or `cancel` is cancelled, which ends them. Says whether all are gone.
+    /// Waits until the background processes that [`RunningCommand::wait`] reported have ended. Cancelling `cancel` ends
+    /// them. Returns whether all are gone.
     ///
     /// # Errors
     /// [`RunError::Lost`].

@@ -1,10 +1,9 @@
-//! The one place of the crate with `unsafe`: what a command does between fork and exec, and
-//! namespaces of a thread's own.
+//! The only module of the crate with `unsafe`: code between fork and exec, and separate namespaces of a thread.
 
 use std::process::Command;
 
-/// Makes the process that `command` starts die (SIGKILL) when the supervisor's thread that
-/// starts it ends: the second line of defence, for the case that the supervisor itself is killed.
+/// Lets the process of `command` die (SIGKILL) when the supervisor's thread that starts it ends. This protects against
+/// a killed supervisor.
 #[cfg(target_os = "linux")]
 #[allow(
     unsafe_code,
@@ -35,15 +34,14 @@ pub(super) fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// Other systems have no parent-death signal.
+/// Does nothing, because other systems have no parent-death signal.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn die_with_parent(_command: &mut Command) {}
 
-/// Gives the calling thread mounts of its own, and a working directory and a root of its own with
-/// them; everything it starts shares these.
+/// Gives the calling thread its own mounts, working directory and root. Processes that it starts share them.
 ///
 /// # Errors
-/// EPERM for one who may not mount, and what else the kernel says.
+/// EPERM if the user may not mount, or another error of the kernel.
 #[cfg(target_os = "linux")]
 #[allow(
     unsafe_code,
@@ -57,11 +55,10 @@ pub(super) fn own_mounts() -> rustix::io::Result<()> {
     unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }
 }
 
-/// Moves the process into a user namespace of its own, in which it may mount. It must have one
-/// thread.
+/// Moves the process into a new user namespace, in which it may mount. The process must have one thread.
 ///
 /// # Errors
-/// EPERM and ENOSPC where that is not for this user, EINVAL for a process with several threads.
+/// EPERM and ENOSPC if the user may not create one, EINVAL if the process has several threads.
 #[cfg(target_os = "linux")]
 #[allow(
     unsafe_code,

@@ -10,11 +10,11 @@ use zeph_bash::{Parsed, Part, Verdict, Word, WorkingDirState, visit_from};
 /// A version-control program.
 struct VersionControl {
     program: &'static str,
-    /// The folder in which it keeps its files.
+    /// The folder in which it stores its files.
     folder: &'static str,
-    /// Subcommands of its own. Others may be aliases, which start programs.
+    /// Subcommands that are built in. Others may be aliases, which start programs.
     subcommands: &'static [&'static str],
-    /// Subcommands that print any file they are given: their operands have to be known.
+    /// Subcommands that print any file in their arguments. Their operands must be known.
     printing: &'static [&'static str],
 }
 
@@ -162,7 +162,7 @@ const PROGRAMS: &[VersionControl] = &[
     },
 ];
 
-/// Programs that print text, or pass on what they read from standard input and from named files.
+/// Programs that only print text, standard input or named files.
 const PASSIVE: &[&str] = &[
     "[", "cat", "cd", "cut", "echo", "false", "head", "ls", "nl", "printf", "pwd", "sort", "tac",
     "tail", "test", "tr", "true", "uniq", "wc",
@@ -230,7 +230,7 @@ fn is_passive(name: &str, arguments: &[Word]) -> bool {
         word.starts_with("--files0-from") || word.starts_with("--compress-program")
     });
     PASSIVE.contains(&name) && known && !names_files
-        // Only from standard input, and not into directories.
+        // Only for standard input, and not for directories.
         || name == "grep" && known && !arguments.iter().any(|word| recurses(word.prefix()))
 }
 

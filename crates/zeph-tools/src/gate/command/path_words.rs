@@ -1,28 +1,27 @@
-//! What in the words of a command may be a path, and what files a pattern stands for.
+//! Paths in the words of a command, and the files that match a pattern.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::gate::path_globs::compile;
 
-/// How many entries of directories are looked at for one pattern.
+/// The maximum number of directory entries that are checked for one pattern.
 const MAX_ENTRIES: usize = 10_000;
-/// How many parts of one word are looked at.
+/// The maximum number of parts of one word that are checked.
 const MAX_PARTS: usize = 256;
-/// What separates paths from other things in a word: `--file=PATH`, `if=PATH`, `HEAD:PATH`,
+/// Characters that separate paths from other parts of a word: `--file=PATH`, `if=PATH`, `HEAD:PATH`,
 /// `@PATH`, lists.
 const SEPARATORS: &[char] = &['=', ':', '@', ','];
 
-/// What a pattern stands for.
+/// The files that match a pattern.
 pub(crate) struct Expanded {
-    /// The files, as far as they were found.
+    /// The files that were found.
     pub(crate) paths: Vec<PathBuf>,
-    /// Whether that is all.
+    /// Whether these are all files.
     pub(crate) complete: bool,
 }
 
-/// The files below `base` that the pattern `rest` stands for; with `dots`, `*` also matches names
-/// that begin with a dot.
+/// The files below `base` that match the pattern `rest`. With `dots`, `*` also matches names that begin with a dot.
 pub(crate) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
     let mut expanded = Expanded {
         paths: Vec::new(),
@@ -66,7 +65,7 @@ pub(crate) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
             {
                 expanded.paths.push(path.clone());
             }
-            // Patterns go through links to directories.
+            // Patterns follow links to directories.
             if level + 1 < depth && path.is_dir() {
                 waiting.push((path, level + 1));
             }
@@ -76,8 +75,8 @@ pub(crate) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
     expanded
 }
 
-/// What in a word may be a path: the whole, what stands behind a separator or between two of them,
-/// what follows a short option, and the path of a `file:` URL; of other URLs nothing.
+/// The parts of a word that may be paths: the whole word, the text after a separator or between two of them, the text
+/// after a short option, and the path of a `file:` URL. Other URLs have no such part.
 pub(crate) fn parts(word: &str) -> Vec<&str> {
     let (word, behind) = match word.split_once("://") {
         None => (word, None),
@@ -109,7 +108,7 @@ pub(crate) fn parts(word: &str) -> Vec<&str> {
     parts
 }
 
-/// The text with `%XX` decoded, as in the path of a `file:` URL; `None` if it has none, or not UTF-8 by it.
+/// The text with `%XX` decoded, as in the path of a `file:` URL. `None` if it has none, or the result is not UTF-8.
 pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -132,7 +131,7 @@ pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|_| is_encoded)
 }
 
-/// A URL with each `{…}` as `*`: curl requests every alternative.
+/// A URL with `*` instead of each `{…}`: curl requests every alternative.
 pub(crate) fn any_alternative(url: &str) -> String {
     let mut pattern = String::with_capacity(url.len());
     let mut rest = url;
@@ -144,7 +143,7 @@ pub(crate) fn any_alternative(url: &str) -> String {
     pattern + rest
 }
 
-/// The tokens of a program that may be names of files.
+/// The tokens of a program that may be file names.
 pub(crate) fn tokens(text: &str) -> Vec<&str> {
     text.split(|c: char| !(c.is_alphanumeric() || "_./~+%-".contains(c)))
         .filter(|token| !token.is_empty())
@@ -152,14 +151,14 @@ pub(crate) fn tokens(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A text as a shell's pattern that stands for itself.
+/// A shell pattern that matches exactly this text.
 pub(crate) fn literal(text: &str) -> String {
     text.replace('[', "[[]")
         .replace('*', "[*]")
         .replace('?', "[?]")
 }
 
-/// A shell's pattern as a glob: braces have been expanded before, those that are left are plain.
+/// Converts a shell pattern to a glob. Its braces were expanded before; the remaining ones are plain characters.
 pub(crate) fn braces_escaped(pattern: &str) -> String {
     pattern.replace('{', "[{]").replace('}', "[}]")
 }

@@ -1,5 +1,5 @@
-//! The paths that a command names, for the policy: what looks like a path anywhere in it, words that
-//! name existing files, the files that patterns stand for, and what is written to.
+//! The paths that a command names, for the policy: all texts that look like paths, words that name existing files,
+//! files that match patterns, and write targets.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::gate::{ParsedCommand, PathResolver, PathRole, ReferencedPath, Referen
 use crate::provenance::extract_paths;
 use zeph_bash::{NamedWord, Role};
 
-/// How many directories are kept open while a command is looked at.
+/// The maximum number of directories that are open while a command is examined.
 const MAX_OPEN: usize = 16;
 
-/// What `command` names.
+/// Collects the paths that `command` names.
 pub(crate) fn read(command: &ParsedCommand, places: &PathResolver) -> ReferencedPaths {
     let mut mentions = ReferencedPaths::default();
     if let Some(why) = &command.unknown {
@@ -36,7 +36,7 @@ pub(crate) fn read(command: &ParsedCommand, places: &PathResolver) -> Referenced
         noted: HashMap::new(),
         asked: HashMap::new(),
     };
-    // The same word from the same directories says nothing new.
+    // A repeated word with the same directories adds nothing.
     let mut seen = HashSet::new();
     for named in named {
         let NamedWord { word, role, places } = named;
@@ -55,15 +55,15 @@ struct Reader<'p, 'c> {
     /// Whether `*` may match names that begin with a dot.
     dots: bool,
     mentions: ReferencedPaths,
-    /// The places of what was noted.
+    /// The indexes of the recorded paths.
     noted: HashMap<PathBuf, usize>,
-    /// What was asked of the disk, by directory.
+    /// The results of file system checks, by directory.
     asked: HashMap<&'c Path, Asked<'p, 'c>>,
 }
 
-/// What was asked about a directory.
+/// The results for one directory.
 struct Asked<'p, 'c> {
-    /// The way to ask; `None` where too many are open.
+    /// The check for a name; `None` if too many directories are open.
     inside: Option<ExistsFn<'p>>,
     names: HashMap<&'c str, bool>,
 }
@@ -88,7 +88,7 @@ impl<'c> Reader<'_, 'c> {
     }
 
     fn text(&mut self, text: &'c str, named: &'c NamedWord) {
-        // What is written is a path, whatever it looks like.
+        // A write target is always a path, regardless of its form.
         if named.role == Role::Target {
             self.path(text, named, true);
             return;
@@ -114,7 +114,7 @@ impl<'c> Reader<'_, 'c> {
         }
     }
 
-    /// Notes `text` as a path, from everywhere that it may count from.
+    /// Records `text` as a path, relative to each possible directory.
     fn path(&mut self, text: &str, named: &NamedWord, certain: bool) {
         let given = self.at_home(text);
         for place in named.places.iter() {
@@ -146,7 +146,7 @@ impl<'c> Reader<'_, 'c> {
         }
     }
 
-    /// Notes the files that a pattern stands for; another set may be there when it runs.
+    /// Records the files that match a pattern. Other files may match when the command runs.
     fn pattern(&mut self, pattern: &'c str, named: &'c NamedWord) {
         if !pattern.contains(['*', '?', '[']) {
             return self.text(pattern, named);
@@ -192,13 +192,13 @@ impl<'c> Reader<'_, 'c> {
         }
     }
 
-    /// Whether something is, or may be, at `text`, from one of the directories that it may count from.
+    /// Whether `text` names, or may name, a file in one of the possible directories.
     fn is_there(&mut self, text: &'c str, named: &'c NamedWord) -> bool {
         let given = self.at_home(text);
         if given.is_absolute() {
             return self.places.is_there(&given);
         }
-        // Where the command may be working anywhere, any word may name a file; what runs is looked for elsewhere.
+        // In an unknown directory, any word may name a file. The command word is searched on `PATH` instead.
         let anywhere = named.role != Role::Command && named.places.contains(&None);
         let mut directories = named.places.iter().flatten();
         anywhere || directories.any(|directory| self.is_inside(directory, text))

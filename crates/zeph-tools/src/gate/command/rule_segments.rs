@@ -1,4 +1,4 @@
-//! The parts of a command as rules see them.
+//! The parts of a command that permission rules match.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher as _;
@@ -11,16 +11,16 @@ use zeph_bash::{
     program_options, runs_unlisted_program, visit_from,
 };
 
-/// Files that take what is written to them nowhere.
+/// Devices that store nothing.
 pub(super) const FREE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
-/// Files that are where the command writes anyway, as long as it opens nothing to read: what is opened
-/// once more by one of these names is opened to be written.
+/// Names of the command's own output streams. Opening one writes to a file that the command writes anyway, unless
+/// the command opens another file for reading.
 pub(super) const STREAMS: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2"];
 
-/// In front of how many words a command is looked for in another one's arguments.
+/// The maximum index at which an inner command is searched in the arguments of another command.
 const MAX_OPTIONS: usize = 32;
 
-/// Fills in what `command` is made of, and what it names.
+/// Fills in the parts of `command`, and the words that it names.
 pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<PathBuf>) {
     let start = WorkingDirState {
         cwd: command.start.clone(),
@@ -29,7 +29,7 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
     };
     command.rewritten = parsed.rewritten().map(str::to_owned);
     let (parts, targets) = (&mut command.parts, &mut command.targets);
-    // What is looked at more than once is one part; here are the places of those with the same text.
+    // Equal parts are stored once. This map has the indexes of the parts with the same text.
     let mut seen: HashMap<u64, Vec<usize>> = HashMap::new();
     let hasher = std::hash::RandomState::new();
     let mut add = |part: CommandPart| {
@@ -70,7 +70,7 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
     };
 }
 
-/// Notes what a redirection writes to, unless that is a stream or cannot be known.
+/// Records the target of a redirection, unless it is a stream or unknown.
 fn written(
     target: &Word,
     places: &[Option<PathBuf>],
@@ -107,17 +107,17 @@ fn written(
     known
 }
 
-/// What is known of what a redirection writes to.
+/// The kind of a redirection's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
     Known,
-    /// What a stream is open on, opened once more.
+    /// A stream that is opened again.
     Stream,
     Unknown,
 }
 
-/// Whether a path leads by what a process has open, or to where it works: another process than this
-/// one walks it.
+/// Whether a path resolves through the open files or the working directory of a process. Another process than this one
+/// resolves it.
 fn is_of_a_process(path: &Path) -> bool {
     let leads = |path: &Path| {
         ["/proc", "/dev/fd"].iter().any(|dir| path.starts_with(dir))
@@ -174,8 +174,8 @@ fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPa
     }
 }
 
-/// What the command may come to: without the options in front of its first operand, of which it is not
-/// known whether the next word belongs to them; and what it may run, where that is not known.
+/// Other possible readings of the command. One kind omits the options before its first operand, because they may take
+/// the next word as a value. The other kind consists of the programs that it may run, if no rule lists them.
 fn perhaps(words: &[Word], kind: PartKind) -> Vec<Text> {
     let is_option = |word: &Word| word.prefix().starts_with(['-', '+']);
     let mut texts = Vec::new();
@@ -205,20 +205,20 @@ fn perhaps(words: &[Word], kind: PartKind) -> Vec<Text> {
     texts
 }
 
-/// How a part is put into words for rules.
+/// The form of a part's text for rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Blanks inside words are none between them.
+    /// Blanks inside of words do not separate words.
     Strict,
-    /// As it stands.
+    /// The text as written.
     Loose,
-    /// With the file name of the command alone.
+    /// The text with only the file name of the command.
     Bare,
-    /// The same where what is not known is nothing, and no blank is before it.
+    /// As `Bare`, but unresolved words are empty and have no blank before them.
     Vanished,
 }
 
-/// Whether a word may be none at all.
+/// Whether a word may expand to no word.
 fn vanishes(word: &Word) -> bool {
     word.known().is_none() && word.pattern().is_none() && word.prefix().is_empty()
 }
@@ -254,7 +254,7 @@ fn symbols(words: &[Word], assignments: &[Assignment], form: Form) -> Text {
     text.into()
 }
 
-/// Appends the file name of a command that is not known: what a pattern has behind its last slash.
+/// Appends the file name of an unresolved command: the text after the last slash of a pattern.
 fn name_unknown(word: &Word, to: &mut Vec<Symbol>) {
     let plain = word.pattern().filter(|pattern| !pattern.contains('['));
     match plain {
@@ -270,8 +270,7 @@ fn name_unknown(word: &Word, to: &mut Vec<Symbol>) {
     }
 }
 
-/// Appends a word; what shows when it runs is a hole. With `apart`, blanks in it are none between
-/// words.
+/// Appends a word. Unresolved parts become holes. With `apart`, blanks in the word do not separate words.
 fn append(word: &Word, apart: bool, to: &mut Vec<Symbol>) {
     let start = to.len();
     match word.known() {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::def::{Annotations, Availability, ToolDef};
 
-/// The id of the tool that tells what a job printed.
+/// The id of the tool that returns the new output of a job.
 pub(in crate::shell) const JOB_OUTPUT: &str = "job_output";
 /// The id of the tool that ends a job.
 pub(in crate::shell) const JOB_KILL: &str = "job_kill";
@@ -19,27 +19,27 @@ pub(super) struct JobParams {
     pub(super) job_id: String,
 }
 
-/// `job_list` has none.
+/// The parameters of `job_list`: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoParams {}
 
-/// Looks only, and says something else each time: what it tells must not be kept for a second call.
+/// The tool only reads. Its result changes with each call, so it must not be cached.
 const LOOK: Annotations = Annotations {
     idempotent: false,
     ..Annotations::READ
 };
 
-/// Ends what the session itself has started, and nothing else.
+/// The tool ends processes that the session has started, and changes nothing else.
 const END: Annotations = Annotations {
     idempotent: true,
     ..Annotations::SESSION_STATE
 };
 
-/// Other names of `job_id` that are taken.
+/// Other accepted names of `job_id`.
 const ALIASES: &[(&str, &str)] = &[("id", "job_id"), ("job", "job_id")];
 
-/// The definitions of the three tools. What makes a job tells of [`JOB_OUTPUT`].
+/// The definitions of the three tools. They become available when a result mentions [`JOB_OUTPUT`].
 pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
     [
         ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job, waiting up to 2 s.", LOOK)

@@ -1,4 +1,4 @@
-//! One job: what is known of it, and the task that follows it to its end.
+//! A background job: its state, and the task that follows it to its end.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,75 +19,75 @@ use crate::shell::runner::{
 use super::pending_output::PendingOutput;
 use super::report;
 
-/// How a job came to be.
+/// The origin of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::shell) enum Origin {
-    /// It was started in the background.
+    /// A call started it in the background.
     Started,
-    /// A command left it behind.
+    /// It consists of processes that a command left behind.
     Left,
 }
 
-/// Who stopped a job.
+/// The reason why a job was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// `job_kill`.
+    /// `job_kill` ended it.
     Killed,
-    /// Its time was up.
+    /// Its time limit was reached.
     TimedOut,
 }
 
-/// What a job is about.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// Its command runs.
+    /// The command runs.
     Running,
-    /// Its shell has exited; these go on.
+    /// The shell has exited, and these processes still run.
     Left(Vec<BackgroundProcess>),
-    /// Nothing of it runs any more.
+    /// No process of the job runs.
     Ended(End),
 }
 
 /// The end of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
-    /// How it ended, or the words for why that is not known.
+    /// The outcome of the command, or the reason why it is unknown.
     pub(super) ended: Result<CommandOutcome, String>,
-    /// How long it ran.
+    /// The duration of the job.
     pub(super) after: Duration,
-    /// Who stopped it.
+    /// The reason why it was stopped, if it was.
     pub(super) stop: Option<Stop>,
 }
 
-/// A job as it was at one moment, with the output that was new then.
+/// The state of a job at one moment, with its new output.
 #[derive(Debug)]
 pub(in crate::shell) struct Snapshot {
     pub(super) state: State,
     pub(super) age: Duration,
-    /// How often it has been asked, questions in quick succession counted once.
+    /// The number of queries so far. Queries in quick succession count once.
     pub(super) looks: u32,
-    /// Whether its end is told for the first time.
+    /// Whether this is the first report of its end.
     pub(super) first: bool,
     pub(super) output: Captured,
 }
 
 /// One job.
 pub(in crate::shell) struct Job {
-    /// Its name.
+    /// The id of the job.
     pub(in crate::shell) id: String,
     pub(super) conversation: String,
     pub(super) command: String,
     pub(super) origin: Origin,
-    /// Where its command started.
+    /// The directory in which the command started.
     pub(super) place: PathBuf,
-    /// After how long it is ended.
+    /// The time limit.
     pub(super) limit: Option<Duration>,
     call_id: String,
     events: Arc<dyn EventSink>,
     started: Instant,
     cancel: CancellationToken,
     inner: Mutex<Inner>,
-    /// Notified when there is output or another state.
+    /// Notified on new output and on a change of the state.
     changed: Notify,
 }
 
@@ -98,11 +98,11 @@ struct Inner {
     looks: u32,
     looked: Option<Instant>,
     told: bool,
-    /// Nobody is told when it ends.
+    /// Whether the end of the job is not reported to the user.
     muted: bool,
 }
 
-/// What a job is made of.
+/// The properties of a new job.
 pub(super) struct NewJob {
     pub(super) id: String,
     pub(super) conversation: String,
@@ -112,9 +112,9 @@ pub(super) struct NewJob {
     pub(super) limit: Option<Duration>,
     pub(super) call_id: String,
     pub(super) events: Arc<dyn EventSink>,
-    /// How much of its output is kept.
+    /// The limits for its output.
     pub(super) overflow: OverflowConfig,
-    /// What is kept out of it.
+    /// The secrets that are removed from its output.
     pub(super) secrets: Arc<SecurityPatterns>,
 }
 
@@ -152,7 +152,7 @@ impl Job {
         matches!(self.inner().state, State::Ended(_))
     }
 
-    /// Whether its end has been told.
+    /// Whether the end of the job was reported.
     pub(super) fn is_told(&self) -> bool {
         self.inner().told
     }
@@ -165,24 +165,24 @@ impl Job {
         self.started.elapsed()
     }
 
-    /// Ends it, with all its processes; [`Job::wait_until_ended`] says when they are gone.
+    /// Ends all processes of the job. [`Job::wait_until_ended`] waits until they are gone.
     pub(super) fn stop(&self, stop: Stop) {
         self.inner().stop.get_or_insert(stop);
         self.cancel.cancel();
     }
 
-    /// Lets nobody be told when it ends.
+    /// Suppresses the notice about the end of the job.
     pub(super) fn mute(&self) {
         self.inner().muted = true;
     }
 
-    /// Waits until it has ended, at most for `limit`.
+    /// Waits until the job has ended, at most for `limit`.
     pub(super) async fn wait_until_ended(&self, limit: Duration) {
         self.wait_for(limit, |inner| matches!(inner.state, State::Ended(_)))
             .await;
     }
 
-    /// Waits until it has ended or there is something to read, at most for `limit`.
+    /// Waits for output or the end of the job, at most for `limit`.
     pub(super) async fn wait_for_news(&self, limit: Duration) {
         self.wait_for(limit, |inner| {
             !inner.unread.is_empty() || matches!(inner.state, State::Ended(_))
@@ -195,7 +195,7 @@ impl Job {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // From here on no change is missed.
+            // Every later change is noticed.
             changed.as_mut().enable();
             if there(&self.inner()) || timeout_at(deadline, changed).await.is_err() {
                 return;
@@ -203,8 +203,7 @@ impl Job {
         }
     }
 
-    /// What it is about, with the output since the last time. `quick`: questions that follow each
-    /// other faster count once.
+    /// The current state, with the output since the last call. Queries within `quick` count once.
     pub(super) fn look(&self, quick: Duration) -> Snapshot {
         let mut inner = self.inner();
         if inner.looked.is_none_or(|last| last.elapsed() >= quick) {
@@ -254,7 +253,7 @@ impl Job {
         }
     }
 
-    /// Follows a command that was started in the background to its end.
+    /// Follows a background command to its end.
     pub(super) async fn follow(self: Arc<Self>, mut running: Box<dyn RunningCommand>) {
         let work = async {
             let mut output = |stream, bytes: &[u8]| self.record(stream, bytes);
@@ -278,7 +277,7 @@ impl Job {
         work.await;
     }
 
-    /// Follows what a command left behind to its end.
+    /// Follows the processes that a command left behind to their end.
     pub(super) async fn follow_rest(
         self: Arc<Self>,
         mut running: Box<dyn RunningCommand>,

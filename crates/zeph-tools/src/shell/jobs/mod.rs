@@ -1,4 +1,4 @@
-//! Background jobs: commands that run beyond their call.
+//! Background jobs: commands that continue after their call.
 //!
 //! `bash` with `background` starts a job; a process that remains after its shell exits is a job too. [`job`] follows one until it
 //! ends, [`pending_output`] buffers output until it is read, [`report`] formats the state, and [`tools`] are the tools. The table
@@ -25,18 +25,18 @@ use job::{Job, NewJob, Origin};
 pub(super) use definitions::{JOB_KILL, JOB_LIST, JOB_OUTPUT, definitions};
 pub(super) use report::processes;
 
-/// So many jobs of a conversation may run when another one is started.
+/// The maximum number of running jobs of a conversation before another one is started.
 const MAX_RUNNING: usize = 16;
-/// So many of a conversation are kept, running and ended. What commands leave behind beyond them is
-/// ended at once.
+/// The maximum number of stored jobs of a conversation, running and ended. Processes that commands leave behind beyond
+/// this limit are ended immediately.
 const MAX_JOBS: usize = 32;
 
-/// The jobs of a process.
+/// The jobs of all conversations.
 #[derive(Default)]
 pub(super) struct Jobs {
-    /// How much of the output of each is kept.
+    /// The limits for the output of each job.
     overflow: OverflowConfig,
-    /// What is kept out of it, and of what is told of commands.
+    /// The secrets that are removed from outputs and from shown commands.
     secrets: Arc<SecurityPatterns>,
     table: Mutex<Table>,
 }
@@ -44,12 +44,12 @@ pub(super) struct Jobs {
 #[derive(Default)]
 struct Table {
     last: u64,
-    /// In the order in which they began.
+    /// The jobs in the order of their start.
     jobs: Vec<Arc<Job>>,
 }
 
 impl Jobs {
-    /// None yet, of whose output `overflow` says how much is kept, without what `secrets` finds.
+    /// Returns an empty table. `overflow` limits the output of each job, and `secrets` is removed from it.
     pub(super) fn new(overflow: OverflowConfig, secrets: Arc<SecurityPatterns>) -> Self {
         Self {
             overflow,
@@ -62,18 +62,18 @@ impl Jobs {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more may be started.
+    /// Checks whether another job may be started.
     ///
     /// # Errors
-    /// When too many run; names them.
+    /// If too many jobs run; the message names them.
     fn check_room(&self, conversation: &str) -> Result<(), ToolError> {
         self.table().check_room(conversation)
     }
 
-    /// Enters a job that was started.
+    /// Adds a job that a call starts.
     ///
     /// # Errors
-    /// As [`Jobs::check_room`].
+    /// Those of [`Jobs::check_room`].
     fn open(
         &self,
         call: &ToolCall,
@@ -98,7 +98,7 @@ impl Jobs {
         }))
     }
 
-    /// Enters what a command left behind. `None` when there is no room for it.
+    /// Adds a job for processes that a command left behind. `None` if there are too many jobs.
     fn adopt(&self, call: &ToolCall, cx: &CallContext, command: &str) -> Option<Arc<Job>> {
         let mut table = self.table();
         let room = table.running(&call.conversation).len() < MAX_JOBS;
@@ -118,10 +118,10 @@ impl Jobs {
         })
     }
 
-    /// The job of that name.
+    /// The job with this id.
     ///
     /// # Errors
-    /// When the conversation has none of it; names those it has.
+    /// If the conversation has no such job; the message names its jobs.
     fn find(&self, conversation: &str, id: &str) -> Result<Arc<Job>, ToolError> {
         let jobs = self.of(conversation);
         let found = jobs.iter().find(|job| job.id == id.trim());
@@ -134,24 +134,24 @@ impl Jobs {
         })
     }
 
-    /// The jobs of a conversation, in the order in which they began.
+    /// The jobs of a conversation, in the order of their start.
     fn of(&self, conversation: &str) -> Vec<Arc<Job>> {
         self.table().of(conversation).cloned().collect()
     }
 
-    /// The session ends, and every job with it: nobody need be told of each.
+    /// Suppresses the notices about the ends of jobs, because the session ends.
     pub(super) fn close(&self) {
         for job in &self.table().jobs {
             job.mute();
         }
     }
 
-    /// Whether any runs, of any conversation.
+    /// Whether a job of any conversation runs.
     pub(super) fn are_running(&self) -> bool {
         self.table().jobs.iter().any(|job| !job.is_ended())
     }
 
-    /// What runs, in words, of all conversations.
+    /// Descriptions of the running jobs of all conversations.
     pub(super) fn running(&self) -> Vec<String> {
         let table = self.table();
         let running = table.jobs.iter().filter(|job| !job.is_ended());
@@ -194,7 +194,7 @@ impl Table {
         job
     }
 
-    /// Forgets the oldest ended job when there are too many; first those whose end was told.
+    /// Removes an ended job if there are too many: the oldest reported one, or else the oldest.
     fn make_room(&mut self, conversation: &str) {
         if self.of(conversation).count() < MAX_JOBS {
             return;
@@ -210,7 +210,7 @@ impl Table {
     }
 }
 
-/// The names of jobs, with their commands.
+/// The ids of jobs, with their commands.
 fn names(jobs: &[Arc<Job>]) -> String {
     let named: Vec<String> = jobs
         .iter()

@@ -1,5 +1,5 @@
-//! What a job printed since it was last asked: head and tail in memory, and all of it spilled when it
-//! is long, up to the overflow store's limit.
+//! Output of a job since the last query: head and tail in memory, and the whole text spilled if it is long, up to the
+//! overflow store's limit.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::shell::capture::{Capture, Captured};
 
-/// Output that nobody has read yet.
+/// Output that is not read yet.
 #[derive(Debug)]
 pub(super) struct PendingOutput {
     config: OverflowConfig,
@@ -18,7 +18,7 @@ pub(super) struct PendingOutput {
 }
 
 impl PendingOutput {
-    /// Nothing yet.
+    /// Returns an empty buffer.
     pub(super) fn new(config: OverflowConfig, secrets: Arc<SecurityPatterns>) -> Self {
         Self {
             capture: Capture::new(&config, &secrets).frugal(),
@@ -28,22 +28,22 @@ impl PendingOutput {
         }
     }
 
-    /// Whether there is nothing to read.
+    /// Whether the buffer is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.empty
     }
 
-    /// Adds what a stream printed.
+    /// Adds bytes of a stream.
     pub(super) fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
         self.empty &= self.capture.push(stream, bytes).is_empty();
     }
 
-    /// No more will come: a character that was begun is incomplete for good.
+    /// Ends the output, so that a character that has begun is incomplete.
     pub(super) fn finish(&mut self) {
         self.empty &= self.capture.end().iter().all(|(_, rest)| rest.is_empty());
     }
 
-    /// Hands over what there is. A character of which only the beginning has come stays.
+    /// Returns the output so far. An incomplete character stays in the buffer.
     pub(super) fn take(&mut self) -> Captured {
         self.empty = true;
         let next = Capture::new(&self.config, &self.secrets).frugal();
@@ -77,8 +77,8 @@ mod tests {
         assert!(unread.is_empty());
     }
 
-    /// Proves SH-40: whatever is printed between two questions, head and tail of it are read, and
-    /// the whole is spilled up to the limit.
+    /// Proves SH-40: the head and the tail of the output between two queries are read, and the whole is spilled up to
+    /// the limit.
     #[test]
     fn what_is_not_asked_for_is_spilled_up_to_the_limit() {
         let config = OverflowConfig {

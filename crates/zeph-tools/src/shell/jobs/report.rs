@@ -1,4 +1,4 @@
-//! What is told of jobs, in words.
+//! Texts and JSON results about jobs.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::shell::runner::{BackgroundProcess, EndReason, Exit};
 
 use super::job::{End, Job, Origin, Snapshot, State, Stop};
 
-/// Characters of a command that are shown of it.
+/// The number of characters of a command that are shown.
 const SHORT: usize = 80;
 
 /// The first line of a command, shortened.
@@ -23,7 +23,7 @@ pub(super) fn short(command: &str) -> String {
     }
 }
 
-/// A length of time: `12 s`, `3 min`, `2 h`.
+/// A duration: `12 s`, `3 min`, `2 h`.
 fn length(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),
@@ -32,7 +32,7 @@ fn length(time: Duration) -> String {
     }
 }
 
-/// Processes by name and id.
+/// The names and ids of processes.
 pub(in crate::shell) fn processes(processes: &[BackgroundProcess]) -> String {
     let mut text = String::new();
     for process in processes.iter().take(10) {
@@ -45,7 +45,7 @@ pub(in crate::shell) fn processes(processes: &[BackgroundProcess]) -> String {
     text
 }
 
-/// What the model reads of a job: what is new, then how it is.
+/// The text about a job for the model: the new output, and then the state.
 pub(super) fn text(job: &Job, seen: &mut Snapshot) -> String {
     let mut text = std::mem::take(&mut seen.output.merged.text);
     if text.ends_with('\n') {
@@ -56,7 +56,7 @@ pub(super) fn text(job: &Job, seen: &mut Snapshot) -> String {
     }
     let id = &job.id;
     let news = if text.is_empty() { "; nothing new" } else { "" };
-    // The count keeps questions that wait for something apart from going round in circles.
+    // The count distinguishes waiting for a result from a loop.
     let asked = match seen.looks {
         0 | 1 => String::new(),
         looks => format!("; asked {looks} times"),
@@ -86,7 +86,7 @@ pub(super) fn text(job: &Job, seen: &mut Snapshot) -> String {
     text
 }
 
-/// How a job ended, after its name.
+/// The end of a job, as the text after its id.
 fn ending(end: &End) -> String {
     let after = length(end.after);
     match (&end.ended, end.stop) {
@@ -101,7 +101,7 @@ fn ending(end: &End) -> String {
     }
 }
 
-/// How the command of a job exited. Of what a command left behind that is not known.
+/// The exit of the command of a job. It is unknown for processes that a command left behind.
 fn exit(job: &Job, end: &End) -> Option<Exit> {
     let ended = end.ended.as_ref().ok();
     ended
@@ -109,7 +109,7 @@ fn exit(job: &Job, end: &End) -> Option<Exit> {
         .map(|ended| ended.exit)
 }
 
-/// For the user: a job has ended.
+/// The notice for the user that a job has ended.
 pub(super) fn notice(job: &Job, end: &End) -> String {
     let ending = ending(end);
     format!(
@@ -120,7 +120,7 @@ pub(super) fn notice(job: &Job, end: &End) -> String {
     )
 }
 
-/// The machine form of a job that runs, with its new output.
+/// The JSON result of a running job, with its new output.
 pub(super) fn running_form(job: &Job, seen: &Snapshot, truncated: bool) -> Value {
     json!({
         "job_id": job.id,
@@ -132,7 +132,7 @@ pub(super) fn running_form(job: &Job, seen: &Snapshot, truncated: bool) -> Value
     })
 }
 
-/// One line of the list.
+/// The line of a job in the list.
 pub(super) fn line(job: &Job) -> String {
     let state = match job.state() {
         State::Running => format!("runs, for {}", length(job.age())),
@@ -146,7 +146,7 @@ fn code(job: &Job, end: &End) -> String {
     exit(job, end).map_or_else(String::new, |exit| format!(", exit code {}", exit.code))
 }
 
-/// The machine form of one entry of the list.
+/// The JSON result of a job in the list.
 pub(super) fn form(job: &Job) -> Value {
     let state = job.state();
     let exit_code = match &state {

@@ -1,4 +1,4 @@
-//! The calls about jobs: starting one, and the three tools.
+//! The calls about jobs: the start of a job, and the three tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,13 @@ use super::definitions::{JobParams, NoParams};
 use super::job::{End, Job, Origin, Snapshot, State, Stop};
 use super::report;
 
-/// How long `job_output` waits for something to tell.
+/// The time that `job_output` waits for output or the end of the job.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it waits, once there is something, for the rest and the end.
+/// The time that `job_output` then waits for more output and the end.
 const REST: Duration = Duration::from_millis(200);
-/// Questions that follow each other faster count once.
+/// Queries within this time count once.
 const QUICK: Duration = Duration::from_secs(1);
-/// How long the end of a job is waited for: SIGTERM, two seconds, SIGKILL, and a margin.
+/// The maximum time to wait for the end of a job: SIGTERM, two seconds, SIGKILL, and a margin.
 const ENDING: Duration = Duration::from_secs(6);
 
 impl ShellExecutor {
@@ -41,7 +41,7 @@ impl ShellExecutor {
         mut command: CommandSpec,
     ) -> Result<ToolOutput, ToolError> {
         self.jobs.check_room(&call.conversation)?;
-        // It is the job's own: it holds for what the shell leaves behind as well.
+        // The job applies the limit, also to the processes that the shell leaves behind.
         let limit = command.timeout.take();
         let place = command.cwd.clone();
         let running = tokio::select! {
@@ -66,7 +66,7 @@ impl ShellExecutor {
         Ok(running)
     }
 
-    /// Makes what a command left behind a job. `None` when there are too many: then it is ended.
+    /// Adds a job for processes that a command left behind. `None` if there are too many; they are then ended.
     pub(in crate::shell) fn adopt(
         &self,
         call: &ToolCall,
@@ -80,8 +80,8 @@ impl ShellExecutor {
         Some(job.id.clone())
     }
 
-    /// `job_output`: what is new, and how the job is. That of an ended job fails as the command
-    /// would have failed in the foreground.
+    /// Runs `job_output`: returns the new output and the state. For an ended job, it fails as the command would have
+    /// failed in the foreground.
     pub(in crate::shell) async fn job_output(
         &self,
         call: &ToolCall,
@@ -120,8 +120,8 @@ impl ShellExecutor {
         }
     }
 
-    /// How a job that ended by itself, or for lack of time, failed. What was left behind has no
-    /// exit code of its own.
+    /// The failure of a job that ended or reached its time limit. Processes that a command left behind have no exit
+    /// code.
     fn failure_of(
         &self,
         job: &Job,
@@ -143,7 +143,7 @@ impl ShellExecutor {
         Some((Some(ended.exit.code), category, message))
     }
 
-    /// `job_kill`: ends all of a job, and tells what it printed last.
+    /// Runs `job_kill`: ends all processes of a job, and returns its last output.
     pub(in crate::shell) async fn job_kill(
         &self,
         call: &ToolCall,
@@ -164,7 +164,7 @@ impl ShellExecutor {
         Ok(told(&job, seen, &self.overflow))
     }
 
-    /// `job_list`: the jobs of the conversation.
+    /// Runs `job_list`: returns the jobs of the conversation.
     pub(in crate::shell) fn job_list(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let NoParams {} = call.parse()?;
         let jobs = self.jobs.of(&call.conversation);
@@ -179,8 +179,8 @@ impl ShellExecutor {
     }
 }
 
-/// Makes the new output what a terminal would show of it; of one that is too long head and tail
-/// stay as they are. Returns all of it when something went.
+/// Sanitizes the new output for display. The head and the tail of a shortened output are unchanged. Returns the whole
+/// output if a part of it is missing.
 fn sanitize(seen: &mut Snapshot, config: &OverflowConfig) -> Option<Overflow> {
     let merged = &mut seen.output.merged;
     if let Some(shortened) = merged.shortened.take() {
@@ -193,7 +193,7 @@ fn sanitize(seen: &mut Snapshot, config: &OverflowConfig) -> Option<Overflow> {
     reduced.overflow
 }
 
-/// What is told of a job: the text, and the envelope of one that has ended.
+/// The result about a job: the text, and the JSON result.
 fn told(job: &Job, mut seen: Snapshot, config: &OverflowConfig) -> ToolOutput {
     let truncated = seen.output.truncated();
     let overflow = sanitize(&mut seen, config);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The sandbox of the operating system around commands (`[tools.shell.sandbox]`): they write only
-/// below `allowed_paths`, the temporary directory and what is added here.
+/// The operating system sandbox for commands (`[tools.shell.sandbox]`): they write only
+/// below `allowed_paths`, the temporary directory and `writable`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
@@ -22,7 +22,7 @@ pub struct SandboxConfig {
 pub enum SandboxMode {
     /// Without it.
     Off,
-    /// With what the system has of it.
+    /// With the supported parts only.
     #[default]
     BestEffort,
     /// Only with it.

@@ -1,8 +1,8 @@
-//! Was it the sandbox that made a command fail?
+//! Detection of sandbox denials in the output of a failed command.
 //!
-//! The kernel tells the command alone, as EACCES; all that is left of it is what the command
-//! printed. The decision errs on the side of "no": a path must be named, lie outside of what may be
-//! written, and be one that the user could write without the sandbox.
+//! The kernel reports a denial only to the command, as EACCES. The output of the command is the only trace. In doubt,
+//! the result is "no": the output must name a path outside of the writable ones that the user could write without the
+//! sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -11,32 +11,31 @@ use rustix::fs::{Access, access};
 use super::plan::{Plan, resolve};
 use zeph_bash::normalize_path;
 
-/// How the sandbox's refusal is called, in lower case: EACCES, on macOS EPERM.
+/// The message of a denial by the sandbox, in lower case: EACCES, on macOS EPERM.
 const DENIED: &str = if cfg!(target_os = "macos") {
     "operation not permitted"
 } else {
     "permission denied"
 };
-/// How ENOENT is called, in lower case.
+/// The message of ENOENT, in lower case.
 const MISSING: &str = "no such file or directory";
-/// What names a socket, in lower case: the word itself, and bash's files for the network.
+/// Texts that name a socket, in lower case: the word itself, and bash's network files.
 const SOCKETS: [&str; 3] = ["socket", "/dev/tcp/", "/dev/udp/"];
-/// How many lines above may name what the line with the error does not.
+/// The number of preceding lines that may name the path if the line with the error does not.
 const ABOVE: usize = 4;
-/// The exit code of what cannot be executed: no writing was refused then.
+/// The exit code of a file that cannot be executed. No write was refused then.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// What the sandbox refused.
+/// An access that the sandbox refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Refusal {
-    /// To write there.
+    /// A write to this path.
     Write(PathBuf),
-    /// To use the network.
+    /// The use of the network.
     Network,
 }
 
-/// The message for a command that failed in `cwd` because of the sandbox, as far as that can be
-/// told from what it printed on standard error.
+/// The message for a command that failed in `cwd` because of the sandbox, if its standard error shows that.
 pub(in crate::shell) fn message(
     plan: &Plan,
     cwd: &Path,
@@ -48,7 +47,7 @@ pub(in crate::shell) fn message(
     }
     let refused = |path: &Path| {
         let real = resolve(path);
-        // Reading another process's files below /proc is refused as well.
+        // The sandbox also refuses reading the files of other processes below /proc.
         !plan.allows(&real) && !real.starts_with("/proc") && user_could_write(&real)
     };
     Some(match find(stderr, DENIED, cwd, plan.network, refused)? {
@@ -64,8 +63,8 @@ pub(in crate::shell) fn message(
     })
 }
 
-/// The message for a command that failed in `cwd` because it was to read what is hidden from it:
-/// `denied` says by which rule a path (absolute) is.
+/// The message for a command that failed in `cwd` because it tried to read a hidden file. `denied` returns the rule
+/// that denies a path (absolute).
 pub(in crate::shell) fn read(
     denied: impl Fn(&Path) -> Option<String>,
     cwd: &Path,
@@ -76,7 +75,7 @@ pub(in crate::shell) fn read(
         return None;
     }
     let rule = |path: &Path| denied(&normalize_path(path)).or_else(|| denied(&resolve(path)));
-    // In a directory that is hidden there is nothing.
+    // A hidden directory is empty, so its files are missing.
     let path = [DENIED, MISSING].into_iter().find_map(|phrase| {
         match find(stderr, phrase, cwd, true, |path| rule(path).is_some())? {
             Refusal::Write(path) => Some(normalize_path(&path)),
@@ -90,7 +89,7 @@ pub(in crate::shell) fn read(
     ))
 }
 
-/// Whether the file system alone would let this process write there.
+/// Whether the file system alone would let this process write to a path.
 fn user_could_write(path: &Path) -> bool {
     let writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
     match path.parent() {
@@ -121,7 +120,7 @@ fn find(
         }
         let named = named(line, at);
         let candidates = if named.is_empty() && line[..at].trim().is_empty() {
-            // The nearest first.
+            // The nearest line comes first.
             above.iter().rev().flat_map(|line| quoted(line)).collect()
         } else {
             named
@@ -134,8 +133,8 @@ fn find(
     None
 }
 
-/// What a line names that says at `at` what went wrong: `PROGRAM: /PATH: Permission
-/// denied`, else what stands in quotes, else `PROGRAM: NAME: …`, else words with a slash.
+/// The paths that a line with an error message at `at` names: `PROGRAM: /PATH: Permission denied`, else quoted text,
+/// else `PROGRAM: NAME: …`, else words with a slash.
 fn named(line: &str, at: usize) -> Vec<&str> {
     let before = line[..at].trim_end().trim_end_matches(':');
     let name = before.rsplit_once(": ").map(|(_, name)| name);
@@ -156,10 +155,10 @@ fn named(line: &str, at: usize) -> Vec<&str> {
         .collect()
 }
 
-/// What opens a quotation.
+/// Opening quotation marks.
 const QUOTES: [char; 4] = ['\'', '"', '`', '‘'];
 
-/// What stands in quotes, if it may be a path.
+/// The quoted texts of a line.
 fn quoted(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -187,7 +186,7 @@ fn quoted(line: &str) -> Vec<&str> {
     found
 }
 
-/// Where `phrase` (ASCII, lower case) stands in `text`, in any case.
+/// The position of `phrase` (ASCII, lower case) in `text`, regardless of case.
 fn position(text: &str, phrase: &str) -> Option<usize> {
     text.as_bytes()
         .windows(phrase.len())
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `/out` is outside and the user's; `/sys` is outside and nobody's; `link` leads outside.
+    /// `/out` is outside and the user may write to it. `/sys` is outside and the user may not. `link` points outside.
     fn refused(path: &Path) -> bool {
         path.starts_with("/out") || path == Path::new("/repo/link")
     }

@@ -1,9 +1,9 @@
-//! Systems without a sandbox that could be applied to a thread: nothing is enforced.
+//! Stand-in for systems without a sandbox that applies to a thread. It enforces nothing.
 
 use std::io;
 use std::path::PathBuf;
 
-/// No Landlock.
+/// Does nothing, because the system lacks Landlock.
 ///
 /// # Errors
 /// None.
@@ -15,7 +15,7 @@ pub(super) fn confine(
     Ok(None)
 }
 
-/// No seccomp.
+/// Does nothing, because the system lacks seccomp.
 ///
 /// # Errors
 /// None.
@@ -23,7 +23,7 @@ pub(super) fn cut_network() -> io::Result<bool> {
     Ok(false)
 }
 
-/// No mounts of a thread's own.
+/// Does nothing, because a thread has no mounts of its own.
 ///
 /// # Errors
 /// None.
@@ -31,7 +31,7 @@ pub(super) fn cover(_paths: &[PathBuf]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Nothing to allow.
+/// Does nothing, because there is nothing to allow.
 ///
 /// # Errors
 /// None.

@@ -1,28 +1,28 @@
-//! What a machine enforces, and what that leaves open.
+//! The restrictions that a machine enforces, and those that it lacks.
 
-/// The first version of Landlock that lets no file outside be shortened (Linux 6.2).
+/// The first version of Landlock that prevents truncating files outside (Linux 6.2).
 const WHOLE: u32 = 3;
 
-/// What a machine enforces.
+/// The restrictions that a machine enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enforcement {
-    /// The version of Landlock's interface; `None` where there is no Landlock.
+    /// The version of Landlock's interface; `None` without Landlock.
     pub landlock: Option<u32>,
-    /// Whether seccomp cuts the network.
+    /// Whether seccomp blocks the network.
     pub seccomp: bool,
-    /// Whether there is Seatbelt (macOS), which does all of it.
+    /// Whether Seatbelt (macOS) is available, which enforces all restrictions.
     pub seatbelt: bool,
 }
 
 impl Enforcement {
-    /// Whether commands write only where they may.
+    /// Whether commands can write only to permitted paths.
     #[must_use]
     pub fn confines_writes(self) -> bool {
         self.seatbelt || self.landlock.is_some_and(|version| version >= WHOLE)
     }
 
-    /// What is not enforced of what is wanted, as a sentence without its full stop. `network` says
-    /// whether commands may use it.
+    /// The wanted restrictions that are not enforced, as a sentence without its full stop. `network` is whether
+    /// commands may use the network.
     #[must_use]
     pub fn lacks(self, network: bool) -> Option<String> {
         if self.seatbelt {

@@ -1,8 +1,7 @@
-//! Landlock: where a thread, and everything it starts, may write, and which few files it may not read.
+//! Landlock: limits where a thread and its descendants may write, and hides a few files from reading.
 //!
-//! The kernel refuses the rest with EACCES (EXDEV for some links and renames), and mounting
-//! altogether. Landlock only grants: to keep files from being read, every other entry of the
-//! directories above them is granted.
+//! The kernel refuses other writes with EACCES (EXDEV for some links and renames), and refuses mounting. Landlock only
+//! grants access. To hide files, every other entry of the directories above them is granted.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,21 +13,22 @@ use landlock::{
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
-/// The version whose rights are handled: Linux 6.10. Where the kernel's is lower, those it has.
+/// The handled version: Linux 6.10. On older kernels, the rights that they know are handled.
 const VERSION: ABI = ABI::V5;
 
-/// The entries of directories above unreadable paths that are granted. With more, reading stays free.
+/// The maximum number of granted entries in directories above unreadable paths. With more entries, reading is not
+/// limited.
 const MAX_READABLE: usize = 4096;
 
-/// Lets the calling thread write only below `writable`, and open no file below `unreadable` (real
-/// paths, none below a writable one) for reading, except below `shared`. The version that holds, or `None` where the
+/// Lets the calling thread write only below `writable`, and open no file below `unreadable` for reading, except below
+/// `shared`. `unreadable` has real paths, none below a writable one. Returns the enforced version, or `None` if the
 /// kernel has no Landlock.
 ///
-/// What cannot be opened is not granted. No path may lead through a symbolic link: a command that
-/// can write a directory's parent could have put one into its place.
+/// A path that cannot be opened is not granted. No path may contain a symbolic link: a command that can write to a
+/// parent directory could have placed one there.
 ///
 /// # Errors
-/// When the kernel has Landlock and refuses, as for lack of memory or descriptors.
+/// If the kernel has Landlock and refuses, for example for lack of memory or descriptors.
 pub(super) fn confine(
     writable: &[PathBuf],
     unreadable: &[PathBuf],
@@ -68,8 +68,8 @@ pub(super) fn confine(
     }
 }
 
-/// Every entry of the directories above `paths` that is neither one of `paths` nor above one. `None` if a
-/// directory cannot be listed or the entries are too many.
+/// Every entry of the directories above `paths` that is neither one of `paths` nor above one. `None` if a directory
+/// cannot be listed or has too many entries.
 fn beside(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let mut above: Vec<&Path> = paths
         .iter()
@@ -79,7 +79,7 @@ fn beside(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
     above.dedup();
     let mut found = Vec::new();
     for directory in above {
-        // Nothing below an unreadable directory is granted.
+        // No entry below an unreadable directory is granted.
         if paths.iter().any(|path| directory.starts_with(path)) {
             continue;
         }
@@ -111,7 +111,7 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     )
 }
 
-/// All that writes, but the making of devices: root could reach any disk through one.
+/// All write rights except the creation of devices: root could access any disk through one.
 fn grant(handled: BitFlags<AccessFs>, opened: &OwnedFd) -> io::Result<BitFlags<AccessFs>> {
     let directory = FileType::from_raw_mode(fstat(opened)?.st_mode) == FileType::Directory;
     let granted = if directory {
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Proves SH-20: what lies next to unreadable paths is granted, at each level, and nothing above or below them.
+    /// Proves SH-20: the entries next to unreadable paths are granted at each level, and nothing above or below them.
     #[test]
     fn entries_beside_unreadable_paths_are_readable() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The sandbox of the operating system around commands.
+//! The operating system sandbox for commands.
 //!
 //! [`config`] holds the settings, [`plan`] the resulting limits for the commands of a session. The supervisor applies a plan to
 //! the thread that starts a command; all descendants inherit the limits and cannot remove them.
@@ -36,11 +36,11 @@ pub use config::{SandboxConfig, SandboxMode};
 pub use enforcement::Enforcement;
 pub use plan::Plan;
 
-/// What is lacking where nothing can be hidden.
+/// The notice if files cannot be hidden.
 pub const NOT_HIDDEN: &str = "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
      user make no mount namespace), and only commands that name it are refused";
 
-/// Why a command must not be started.
+/// The reason why a command must not be started.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::shell) enum ApplyError {
     /// The plan requires what this machine lacks.
@@ -57,13 +57,13 @@ pub(in crate::shell) enum ApplyError {
     System(#[from] io::Error),
 }
 
-/// Restricts the calling thread, for good, and everything that it starts from now on. Says what of
-/// the plan this machine does not enforce.
+/// Restricts the calling thread and all processes that it starts from now on. This cannot be undone. Returns the part
+/// of the plan that this machine does not enforce.
 ///
-/// # Errors
+/// [`ApplyError`]; the thread may then be restricted in part.
 /// [`ApplyError`]; the thread may be restricted in part then.
 pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError> {
-    // First, since a thread that Landlock restricts does not mount.
+    // Mounts come first, because a thread that Landlock restricts cannot mount.
     let hides = match &plan.hidden {
         Some(paths) => mount_mask::cover(paths)?,
         None => true,
@@ -76,7 +76,7 @@ pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError>
     judge(found, hides, plan)
 }
 
-/// What a plan wants and was not found, or that it must not lack it.
+/// The missing part of a plan, or an error if the plan requires it.
 fn judge(found: Enforcement, hides: bool, plan: &Plan) -> Result<Option<String>, ApplyError> {
     let lacks: Vec<String> = found
         .lacks(plan.network)
@@ -90,21 +90,21 @@ fn judge(found: Enforcement, hides: bool, plan: &Plan) -> Result<Option<String>,
     }
 }
 
-/// Lets the threads of this process hide files from commands, where that takes a user namespace.
-/// For a process with one thread. Whether they may then.
+/// Lets the threads of this process hide files from commands, with a user namespace if necessary. The process must have
+/// one thread. Returns whether threads can hide files.
 ///
 /// # Errors
-/// When the process is of no use any more.
+/// If the process has become unusable.
 pub(in crate::shell) fn allow_hiding() -> io::Result<bool> {
     mount_mask::allow()?;
     let thread = thread::Builder::new().spawn(|| mount_mask::cover(&[]).unwrap_or(false))?;
     Ok(thread.join().unwrap_or(false))
 }
 
-/// What this machine enforces, found by enforcing it on a thread that ends thereafter.
+/// Detects the restrictions that this machine enforces, by enforcing them on a thread that then ends.
 ///
 /// # Errors
-/// When the system refuses a restriction that it has.
+/// If the system refuses a restriction that it has.
 pub fn probe() -> io::Result<Enforcement> {
     let thread = thread::Builder::new().spawn(|| {
         Ok(Enforcement {

@@ -1,14 +1,12 @@
-//! Mounts of a command's own, in which denied files and directories are covered.
+//! Private mounts of a command that cover denied files and directories.
 //!
-//! Over a file lies `/dev/null` on a mount without devices: opening it fails with EACCES, for root
-//! too. Over a directory lies an empty one that cannot be written and has no permissions. The
-//! cover lies on the entry, not on its path: it stays when a directory above is renamed, and what is
-//! covered cannot be renamed, removed or linked itself.
+//! `/dev/null` on a mount without devices covers a file: opening it fails with EACCES, even for root. An empty
+//! directory without permissions, mounted read-only, covers a directory. The cover belongs to the directory entry, not
+//! to its path: it stays when a parent directory is renamed. A covered entry cannot be renamed, removed or linked.
 //!
-//! Nothing uncovers it: a thread that Landlock restricts does not unmount, without Landlock the
-//! capability to do so is gone, and a user namespace made inside inherits the mounts locked. The
-//! capabilities are dropped that would lead around: into the mounts of other processes, and to files
-//! by their numbers.
+//! A command cannot remove a cover. A thread that Landlock restricts cannot unmount. Without Landlock, the capability
+//! to unmount is dropped, and a nested user namespace inherits the mounts locked. Capabilities that give access around
+//! the covers are dropped: those for the mounts of other processes, and for files by their handles.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,22 +27,22 @@ use rustix::thread::{
 
 use crate::shell::sys;
 
-/// What covers files.
+/// The file that covers files.
 const COVER: &str = "/dev/null";
-/// Where a process in a new user namespace says who it is.
+/// Files in which a process in a new user namespace sets its identity.
 const IDENTITY: [&str; 3] = [
     "/proc/self/setgroups",
     "/proc/self/uid_map",
     "/proc/self/gid_map",
 ];
-/// What would lead around the covers: unmounting, other processes' roots, files by their numbers.
+/// Capabilities that give access around the covers: unmounting, other processes' roots, files by their handles.
 const LEADS_AROUND: [CapabilitySet; 3] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::SYS_PTRACE,
     CapabilitySet::DAC_READ_SEARCH,
 ];
 
-/// Where one cannot mount, what the kernel says.
+/// Whether the error means that this process may not mount.
 fn is_lacking(error: Errno) -> bool {
     matches!(
         error,
@@ -52,13 +50,13 @@ fn is_lacking(error: Errno) -> bool {
     )
 }
 
-/// Covers `paths` (real, absolute) for the calling thread and everything it starts, for good. `false`
-/// where this process may not.
+/// Covers `paths` (real, absolute) for the calling thread and all processes that it starts. This cannot be undone.
+/// Returns `false` if this process may not mount.
 ///
-/// What is gone meanwhile is passed over.
+/// Paths that no longer exist are skipped.
 ///
 /// # Errors
-/// When it may, and the kernel refuses, or a path leads through a link by now.
+/// If the kernel refuses although mounting is allowed, or a path contains a link.
 pub(super) fn cover(paths: &[PathBuf]) -> io::Result<bool> {
     match own_mounts() {
         Ok(()) => {}
@@ -70,7 +68,7 @@ pub(super) fn cover(paths: &[PathBuf]) -> io::Result<bool> {
             .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
     }
     match unmount(COVER, UnmountFlags::DETACH) {
-        // Not there when it is covered itself.
+        // The mount is missing if `/dev/null` itself is covered.
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => return Err(error.into()),
     }
@@ -78,7 +76,7 @@ pub(super) fn cover(paths: &[PathBuf]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Mounts that only this thread sees, with the cover for files laid out.
+/// Creates mounts that only this thread sees, and prepares the cover for files.
 fn own_mounts() -> rustix::io::Result<()> {
     sys::own_mounts()?;
     mount_change(
@@ -88,13 +86,13 @@ fn own_mounts() -> rustix::io::Result<()> {
     mount_bind(COVER, COVER)?;
     let laid_out = lay_out();
     if laid_out.is_err() {
-        // The command goes on without covers, and needs the device.
+        // The command continues without covers, and needs the device.
         unmount(COVER, UnmountFlags::DETACH)?;
     }
     laid_out
 }
 
-/// Makes the cover for files out of what is mounted there, and tries that for directories.
+/// Makes the mount of `/dev/null` the cover for files, and checks that directories can be covered.
 fn lay_out() -> rustix::io::Result<()> {
     let nothing = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOSUID;
     mount_remount(COVER, MountFlags::BIND | nothing, "")?;
@@ -110,7 +108,7 @@ fn cover_one(path: &Path) -> rustix::io::Result<()> {
         ResolveFlags::NO_SYMLINKS,
     );
     let place = match place {
-        // What this thread cannot reach, what it starts cannot reach either.
+        // Processes of this thread cannot reach the path either.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(()),
         place => place?,
     };
@@ -132,7 +130,7 @@ fn cover_one(path: &Path) -> rustix::io::Result<()> {
     )
 }
 
-/// A directory with nothing in it, that is mounted nowhere yet.
+/// An empty directory that is not mounted yet.
 fn empty_directory() -> rustix::io::Result<OwnedFd> {
     let made = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&made, "mode", "000")?;
@@ -148,7 +146,7 @@ fn empty_directory() -> rustix::io::Result<OwnedFd> {
     )
 }
 
-/// Takes from what this thread starts what leads around the covers.
+/// Drops the capabilities that give access around the covers, also for processes that this thread starts.
 fn drop_capabilities() -> rustix::io::Result<()> {
     clear_ambient_capability_set()?;
     for capability in LEADS_AROUND {
@@ -163,19 +161,18 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     set_capabilities(None, own)
 }
 
-/// Lets the threads of this process cover paths, if they may not yet: a user namespace of its own,
-/// with the same user and group in it. Does nothing where that is not allowed. For a process with
-/// one thread.
+/// Lets the threads of this process cover paths. If they may not yet, the process enters a new user namespace with the
+/// same user and group. Does nothing if that is not allowed. The process must have one thread.
 ///
 /// # Errors
-/// When it is in a namespace now without being known there: it can do nothing of use then.
+/// If the process is in the new namespace but its user or group is not mapped. It is then not usable.
 pub(super) fn allow() -> io::Result<()> {
     let may = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN));
-    // The user and the group have to be mapped afterwards. Within another sandbox that may be
-    // refused, and would leave this process without a user.
+    // The user and the group must be mapped in the namespace. Inside another sandbox, that may be refused, and the
+    // process would have no user.
     let writable = |path| open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).is_ok();
     let [setgroups, users, groups] = IDENTITY;
-    // The first can be opened for writing by one who may mount alone, as in the namespace to be.
+    // `setgroups` is not checked: it is writable only for a process that may mount, as in the new namespace.
     if may || !writable(users) || !writable(groups) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What is told of the sandbox around the commands of a session.
+//! Messages about the sandbox of a session's commands.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::plan::Plan;
 use crate::shell::read_guard::ReadGuard;
 use crate::shell::runner::{CommandOutcome, EndReason};
 
-/// The sandbox of a session's commands, and whether the user knows what of it is lacking.
+/// The sandbox of a session's commands, and whether the user was warned about its missing parts.
 #[derive(Debug, Default)]
 pub(in crate::shell) struct SandboxNotices {
-    /// `None`: there is no sandbox.
+    /// The plan; `None` without a sandbox.
     plan: Option<Plan>,
     reads: Arc<ReadGuard>,
     warned: AtomicBool,
@@ -27,7 +27,7 @@ impl SandboxNotices {
         }
     }
 
-    /// For the user, once: what of the sandbox this machine does not enforce.
+    /// The warning for the user about the parts of the sandbox that this machine does not enforce. It is returned once.
     pub(in crate::shell) fn warning(&self, ended: &CommandOutcome) -> Option<String> {
         let lack = ended.unconfined.as_ref()?;
         let first = !self.warned.swap(true, Ordering::Relaxed);
@@ -39,8 +39,8 @@ impl SandboxNotices {
         })
     }
 
-    /// For the model: what the sandbox refused to a command that started in `place` and failed, by
-    /// what it printed on standard error, and in all.
+    /// The message for the model about the access that the sandbox refused to a failed command, which started in
+    /// `place`. `all` has the output of both streams.
     pub(in crate::shell) fn refusal(
         &self,
         ended: &CommandOutcome,
@@ -54,7 +54,7 @@ impl SandboxNotices {
             return None;
         }
         let denied = |path: &Path| self.reads.denied(path);
-        // Under `2>&1` it stands in the other stream; a denied path is named by nothing else.
+        // With `2>&1`, the error is in the other stream. No other error names a denied path.
         if !self.reads.is_empty()
             && let Some(message) = denial_detection::read(denied, place, code, all)
         {
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(told.warning(&lacking), None);
     }
 
-    /// Proves SH-21: nothing is blamed on a sandbox that does not stand, nor on a stopped command.
+    /// Proves SH-21: without a sandbox, or for a stopped command, no denial is reported.
     #[test]
     fn only_a_sandbox_that_stands_refuses() {
         let dir = tempfile::tempdir().unwrap();

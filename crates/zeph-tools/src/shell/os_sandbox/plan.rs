@@ -1,4 +1,4 @@
-//! What the commands of a session may do to the machine.
+//! The limits for the commands of a session.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::config::SandboxMode;
 use crate::shell::ShellConfig;
 
-/// Devices that keep nothing, and memory shared between processes. Neither terminals nor the
-/// making of new ones (`/dev/pts`, `/dev/ptmx`): what is written to one is typed, or shown, there.
+/// Devices that store nothing, and shared memory. Other terminals (`/dev/pts`, `/dev/ptmx`) are excluded: text that
+/// is written to one is typed or shown there.
 const DEVICES: [&str; 7] = [
     "/dev/null",
     "/dev/zero",
@@ -18,28 +18,28 @@ const DEVICES: [&str; 7] = [
     "/dev/shm",
 ];
 
-/// What commands may do.
+/// The limits for commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The files and directories (with all below) that may be written: absolute, links resolved.
+    /// The writable files and directories, with all files below them: absolute, links resolved.
     pub writable: Vec<PathBuf>,
     /// Whether the network may be used.
     pub network: bool,
-    /// Whether nothing runs where this cannot be enforced.
+    /// Whether a command is refused if the limits cannot be enforced.
     pub required: bool,
-    /// What is hidden: files and directories, real paths. `None` where nothing ever is; a list, even
-    /// an empty one, wants mounts of the command's own.
+    /// The hidden files and directories, real paths. `None` if files are never hidden. Even an empty list needs private
+    /// mounts.
     pub hidden: Option<Vec<PathBuf>>,
-    /// Files and directories whose files Landlock lets no command open for reading, real paths. It
-    /// cannot exclude a path below a writable directory.
+    /// Files and directories that Landlock lets no command open for reading, real paths. Landlock cannot exclude a path
+    /// below a writable directory.
     pub unreadable: Vec<PathBuf>,
-    /// Directories in those that stay readable, real paths.
+    /// Directories below `unreadable` that stay readable, real paths.
     pub shared: Vec<PathBuf>,
 }
 
 impl Plan {
-    /// The plan for commands that start in `cwd` with the environment `env`; `None` when the
-    /// sandbox is off. `resolve` follows links.
+    /// The plan for commands that start in `cwd` with the environment `env`. `None` if the sandbox is off. `resolve`
+    /// follows links.
     #[must_use]
     pub fn new(
         config: &ShellConfig,
@@ -95,7 +95,7 @@ impl Plan {
         self.writable.iter().any(|root| path.starts_with(root))
     }
 
-    /// What may be written, but for devices, for a message.
+    /// The writable paths except devices, for a message.
     pub(super) fn directories(&self) -> String {
         let names: Vec<_> = self
             .writable
@@ -107,7 +107,7 @@ impl Plan {
     }
 }
 
-/// `TMPDIR` as commands see it, else `/tmp`.
+/// The `TMPDIR` of commands, or `/tmp`.
 fn temporary_directory(env: &[(OsString, OsString)]) -> PathBuf {
     env.iter()
         .find(|(name, _)| name == "TMPDIR")
@@ -116,7 +116,7 @@ fn temporary_directory(env: &[(OsString, OsString)]) -> PathBuf {
         .unwrap_or_else(|| "/tmp".into())
 }
 
-/// The path with all links in what exists of it resolved.
+/// The path, with all links in its existing part resolved.
 #[must_use]
 #[allow(
     clippy::disallowed_methods,
@@ -126,7 +126,7 @@ pub fn resolve(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = ancestor.canonicalize() {
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            // `join` with nothing would add a slash.
+            // `join` with an empty path would add a slash.
             return if rest.as_os_str().is_empty() {
                 real
             } else {

@@ -1,8 +1,8 @@
-//! macOS: the same settings as a profile for `sandbox-exec`.
+//! Seatbelt: the same limits on macOS, as a profile for `sandbox-exec`.
 //!
-//! A profile is a text in the sandbox's own language (SBPL, a Scheme): the last rule that matches
-//! holds. Paths are quoted as strings; what a pattern cannot hold literally becomes "any character",
-//! which denies more, never less. Rules hold for files that are made later as well.
+//! A profile is a text in the sandbox's language (SBPL, a Scheme). The last matching rule applies. Paths are quoted as
+//! strings. A character that a pattern cannot contain literally matches any character, which denies more, never less.
+//! Rules also apply to files that are created later.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -10,16 +10,16 @@ use std::path::Path;
 
 use super::plan::Plan;
 
-/// What applies a profile.
+/// The program that applies a profile.
 pub(in crate::shell) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
-/// Whether this machine has it.
+/// Whether this machine has Seatbelt.
 pub(in crate::shell) fn is_there() -> bool {
     cfg!(target_os = "macos") && Path::new(SANDBOX_EXEC).exists()
 }
 
-/// The arguments that run `argv` under `plan`, with what `denied` (globs, absolute or beginning with
-/// `**`) matches not to be read.
+/// The arguments that run `argv` under `plan`. Paths that match `denied` (globs, absolute or beginning with `**`) are
+/// not readable.
 pub(in crate::shell) fn around(
     argv: Vec<OsString>,
     plan: &Plan,
@@ -37,7 +37,7 @@ fn profile(plan: &Plan, denied: &[String]) -> String {
     let mut text =
         "(version 1)\n(allow default)\n(deny file-write*)\n(allow file-write*".to_owned();
     for path in &plan.writable {
-        // A path that is no text cannot be granted.
+        // A path that is not UTF-8 cannot be granted.
         if let Some(path) = path.to_str() {
             let _ = write!(text, "\n  (subpath {})", quoted(path));
         }
@@ -64,7 +64,7 @@ fn profile(plan: &Plan, denied: &[String]) -> String {
     text
 }
 
-/// A string of the profile's language.
+/// A string literal of the profile's language.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -81,7 +81,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A glob as an extended regular expression over whole paths, with all that lies below.
+/// Converts a glob to an extended regular expression over whole paths, including all paths below.
 fn regex(glob: &str) -> String {
     let mut out = String::from("^");
     let mut rest = glob;
@@ -128,10 +128,10 @@ fn regex(glob: &str) -> String {
     out
 }
 
-/// A character that stands for itself.
+/// Appends a character that matches itself.
 fn literal(character: char, out: &mut String) {
     match character {
-        // No way to write them inside of `#"…"` that is certain.
+        // These characters have no reliable notation inside of `#"…"`.
         '"' | '\\' => out.push('.'),
         c if c.is_control() => out.push('.'),
         '.' | '+' | '*' | '?' | '(' | ')' | '|' | '{' | '}' | '$' => {
@@ -142,11 +142,11 @@ fn literal(character: char, out: &mut String) {
     }
 }
 
-/// A class from behind its `[` on; what is not plain in it becomes any character of a name.
+/// Converts a character class, from the position after its `[`. A class with special characters matches any character.
 fn class<'g>(text: &'g str, out: &mut String) -> &'g str {
     let negated = text.starts_with(['!', '^']);
     let inner_at = usize::from(negated);
-    // A `]` that comes first belongs to the class.
+    // A `]` at the start belongs to the class.
     let first = text[inner_at..].chars().next().map_or(0, char::len_utf8);
     let Some(end) = text
         .get(inner_at + first..)
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Proves SH-20 in part: the settings as a profile; it is not run here.
+    /// Proves SH-20 in part: the settings are converted to a profile, which is not run here.
     #[test]
     fn the_settings_become_a_profile() {
         let denied = ["/h/.ssh", "**/.env", "/a/**/*.pem"].map(str::to_owned);
@@ -225,7 +225,7 @@ mod tests {
             text.contains(r#"(subpath "/a\") (allow file-write* (subpath \"/\"))\\\n\t;")"#),
             "{text}"
         );
-        // Outside of strings nothing of it is left.
+        // No part of the path is outside of strings.
         assert_eq!(outside(&text).matches("allow").count(), 2, "{text}");
         let regex = text.lines().last().expect("a line");
         assert_eq!(regex.matches('"').count(), 2, "{regex}");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     proptest! {
-        /// Proves FILE-4 in part: what a glob matches, its pattern matches.
+        /// Proves FILE-4 in part: the pattern matches every path that its glob matches.
         #[test]
         fn no_pattern_denies_less(
             glob in "/[ab*?.]{1,3}(/[ab*?{},\\[\\]!]{1,4}){0,2}",

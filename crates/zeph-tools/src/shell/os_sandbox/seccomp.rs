@@ -1,22 +1,21 @@
-//! seccomp: no sockets but those of AF_UNIX, for a thread and everything it starts.
+//! seccomp: only AF_UNIX sockets for a thread and all processes that it starts.
 //!
-//! The filter also refuses `io_uring_setup`, since a ring makes sockets without the system call.
-//! Programs for another architecture (32 bits on a 64-bit system) are ended by it.
+//! The filter also refuses `io_uring_setup`, because a ring creates sockets without the system call. It ends programs
+//! for another architecture (32 bits on a 64-bit system).
 
 use std::io;
 
-/// Cuts the calling thread from the network. `false` where the kernel or the architecture has no
-/// such filter.
+/// Blocks the network for the calling thread. Returns `false` if the kernel or the architecture has no such filter.
 ///
 /// # Errors
-/// When the kernel has it and refuses.
+/// If the kernel has the filter and refuses it.
 pub(super) fn cut_network() -> io::Result<bool> {
     let Some(program) = filter::program()? else {
         return Ok(false);
     };
     match seccompiler::apply_filter(&program) {
         Ok(()) => Ok(true),
-        // A kernel without seccomp (ENOSYS) or without its filters (EINVAL).
+        // The kernel has no seccomp (ENOSYS), or no filters (EINVAL).
         Err(seccompiler::Error::Seccomp(error)) if is_lacking(&error) => Ok(false),
         Err(error) => Err(io::Error::other(error)),
     }
@@ -42,13 +41,12 @@ mod filter {
 
     /// `io_uring_setup` has the same number on every architecture.
     const IO_URING_SETUP: i64 = 425;
-    /// `socket` and `socketpair`; each takes the family first.
+    /// The numbers of `socket` and `socketpair`. Both take the address family first.
     #[cfg(target_arch = "x86_64")]
     const SOCKETS: [i64; 2] = [41, 53];
     #[cfg(target_arch = "aarch64")]
     const SOCKETS: [i64; 2] = [198, 199];
-    /// What is added to a number for the variants of a system call under this architecture: x32
-    /// shares that of x86-64.
+    /// Offsets for the variants of a system call under this architecture: x32 shares the architecture of x86-64.
     #[cfg(target_arch = "x86_64")]
     const VARIANTS: &[i64] = &[0, 0x4000_0000];
     #[cfg(target_arch = "aarch64")]

@@ -1,4 +1,4 @@
-//! The agent's end of the socket: starts the supervisor and takes part in its life.
+//! The agent's end of the socket: it starts the supervisor and ends with it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -24,21 +24,21 @@ use super::{CALL_TAG, HIDING_ARG, SupervisorCommand, tree};
 use crate::shell::os_sandbox::Plan;
 use crate::shell::runner::CommandSpec;
 
-/// Between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL.
 pub(in crate::shell) const GRACE: Duration = Duration::from_secs(2);
-/// How long a supervisor that closed its socket may take to end.
+/// The time that a supervisor may take to end after it has closed its socket.
 const LAST_BREATH: Duration = Duration::from_secs(5);
 
-/// A message on its way out.
+/// An outgoing message.
 enum Outgoing {
     Frame(Vec<u8>, Vec<OwnedFd>),
     Close,
 }
 
-/// Where replies go, by call; `None` once the supervisor has ended.
+/// The receivers of replies, by call; `None` when the supervisor has ended.
 type Calls = Arc<Mutex<Option<HashMap<u64, UnboundedSender<Reply>>>>>;
 
-/// A running supervisor. It ends when this is dropped, with everything below it.
+/// A running supervisor. When this is dropped, the supervisor ends with all processes below it.
 pub(in crate::shell) struct Connection {
     outgoing: UnboundedSender<Outgoing>,
     calls: Calls,
@@ -47,8 +47,8 @@ pub(in crate::shell) struct Connection {
 }
 
 impl Connection {
-    /// Starts a supervisor. `tag` is the tag of the call that this very process belongs to, if
-    /// it runs below another supervisor. `hiding` says whether it is to hide files from commands.
+    /// Starts a supervisor. `tag` is the tag of the call that this process belongs to, if it runs below another
+    /// supervisor. `hiding` is whether the supervisor must hide files from commands.
     pub(in crate::shell) fn start(
         supervisor: &SupervisorCommand,
         tag: Option<&OsString>,
@@ -62,7 +62,7 @@ impl Connection {
             reason = "the supervisor is the one process that is not its own child"
         )]
         let mut command = Command::new(&supervisor.program);
-        // The agent's environment holds secrets, and commands can read their parent's.
+        // The agent's environment holds secrets, and commands can read the environment of their parent.
         command
             .args(&supervisor.args)
             .args(hiding.then_some(HIDING_ARG))
@@ -72,7 +72,7 @@ impl Connection {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let child = command.spawn()?;
-        // The command holds the other end of the socket.
+        // `command` holds the other end of the socket.
         drop(command);
         let (outgoing, queue) = unbounded_channel();
         let calls: Calls = Arc::new(Mutex::new(Some(HashMap::new())));
@@ -93,10 +93,10 @@ impl Connection {
         })
     }
 
-    /// Whether it can hide files from commands, for one that was started to hide them.
+    /// Whether the supervisor can hide files from commands, if it was started for that.
     pub(in crate::shell) async fn hides(&self) -> bool {
         let mut hides = self.hides.clone();
-        // An error when it ended before it said so.
+        // An error means that the supervisor ended before it reported this.
         let told = hides.wait_for(Option::is_some).await;
         told.is_ok_and(|told| *told == Some(true))
     }
@@ -106,8 +106,8 @@ impl Connection {
         self.ended.is_cancelled()
     }
 
-    /// Asks for a command to be started, whose output goes to `pipes`, and whose standard input is
-    /// `input` or closed. `None` when the supervisor has ended; the replies end when it does.
+    /// Requests the start of a command. `pipes` receive its output. Its standard input is `input`, or closed. Returns
+    /// `None` if the supervisor has ended. The replies end when it ends.
     pub(in crate::shell) fn run(
         &self,
         id: u64,
@@ -129,21 +129,21 @@ impl Connection {
         Ok(Some(replies))
     }
 
-    /// Asks for a call to be ended.
+    /// Requests the end of a call.
     pub(in crate::shell) fn kill(&self, id: u64) {
         if let Ok(frame) = encode(&Request::Kill { id }) {
             let _ = self.outgoing.send(Outgoing::Frame(frame, Vec::new()));
         }
     }
 
-    /// Takes no more replies for a call.
+    /// Discards further replies for a call.
     pub(in crate::shell) fn forget(&self, id: u64) {
         if let Some(calls) = &mut *lock(&self.calls) {
             calls.remove(&id);
         }
     }
 
-    /// Lets the supervisor end, and waits until it has.
+    /// Requests the end of the supervisor, and waits for it.
     pub(in crate::shell) async fn close(&self) {
         let _ = self.outgoing.send(Outgoing::Close);
         self.ended.cancelled().await;
@@ -154,11 +154,11 @@ fn lock(calls: &Calls) -> MutexGuard<'_, Option<HashMap<u64, UnboundedSender<Rep
     calls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the end of the supervisor to all who wait for it, when dropped.
+/// Reports the end of the supervisor to all waiting tasks when it is dropped.
 struct End {
     calls: Calls,
     ended: CancellationToken,
-    /// What it said of hiding files.
+    /// Whether the supervisor can hide files, once it has reported that.
     hides: watch::Sender<Option<bool>>,
 }
 
@@ -178,7 +178,7 @@ async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Outgoing>) 
     let _ = rustix::net::shutdown(&*stream, rustix::net::Shutdown::Write);
 }
 
-/// Sends a frame, with the descriptors beside its first byte.
+/// Sends a frame. The descriptors accompany its first byte.
 async fn send(stream: &UnixStream, frame: &[u8], pipes: &[OwnedFd]) -> io::Result<()> {
     #[cfg(not(target_vendor = "apple"))]
     const FLAGS: SendFlags = SendFlags::NOSIGNAL;
@@ -209,7 +209,7 @@ async fn send(stream: &UnixStream, frame: &[u8], pipes: &[OwnedFd]) -> io::Resul
     Ok(())
 }
 
-/// Hands replies on until the supervisor ends, reaps it, and kills what it may have left.
+/// Forwards replies until the supervisor ends. Then reaps it, and kills the processes that it left behind.
 async fn read(stream: Arc<UnixStream>, mut child: Child, end: End) {
     let pid = child.id();
     let mut frames = Frames::default();
@@ -222,7 +222,7 @@ async fn read(stream: Arc<UnixStream>, mut child: Child, end: End) {
                 _ => break,
             },
             () = changed(&mut children) => {
-                // A command may have stopped its parent, on which all else waits.
+                // A command may have stopped the supervisor, which all other calls need.
                 wake(pid);
                 continue;
             }
@@ -250,7 +250,7 @@ async fn read(stream: Arc<UnixStream>, mut child: Child, end: End) {
     drop(end);
 }
 
-/// Waits until a child may have stopped.
+/// Waits until a child may have changed its state.
 async fn changed(children: &mut Option<tokio::signal::unix::Signal>) {
     let told = match children {
         Some(children) => children.recv().await,
@@ -261,7 +261,7 @@ async fn changed(children: &mut Option<tokio::signal::unix::Signal>) {
     }
 }
 
-/// Lets the supervisor, which has not been waited for yet, go on when it was stopped.
+/// Resumes the supervisor if it was stopped. It must not be reaped yet.
 fn wake(pid: Option<u32>) {
     if let Some(pid) = pid.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
         let _ = kill_process(pid, Signal::CONT);

@@ -1,10 +1,9 @@
-//! The frames between agent and supervisor as the fuzz targets drive them; no part of the public
-//! interface.
+//! The frames between agent and supervisor for the fuzz targets. This is not part of the public interface.
 
 use super::protocol::{Frames, Reply, Request, encode};
 
-/// The messages in bytes that arrive in `pieces`, written again, and whether the bytes ended in an
-/// error. `replies` says which side reads.
+/// Decodes messages from bytes that arrive in `pieces`. Returns the messages encoded again, and whether the bytes ended
+/// in an error. `replies` is whether the agent's side reads.
 #[must_use]
 pub fn messages<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,

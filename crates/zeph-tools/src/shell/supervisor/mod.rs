@@ -1,12 +1,12 @@
 //! The helper process that is the parent of every shell command.
 //!
-//! The program re-executes itself as the supervisor at the first command of a session; one end of
-//! a socket pair is its standard input. It stands in a session of its own, adopts whatever its
-//! descendants orphan, and ends when the socket closes, however the agent ended: then it ends
-//! every descendant first. So nothing that a command started outlives the agent.
+//! The program re-executes itself as the supervisor at the first command of a session. One end of a socket pair is its
+//! standard input. The supervisor has its own session, adopts the orphans of its descendants, and ends when the socket
+//! closes. Before that, it ends every descendant. So no process that a command started outlives the agent, regardless
+//! of how the agent ends.
 //!
-//! `protocol` says what travels over the socket, `client` is the agent's end, `server` the
-//! supervisor's, `spawn` starts one command; `tree` finds and ends processes.
+//! `protocol` defines the messages on the socket, `client` is the agent's end, and `server` the supervisor's. `spawn`
+//! starts one command, and `tree` finds and ends processes.
 
 pub(super) mod client;
 #[cfg(feature = "fuzzing")]
@@ -29,20 +29,20 @@ use std::path::PathBuf;
 
 pub use server::supervisor_main;
 
-/// The hidden first argument with which a program is asked to be the supervisor.
+/// The hidden first argument that makes the program the supervisor.
 pub const SUPERVISOR_ARG: &str = "__shell-supervisor";
 
-/// The argument behind it with which a supervisor hides files from commands.
+/// The next argument, which makes a supervisor hide files from commands.
 pub(super) const HIDING_ARG: &str = "hiding";
 
-/// The variable by which processes are known as a call's: `<supervisor's pid>.<call>`.
+/// The variable that identifies the processes of a call: `<supervisor's pid>.<call>`.
 pub(super) const CALL_TAG: &str = "ZEPH_CALL_ID";
 
-/// How the supervisor is started: a program that calls [`supervisor_main`] for these arguments
-/// before it does anything else.
+/// The command that starts the supervisor: a program that calls [`supervisor_main`] for these arguments before any
+/// other work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisorCommand {
-    /// The program: usually the running one.
+    /// The program, usually the running one.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,

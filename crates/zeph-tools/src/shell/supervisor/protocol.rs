@@ -1,6 +1,5 @@
-//! What agent and supervisor tell each other: JSON behind a four-byte length (little endian).
-//! The write ends of a command's two pipes travel beside the request's first byte, and behind them
-//! the read end of its standard input, where it has one.
+//! Messages between agent and supervisor: JSON after a four-byte length (little endian). The write ends of a command's
+//! two pipes accompany the first byte of the request. The read end of its standard input follows them, if it has one.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::shell::os_sandbox::Plan;
 use crate::shell::runner::{BackgroundProcess, CommandSpec, Exit};
 
-/// The most bytes of one message. The kernel's own limit for arguments and environment is lower.
+/// The maximum size of a message in bytes. The kernel's own limit for arguments and environment is lower.
 const MAX_FRAME: usize = 32 * 1024 * 1024;
 
-/// A string of the operating system: UTF-8 as text, anything else as bytes.
+/// A string of the operating system: text if it is UTF-8, otherwise bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Text {
@@ -52,12 +51,12 @@ pub(super) struct Run {
     pub(super) cwd: Text,
     pub(super) env: Vec<(Text, Text)>,
     pub(super) confinement: Option<Confinement>,
-    /// Whether its standard input comes as a third descriptor; else it is closed.
+    /// Whether a third descriptor is its standard input. Otherwise, the standard input is closed.
     #[serde(default)]
     pub(super) input: bool,
 }
 
-/// What a command may do: a [`Plan`] on its way.
+/// The limits of a command: a [`Plan`] as a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Confinement {
     writable: Vec<Text>,
@@ -121,21 +120,21 @@ impl Run {
     }
 }
 
-/// What the agent asks for.
+/// A request of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    /// Start a command; two descriptors come with it, or three.
+    /// Starts a command. Two or three descriptors accompany it.
     Run(Run),
-    /// End a command and all that it started.
+    /// Ends a command and all processes that it started.
     Kill { id: u64 },
 }
 
-/// What the supervisor tells.
+/// A reply of the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::shell) enum Reply {
-    /// Told first by a supervisor that hides files: whether it can. It concerns no call.
+    /// Whether the supervisor can hide files. A supervisor that hides files sends it first, for no call.
     Hides { can: bool },
     /// The command could not be started.
     Failed {
@@ -143,25 +142,25 @@ pub(in crate::shell) enum Reply {
         errno: Option<i32>,
         message: String,
     },
-    /// The command was not started, for lack of the sandbox that must stand around it.
+    /// The command was not started, because its required sandbox is missing.
     Unconfined { id: u64, message: String },
     /// The command runs.
     Started { id: u64 },
-    /// The command's first process exited. `unconfined` says what of the sandbox was not enforced.
+    /// The first process of the command exited. `unconfined` is the part of the sandbox that was not enforced.
     Exited {
         id: u64,
         exit: Exit,
         unconfined: Option<String>,
         background: Vec<BackgroundProcess>,
     },
-    /// What the command's first process left behind has ended by itself.
+    /// The processes that the command's first process left behind have ended on their own.
     Quiet { id: u64 },
-    /// The command was ended on request; `clean` says whether nothing is left of it.
+    /// The command was ended on request; `clean` is whether all its processes are gone.
     Gone { id: u64, clean: bool },
 }
 
 impl Reply {
-    /// The call that it concerns.
+    /// The call of the reply.
     pub(super) fn id(&self) -> Option<u64> {
         match self {
             Self::Hides { .. } => None,
@@ -175,10 +174,10 @@ impl Reply {
     }
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 ///
 /// # Errors
-/// When it is larger than any message may be.
+/// If the message is larger than the limit.
 pub(super) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
@@ -190,7 +189,7 @@ pub(super) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Puts messages together from the bytes that arrive.
+/// Decodes messages from the bytes that arrive.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     buffer: Vec<u8>,
@@ -201,10 +200,10 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole message.
+    /// Returns the next complete message.
     ///
     /// # Errors
-    /// When the bytes are no message; nothing that follows can be understood then.
+    /// If the bytes are not a message. The following bytes then have no meaning.
     pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, rest)) = self.buffer.split_first_chunk::<4>() else {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! The supervisor itself: plain threads around one table of calls.
+//! The supervisor process: plain threads around one table of calls.
 //!
-//! The main thread reads requests. Each command has a thread that has it started, waits for it and
-//! tells how it exited, and when what it left behind has ended. A request to end a call has a thread
-//! too, since it takes up to the grace time. One thread reaps adopted processes.
+//! The main thread reads requests. Each command has a thread that starts it, waits for it, and reports its exit and the
+//! end of the processes that it left behind. A request to end a call has its own thread, because it takes up to the
+//! grace time. One thread reaps adopted processes.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IoSliceMut, Write};
@@ -24,14 +24,13 @@ use super::spawn::{ChildStdio, SpawnError, exit, spawn};
 use super::tree::{self, Mark};
 use crate::shell::os_sandbox;
 
-/// Between SIGTERM and SIGKILL when the agent has gone.
+/// The time between SIGTERM and SIGKILL after the agent has ended.
 const LAST_GRACE: Duration = Duration::from_millis(500);
-/// How long a reaper waits for a thread to collect its command's exit.
+/// The time that the reaper waits for a thread to collect the exit of its command.
 const COLLECT: Duration = Duration::from_millis(50);
 
-/// Is the supervisor: serves the socket that is its standard input, until it closes. A program
-/// calls it first of all when it is started with [`super::SUPERVISOR_ARG`], and returns what it
-/// returns.
+/// Runs the supervisor: serves the socket on standard input until it closes. If a program is started with
+/// [`super::SUPERVISOR_ARG`], it calls this function before any other work, and returns its result.
 #[must_use]
 pub fn supervisor_main() -> ExitCode {
     match serve() {
@@ -46,18 +45,18 @@ pub fn supervisor_main() -> ExitCode {
 fn serve() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::net::sockopt::socket_type(&socket)?;
-    // Out of the terminal's reach: neither Ctrl-C nor its closing gets here. It fails for the
-    // leader of a group, which the agent does not make of it.
+    // A new session, so that neither Ctrl-C nor the end of the terminal affects the supervisor. `setsid` fails only for
+    // the leader of a process group, which the supervisor is not.
     let _ = rustix::process::setsid();
-    // While there is one thread.
+    // The process must still have one thread.
     let hides = if std::env::args_os().any(|argument| argument == HIDING_ARG) {
         Some(os_sandbox::allow_hiding()?)
     } else {
         None
     };
     tree::adopt_orphans()?;
-    // Handlers, since what is ignored would be ignored by the commands as well. The supervisor
-    // ends with the agent, never before it.
+    // The signals have handlers, because commands would inherit ignored signals. The supervisor ends after the agent,
+    // never before it.
     let ignored = Arc::new(AtomicBool::new(false));
     for signal in [
         signal_hook::consts::SIGTERM,
@@ -67,7 +66,7 @@ fn serve() -> io::Result<()> {
     ] {
         signal_hook::flag::register(signal, Arc::clone(&ignored))?;
     }
-    // A name of its own in lists of processes, and no directory kept busy.
+    // A distinct name in process lists, and no directory in use.
     #[cfg(target_os = "linux")]
     let _ = std::fs::write("/proc/self/comm", "shell-supervise");
     let _ = std::env::set_current_dir("/");
@@ -82,16 +81,16 @@ fn serve() -> io::Result<()> {
     }
     let reaper = Arc::clone(&server);
     thread::Builder::new().spawn(move || reaper.reap())?;
-    // An unreadable request ends the session like a closed socket: nothing may be left over.
+    // An unreadable request ends the session like a closed socket, so that no process is left.
     let _ = server.read_requests(&socket);
     server.end_all();
     Ok(())
 }
 
-/// What runs, or has left something running.
+/// A call that runs, or that has left processes running.
 #[derive(Debug)]
 struct Call {
-    /// Its first process, once started; 0 when that pid belongs to another call by now.
+    /// The first process, once it is started; 0 if another call has this pid now.
     leader: i32,
     start: u64,
     running: bool,
@@ -100,11 +99,11 @@ struct Call {
 #[derive(Debug, Default)]
 struct Table {
     calls: HashMap<u64, Call>,
-    /// Commands being started.
+    /// The number of commands that are being started.
     starting: usize,
-    /// How many were started.
+    /// The number of commands that were started.
     started: u64,
-    /// The agent has gone: nothing is started any more.
+    /// Whether the agent has ended. No command is started then.
     closing: bool,
 }
 
@@ -142,7 +141,7 @@ impl Server {
     fn reply(&self, reply: &Reply) {
         let Ok(frame) = encode(reply) else { return };
         let mut socket = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without an agent there is nobody to tell; the main thread sees that too.
+        // Without an agent, no one receives the reply. The main thread notices that too.
         let _ = socket.write_all(&frame);
     }
 
@@ -189,7 +188,7 @@ impl Server {
         }
     }
 
-    /// Enters a command into the table and starts its thread.
+    /// Adds a command to the table, and starts its thread.
     fn start(self: &Arc<Self>, run: Run, ends: ChildStdio) {
         let id = run.id;
         {
@@ -212,7 +211,7 @@ impl Server {
         }
     }
 
-    /// The work of a command's thread.
+    /// Runs on the thread of a command.
     fn run(&self, run: Run, ends: ChildStdio) {
         let id = run.id;
         let spawned = if self.table().closing {
@@ -259,7 +258,7 @@ impl Server {
             }),
             Err(error) => self.failed(id, &error),
         }
-        // The thread that started it has nothing more to wait for.
+        // The thread that started the command can end.
         drop(started);
         if let Some(mark) = left_behind {
             tree::wait_until_gone(&mark);
@@ -268,12 +267,12 @@ impl Server {
         }
     }
 
-    /// Takes a call of which nothing runs any more from the table.
+    /// Removes a call without running processes from the table.
     fn over(&self, id: u64) {
         self.table().calls.remove(&id);
     }
 
-    /// Notes that a command was started, or could not be.
+    /// Records that a command was started, or that its start failed.
     fn started(&self, id: u64, child: Option<&Child>) {
         let leader = child.and_then(|child| i32::try_from(child.id()).ok());
         let start = leader.map(tree::started);
@@ -299,7 +298,7 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// Ends a call on a thread of its own.
+    /// Ends a call on a separate thread.
     fn kill(self: &Arc<Self>, id: u64) {
         let server = Arc::clone(self);
         let thread = thread::Builder::new().spawn(move || {
@@ -335,7 +334,7 @@ impl Server {
         })
     }
 
-    /// Ends every process when the agent has gone.
+    /// Ends every process after the agent has ended.
     fn end_all(&self) {
         let mut table = self.table();
         table.closing = true;
@@ -352,7 +351,7 @@ impl Server {
         tree::end_all(&marks, LAST_GRACE);
     }
 
-    /// Reaps adopted processes, as long as there can be any.
+    /// Reaps adopted processes whenever there can be some.
     fn reap(&self) {
         let mut table = self.table();
         loop {
@@ -364,7 +363,7 @@ impl Server {
             });
             let unchanged = |table: &mut Table| table.started == before;
             table = if children {
-                // An exited leader is its thread's to collect, and would be found again at once.
+                // The thread of an exited leader collects it. Until then, `tree::reap` would find it immediately again.
                 let table = self.table();
                 let waited = self.changed.wait_timeout(table, COLLECT);
                 waited.unwrap_or_else(PoisonError::into_inner).0
@@ -376,13 +375,13 @@ impl Server {
     }
 }
 
-/// Reads bytes of the socket into `buffer` and the descriptors beside them into `pipes`.
+/// Reads bytes of the socket into `buffer`, and the accompanying descriptors into `pipes`.
 fn receive(
     socket: &UnixStream,
     buffer: &mut [u8],
     pipes: &mut VecDeque<OwnedFd>,
 ) -> io::Result<usize> {
-    // Without this flag another command that is just being started would inherit them.
+    // Without this flag, a command that starts concurrently would inherit the descriptors.
     #[cfg(target_os = "linux")]
     const FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC;
     #[cfg(not(target_os = "linux"))]

@@ -1,8 +1,7 @@
-//! Starting one command.
+//! The start of one command.
 //!
-//! A command that is confined is started by a thread of its own, which is restricted first: for
-//! good, so it does nothing else. It lives as long as the command, whose parent-death signal is
-//! bound to it.
+//! A separate thread starts a command with a sandbox. It restricts itself first, which cannot be undone, so it does no
+//! other work. It lives as long as the command, because the parent-death signal of the command is bound to it.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,7 +17,7 @@ use crate::shell::os_sandbox::{self, ApplyError, Plan};
 use crate::shell::runner::Exit;
 use crate::shell::sys;
 
-/// The ends of pipes that a command gets; without `stdin` its standard input is closed.
+/// The pipe ends of a command. Without `stdin`, its standard input is closed.
 #[derive(Debug)]
 pub(super) struct ChildStdio {
     pub(super) stdin: Option<OwnedFd>,
@@ -26,22 +25,22 @@ pub(super) struct ChildStdio {
     pub(super) stderr: OwnedFd,
 }
 
-/// A command's first process.
+/// The first process of a command.
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) child: Child,
-    /// What of its sandbox is not enforced.
+    /// The part of its sandbox that is not enforced.
     pub(super) unconfined: Option<String>,
-    /// Ends the thread that started it, when dropped.
+    /// Ends the thread that started it when it is dropped.
     _starter: Option<mpsc::Sender<()>>,
 }
 
-/// Why a command was not started.
+/// The reason why a command was not started.
 #[derive(Debug)]
 pub(super) enum SpawnError {
     /// The system refused.
     System(io::Error),
-    /// For lack of its sandbox.
+    /// The required sandbox is missing.
     Unconfined(ApplyError),
 }
 
@@ -72,7 +71,7 @@ pub(super) fn spawn(mut run: Run, ends: ChildStdio) -> Result<Leader, SpawnError
                 Err(error) => Err(SpawnError::Unconfined(error)),
             };
             let _ = sender.send(result);
-            // Nothing is ever sent: it ends with the other end.
+            // No message is ever sent. The call returns when the sender is dropped.
             let _ = over.recv();
         })?;
     let (child, unconfined) = started

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them (`proc_pid_stat(5)`), and which of them are whose.
+//! Processes in `/proc` (`proc_pid_stat(5)`), and the calls to which they belong.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -10,22 +10,21 @@ pub(super) struct Process {
     pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
-    /// When it started, in clock ticks since boot: with the pid it names a process for good.
+    /// The start time in clock ticks since boot. Together with the pid, it identifies a process uniquely.
     pub(super) start: u64,
-    /// Whether it is dead already and only waits to be reaped.
+    /// Whether it is a zombie.
     pub(super) dead: bool,
     pub(super) name: String,
 }
 
 impl Process {
-    /// What names it for good.
+    /// The unique identity of the process.
     pub(super) fn key(&self) -> (i32, u64) {
         (self.pid, self.start)
     }
 }
 
-/// The process of a line of `/proc/PID/stat`. The name stands in parentheses and may hold any
-/// character, parentheses too.
+/// Parses a line of `/proc/PID/stat`. The name is in parentheses and may contain any character, including parentheses.
 pub(super) fn parse(line: &str) -> Option<Process> {
     let (before, after) = line.rsplit_once(')')?;
     let (pid, name) = before.split_once('(')?;
@@ -43,13 +42,13 @@ pub(super) fn parse(line: &str) -> Option<Process> {
     })
 }
 
-/// The process with this id.
+/// Reads the process with this id.
 pub(super) fn read(pid: i32) -> Option<Process> {
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse(&String::from_utf8_lossy(&line))
 }
 
-/// All processes.
+/// Reads all processes.
 pub(super) fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -60,7 +59,7 @@ pub(super) fn all() -> Vec<Process> {
         .collect()
 }
 
-/// The children of this process, dead ones included.
+/// The children of this process, including zombies.
 pub(super) fn own_children() -> Vec<i32> {
     from_children_files().unwrap_or_else(|| {
         let own = rustix::process::getpid().as_raw_nonzero().get();
@@ -70,7 +69,7 @@ pub(super) fn own_children() -> Vec<i32> {
     })
 }
 
-/// The same from `/proc/self/task/*/children`, where the kernel has it.
+/// The children of this process from `/proc/self/task/*/children`, if the kernel has this file.
 fn from_children_files() -> Option<Vec<i32>> {
     let mut children = Vec::new();
     for task in fs::read_dir("/proc/self/task").ok()? {
@@ -79,7 +78,7 @@ fn from_children_files() -> Option<Vec<i32>> {
                 list.split_ascii_whitespace()
                     .filter_map(|pid| pid.parse::<i32>().ok()),
             ),
-            // A thread that ended meanwhile.
+            // The thread has ended in the meantime.
             Err(_) if fs::exists("/proc/thread-self/children").unwrap_or(false) => {}
             Err(_) => return None,
         }
@@ -87,7 +86,7 @@ fn from_children_files() -> Option<Vec<i32>> {
     Some(children)
 }
 
-/// A variable of a process's environment as it was at its exec.
+/// A variable from the environment of a process at its exec.
 pub(super) fn variable(pid: i32, name: &str) -> Option<String> {
     let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
     environ.split(|byte| *byte == 0).find_map(|entry| {
@@ -96,8 +95,8 @@ pub(super) fn variable(pid: i32, name: &str) -> Option<String> {
     })
 }
 
-/// The living processes of `all` that descend from a child of `root` which `belongs`, or from one
-/// of `known`; those themselves included.
+/// The living processes among `all` that descend from a child of `root` that `belongs`, or from one of `known`. The
+/// result includes these processes themselves.
 pub(super) fn members(
     all: &[Process],
     root: i32,
@@ -198,12 +197,12 @@ mod tests {
         assert_eq!(pids(&all, &[]), [20, 21, 22, 23, 24]);
         all[1].dead = true;
         assert_eq!(pids(&all, &[]), [21, 22, 23, 24]);
-        // Its parents died: it is adopted, and known from before.
+        // Its parents died: the supervisor has adopted it, and it is known.
         all[3].parent = 10;
         all.remove(2);
         assert_eq!(pids(&all, &[]), [23, 24]);
         assert_eq!(pids(&all, &[(22, 0)]), [22, 23, 24]);
-        // Another process with the same pid is not it.
+        // Another process with the same pid is not a member.
         assert_eq!(pids(&all, &[(22, 5)]), [23, 24]);
     }
 }

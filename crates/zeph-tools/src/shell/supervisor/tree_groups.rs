@@ -1,4 +1,4 @@
-//! Ending the processes of a call where there is no `/proc` and no subreaper: by process group.
+//! Search and end of a call's processes on systems without `/proc` and subreapers: by process group.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,33 +8,33 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::shell::runner::BackgroundProcess;
 
-/// How long killed processes may take to vanish.
+/// The time that killed processes may take to disappear.
 const DEATH: Duration = Duration::from_secs(1);
-/// How long what a shell leaves behind may take to end by itself before it counts as running.
+/// The time for processes that a shell leaves behind to end on their own before they count as running.
 const SETTLE: Duration = Duration::from_millis(20);
-/// Between two looks at what goes on running.
+/// The time between two checks of running processes.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What a call's processes are known by; the group alone says it here.
+/// The identification of a call's processes. Here it is only their group.
 #[allow(dead_code, reason = "the twin for Linux uses all fields")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The call.
+    /// The id of the call.
     pub(super) id: u64,
-    /// Its first process, and the group that it leads.
+    /// The first process, and the process group that it leads.
     pub(super) leader: i32,
-    /// Not used here.
+    /// Unused on these systems.
     pub(super) start: u64,
-    /// Not used here.
+    /// Unused on these systems.
     pub(super) alone: bool,
 }
 
-/// Orphans go to the first process of the system here.
+/// Does nothing: the init process of the system adopts orphans.
 pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// The same for all processes here.
+/// The start time of a process, which is unknown here.
 pub(super) fn started(_pid: i32) -> u64 {
     0
 }
@@ -44,7 +44,7 @@ pub(super) fn tag(id: u64) -> String {
     format!("{}.{id}", std::process::id())
 }
 
-/// The call's group, if it still has members.
+/// The process group of the call, if it still has members.
 pub(super) fn survivors(mark: &Mark, _leaders: &[i32]) -> Vec<BackgroundProcess> {
     if gone_within(&[mark.leader], SETTLE) {
         return Vec::new();
@@ -55,28 +55,28 @@ pub(super) fn survivors(mark: &Mark, _leaders: &[i32]) -> Vec<BackgroundProcess>
     }]
 }
 
-/// Blocks until the call's group has no members.
+/// Blocks until the process group of the call has no members.
 pub(super) fn wait_until_gone(mark: &Mark) {
     while !gone_within(&[mark.leader], Duration::ZERO) {
         pause(PAUSE);
     }
 }
 
-/// Ends a call's group: SIGTERM, and SIGKILL for what is left after `grace`.
+/// Ends the process group of a call: SIGTERM, and SIGKILL for the rest after `grace`.
 pub(super) fn end_call(mark: &Mark, grace: Duration) -> bool {
     end(&[mark.leader], grace)
 }
 
-/// Ends the groups of all calls likewise.
+/// Ends the process groups of all calls in the same way.
 pub(super) fn end_all(marks: &[Mark], grace: Duration) -> bool {
     let groups: Vec<_> = marks.iter().map(|mark| mark.leader).collect();
     end(&groups, grace)
 }
 
-/// Without tags that can be read there is nothing to find.
+/// Does nothing, because tags of processes cannot be read.
 pub(super) fn sweep(_supervisor: u32) {}
 
-/// There are no adopted children to reap here.
+/// Does nothing, because there are no adopted children to reap.
 pub(super) fn reap(_is_leader: impl Fn(i32) -> bool) -> bool {
     false
 }

@@ -1,8 +1,7 @@
-//! Finding and ending the processes of a call, on Linux.
+//! Search and end of a call's processes on Linux.
 //!
-//! The supervisor is a subreaper: every process below it has it as an ancestor for as long as it
-//! lives. Which call an adopted process belongs to is told by its process group, its session, or
-//! the tag in its environment.
+//! The supervisor is a subreaper, so it is an ancestor of every process below it. The process group, the session, or
+//! the tag in its environment assigns an adopted process to a call.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,38 +18,38 @@ use super::CALL_TAG;
 use super::stat::{self, Process};
 use crate::shell::runner::BackgroundProcess;
 
-/// How long killed processes may take to vanish.
+/// The time that killed processes may take to disappear.
 const DEATH: Duration = Duration::from_secs(1);
-/// How long what a shell leaves behind may take to end by itself before it counts as running: the
-/// end of a pipeline, a logger, a process that is just being started.
+/// The time for processes that a shell leaves behind to end on their own before they count as running: the end of a
+/// pipeline, a logger, a process that is being started.
 const SETTLE: Duration = Duration::from_millis(20);
-/// How long one process is waited for before what is left is looked for again.
+/// The time to wait for one process before the remaining ones are searched again.
 const LONG: Duration = Duration::from_secs(60);
-/// Between two such looks.
+/// The time between two such searches.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a call's processes are known by.
+/// The identification of a call's processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The call.
+    /// The id of the call.
     pub(super) id: u64,
-    /// Its first process, and the group and session that it leads.
+    /// The first process, and the process group and session that it leads.
     pub(super) leader: i32,
-    /// When that started ([`started`]).
+    /// The start time of the first process ([`started`]).
     pub(super) start: u64,
-    /// Whether no other call runs, or began later and left something behind: then what has no mark
-    /// at all and is younger is its.
+    /// Whether no other call runs, and no later call left processes behind. Then all younger processes without a mark
+    /// belong to this call.
     pub(super) alone: bool,
 }
 
-/// Makes this process the parent of whatever its descendants orphan. One of them may have stopped
-/// it: it goes on when the agent dies.
+/// Makes this process the parent of the orphans of its descendants. It also resumes when the agent dies, because a
+/// descendant may have stopped it.
 pub(super) fn adopt_orphans() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::CONT))?;
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// When a process started, on the clock of [`Mark::start`].
+/// The start time of a process, on the clock of [`Mark::start`].
 pub(super) fn started(pid: i32) -> u64 {
     stat::read(pid).map_or(u64::MAX, |process| process.start)
 }
@@ -60,10 +59,10 @@ pub(super) fn tag(id: u64) -> String {
     format!("{}.{id}", own())
 }
 
-/// What of an ended call still runs. `leaders` are the first processes of running calls.
+/// The running processes of an ended call. `leaders` are the first processes of running calls.
 pub(super) fn survivors(mark: &Mark, leaders: &[i32]) -> Vec<BackgroundProcess> {
-    // Usually there is nothing but running leaders, or what earlier calls left behind; reading
-    // the whole of `/proc` would then cost more than all the rest of a call.
+    // Usually there are only running leaders, or processes of earlier calls. Reading all of `/proc` would then cost
+    // more than the rest of a call.
     let own_tag = tag(mark.id);
     let left_behind = stat::own_children()
         .iter()
@@ -90,33 +89,32 @@ pub(super) fn survivors(mark: &Mark, leaders: &[i32]) -> Vec<BackgroundProcess> 
     }
 }
 
-/// Blocks until nothing of an ended call runs any more.
+/// Blocks until no process of an ended call runs.
 pub(super) fn wait_until_gone(mark: &Mark) {
     let mut known = HashSet::new();
     loop {
         let alive = of_call(mark, &known);
         let Some(oldest) = alive.first() else { return };
-        // What restarts its children is the oldest: all of `/proc` is not read for each of them.
+        // A process that restarts its children is the oldest. So `/proc` is not read for each child.
         wait_for_one(std::slice::from_ref(oldest), LONG);
         pause(PAUSE);
         known = alive.iter().map(Process::key).collect();
     }
 }
 
-/// Ends a call's processes: SIGTERM, and SIGKILL for what is left after `grace`. Says whether all
-/// are gone.
+/// Ends the processes of a call: SIGTERM, and SIGKILL for the rest after `grace`. Returns whether all are gone.
 pub(super) fn end_call(mark: &Mark, grace: Duration) -> bool {
     end(grace, |known| of_call(mark, known))
 }
 
-/// Ends every descendant likewise.
+/// Ends every descendant in the same way.
 pub(super) fn end_all(_marks: &[Mark], grace: Duration) -> bool {
     end(grace, |known| {
         stat::members(&stat::all(), own(), known, |_| true)
     })
 }
 
-/// Kills what a dead supervisor left behind.
+/// Kills the processes that a dead supervisor left behind.
 pub(super) fn sweep(supervisor: u32) {
     let prefix = format!("{supervisor}.");
     end(Duration::ZERO, |known| {
@@ -133,8 +131,8 @@ pub(super) fn sweep(supervisor: u32) {
     });
 }
 
-/// Blocks until a child has exited, and reaps those that `is_leader` does not claim: threads wait
-/// for leaders. Says whether there is any child at all.
+/// Blocks until a child has exited, and reaps the children that are not leaders: threads wait for leaders. Returns
+/// whether there is any child.
 pub(super) fn reap(is_leader: impl Fn(i32) -> bool) -> bool {
     let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     match waitid(WaitId::All, exited) {
@@ -156,13 +154,13 @@ fn own() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// The living processes of a call.
+/// The living processes of a call, oldest first.
 fn of_call(mark: &Mark, known: &HashSet<(i32, u64)>) -> Vec<Process> {
     let tag = tag(mark.id);
     let mut found = stat::members(&stat::all(), own(), known, |process| {
         belongs(mark, &tag, process)
     });
-    // Parents come before their children: what restarts its children is stopped first.
+    // Parents come before their children, so a process that restarts its children is stopped first.
     found.sort_unstable_by_key(|process| process.start);
     found
 }
@@ -181,8 +179,8 @@ fn belongs(mark: &Mark, tag: &str, process: &Process) -> bool {
     }
 }
 
-/// SIGTERM to what `alive` finds, SIGKILL after `grace`, until it finds nothing or gives up.
-/// `alive` is given the processes found so far, whose descendants count for as long as they live.
+/// Sends SIGTERM to the processes that `alive` finds, and SIGKILL after `grace`, until none is found or the time is
+/// over. `alive` gets the processes found so far. Their descendants count as long as they live.
 fn end(grace: Duration, alive: impl Fn(&HashSet<(i32, u64)>) -> Vec<Process>) -> bool {
     let start = Instant::now();
     let mut known = HashSet::new();
@@ -200,7 +198,7 @@ fn end(grace: Duration, alive: impl Fn(&HashSet<(i32, u64)>) -> Vec<Process>) ->
                 signal(process, Signal::KILL);
             } else if !known.contains(&process.key()) {
                 signal(process, Signal::TERM);
-                // A stopped process takes no other signal before it goes on.
+                // A stopped process handles other signals only after it resumes.
                 signal(process, Signal::CONT);
             }
         }
@@ -214,7 +212,7 @@ fn end(grace: Duration, alive: impl Fn(&HashSet<(i32, u64)>) -> Vec<Process>) ->
     }
 }
 
-/// Sends a signal to this very process, never to another that took its pid.
+/// Sends a signal to this process, never to another one that has its pid now.
 fn signal(process: &Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else {
         return;
@@ -226,7 +224,7 @@ fn signal(process: &Process, signal: Signal) {
             }
         }
         Err(rustix::io::Errno::SRCH) => {}
-        // A kernel before 5.3.
+        // The kernel is older than 5.3.
         Err(_) => {
             let _ = kill_process(pid, signal);
         }
@@ -240,7 +238,7 @@ fn wait_for_one(processes: &[Process], limit: Duration) {
         .take(64)
         .filter_map(|process| pidfd_open(Pid::from_raw(process.pid)?, PidfdFlags::empty()).ok())
         .collect();
-    // One that is gone already is what is waited for.
+    // If a process is already gone, the wait is over.
     let limit = if fds.len() < processes.len().min(64) {
         Duration::from_millis(1)
     } else {

@@ -1,13 +1,12 @@
-//! Which commands may write to files.
+//! Detection of commands that may write to files.
 //!
-//! Decided on the parsed command, at every depth and through whatever runs other commands. What
-//! cannot be known before it runs counts as writing: a needless snapshot costs time, no more.
-//! What programs do of their own accord (a build, a test suite) is not seen. The options with which
-//! programs write to files are in the table of programs.
+//! The decision uses the parsed command, at every depth and through commands that run others. An unresolved part counts
+//! as a write: an unnecessary snapshot only costs time. Files that programs write without an argument for it (a build,
+//! a test suite) are not detected. The table of programs lists the options with which programs write to files.
 
 use zeph_bash::{Part, Verdict, Word, file_name, program_options, visit};
 
-/// Commands that write whatever they are given.
+/// Commands that write with any arguments.
 const WRITERS: &[&str] = &[
     "7z",
     "7za",
@@ -63,7 +62,7 @@ const WRITERS: &[&str] = &[
     "zstd",
 ];
 
-/// Commands that write unless one of these arguments is among theirs.
+/// Commands that write unless they have one of these arguments.
 const UNLESS: &[(&str, &[&str])] = &[
     ("rustfmt", &["--check"]),
     ("black", &["--check", "--diff"]),
@@ -106,7 +105,7 @@ const PACKAGES: &[&str] = &[
     "prune",
 ];
 
-/// Subcommands of `git` that leave the files as they are; any other may be an alias.
+/// Subcommands of `git` that do not change files. Any other subcommand may be an alias.
 const GIT_READS: &[&str] = &[
     "annotate",
     "blame",
@@ -162,7 +161,7 @@ pub(super) fn writes(command: &str) -> bool {
     writes || verdict != Verdict::Allow
 }
 
-/// Files that are none: `2>/dev/null`.
+/// Whether a target is a device and not a file: `2>/dev/null`.
 fn is_device(word: &Word) -> bool {
     word.prefix().starts_with("/dev/") && !word.prefix().starts_with("/dev/shm/")
 }
@@ -179,7 +178,7 @@ fn command_writes(words: &[Word]) -> bool {
     match name {
         "git" => git_writes(arguments),
         "tar" | "bsdtar" | "gtar" => tar_writes(arguments),
-        // Alone it installs.
+        // `yarn` without arguments installs.
         "yarn" if arguments.is_empty() => true,
         "cargo" if has("clippy") && has("--fix") => true,
         "cargo" if has("fmt") && has("--check") => false,
@@ -208,7 +207,7 @@ fn row<'t>(table: &'t [(&str, &'t [&'t str])], name: &str) -> Option<&'t [&'t st
         .map(|(_, words)| *words)
 }
 
-/// The first argument that is no option; `None` also where it cannot be known.
+/// The first argument that is not an option. `None` if it is missing or unresolved.
 fn first_operand(arguments: &[Word]) -> Option<&str> {
     arguments
         .iter()
@@ -237,7 +236,7 @@ fn git_writes(arguments: &[Word]) -> bool {
     false
 }
 
-/// All but lists of what is in an archive.
+/// Whether `tar` writes: always, unless it lists the content of an archive.
 fn tar_writes(arguments: &[Word]) -> bool {
     let bundle = arguments.iter().enumerate().find_map(|(at, word)| {
         let text = word.prefix();

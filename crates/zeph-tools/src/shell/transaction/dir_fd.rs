@@ -1,4 +1,4 @@
-//! Directories by their handles: nothing here follows a link.
+//! Directory access through handles, which never follows a link.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,10 +12,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Directories within each other that are gone into; each needs a handle.
+/// The maximum nesting depth of directories; each level needs a handle.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// How a directory is opened to list it.
+/// The flags that open a directory to list it.
 pub(super) const LIST: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
@@ -26,8 +26,8 @@ pub(super) fn open_dir(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     openat(dir, name, LIST, Mode::empty())
 }
 
-/// Opens the regular file `name` in `dir` for reading; anything else that is swapped in is opened
-/// without blocking, and refused.
+/// Opens the regular file `name` in `dir` for reading. Another kind of file, which may have replaced it, is opened
+/// without blocking and refused.
 pub(super) fn open_file(dir: &OwnedFd, name: &OsStr) -> Result<File, Errno> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -38,7 +38,7 @@ pub(super) fn open_file(dir: &OwnedFd, name: &OsStr) -> Result<File, Errno> {
     }
 }
 
-/// What stands at `name` in `dir`; `None` when nothing does.
+/// The status of `name` in `dir`; `None` if it does not exist.
 pub(super) fn look(dir: &OwnedFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
     match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
@@ -47,9 +47,9 @@ pub(super) fn look(dir: &OwnedFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
     }
 }
 
-/// The names in a directory, `.` and `..` left out.
+/// The names in a directory, without `.` and `..`.
 pub(super) fn entries(dir: &OwnedFd) -> Result<Vec<OsString>, Errno> {
-    // A handle of its own, since reading moves the position.
+    // A separate handle, because reading changes the position.
     let mut dir = Dir::new(openat(dir, ".", LIST, Mode::empty())?)?;
     let mut names = Vec::new();
     while let Some(entry) = dir.read() {
@@ -62,8 +62,8 @@ pub(super) fn entries(dir: &OwnedFd) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-/// Opens the directory `name` in `dir` to change what is in it; a mode that forbids that to its
-/// owner is widened. Also yields what it was before.
+/// Opens the directory `name` in `dir` to change its entries. If its mode forbids that to its owner, the mode is
+/// widened. Also returns the previous status.
 pub(super) fn open_to_change(dir: &OwnedFd, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> {
     let stood = look(dir, name)?.ok_or(Errno::NOENT)?;
     let mode = stood.st_mode & 0o7777;
@@ -75,14 +75,13 @@ pub(super) fn open_to_change(dir: &OwnedFd, name: &OsStr) -> Result<(OwnedFd, St
         opened => opened?,
     };
     if mode & 0o700 != 0o700 {
-        // One of somebody else stays as it is; what follows then says what cannot be done.
+        // A directory of another user stays unchanged. The following steps report the failure.
         let _ = rustix::fs::fchmod(&opened, Mode::from_raw_mode(mode | 0o700));
     }
     Ok((opened, stood))
 }
 
-/// Changes the mode of the directory `name` in `dir`, which cannot be opened, without following a
-/// link in its place.
+/// Changes the mode of the directory `name` in `dir`, which cannot be opened. It does not follow a link of this name.
 #[cfg(target_os = "linux")]
 fn change_mode(dir: &OwnedFd, name: &OsStr, mode: rustix::fs::RawMode) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -91,16 +90,15 @@ fn change_mode(dir: &OwnedFd, name: &OsStr, mode: rustix::fs::RawMode) -> Result
     chmodat(CWD, link, Mode::from_raw_mode(mode), AtFlags::empty())
 }
 
-/// Changes the mode of the directory `name` in `dir`, which cannot be opened, without following a
-/// link in its place.
+/// Changes the mode of the directory `name` in `dir`, which cannot be opened. It does not follow a link of this name.
 #[cfg(not(target_os = "linux"))]
 fn change_mode(dir: &OwnedFd, name: &OsStr, mode: rustix::fs::RawMode) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(mode);
     chmodat(dir, name, mode, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Removes the entry `name` of `dir` with all below it; a link is removed, never what it leads to.
-/// Counts in `removed`.
+/// Removes the entry `name` of `dir` with all entries below it. A link is removed, but not its target. Adds the number
+/// of removed entries to `removed`.
 pub(super) fn remove(
     dir: &OwnedFd,
     name: &OsStr,
@@ -138,7 +136,7 @@ pub(super) fn remove(
     }
 }
 
-/// What tells a file from all others: its file system and its number there.
+/// The unique identity of a file: its file system and its inode number.
 pub(super) type Identity = (u64, u64);
 
 #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
@@ -146,20 +144,20 @@ pub(super) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
 
-/// The program's own files, which no transaction touches: the database, also in the working
-/// directory, and the snapshots.
+/// The program's own files, which no transaction touches: the database, even in the working directory, and the
+/// snapshots.
 #[derive(Debug)]
 pub(super) struct ProtectedFiles {
-    /// The directory of the database, and the database's name.
+    /// The directory and the name of the database.
     database: Option<(Identity, OsString)>,
     base: Identity,
 }
 
 impl ProtectedFiles {
-    /// Finds them; `base` is where snapshots are.
+    /// Finds the program's own files; `base` is the directory of the snapshots.
     pub(super) fn find(database: Option<&Path>, base: &Path) -> io::Result<Self> {
         let place = |path: &Path| -> io::Result<Identity> {
-            // The path is the program's own: links in it are followed.
+            // The path is the program's own, so links in it are followed.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let dir = openat(CWD, path, flags, Mode::empty())?;
             Ok(identity(&fstat(dir)?))
@@ -174,8 +172,8 @@ impl ProtectedFiles {
         })
     }
 
-    /// Whether the entry `name` of the directory `dir` is the database or one of the files beside
-    /// it whose names go on from its with a `-`.
+    /// Whether the entry `name` of the directory `dir` is the database, or a file with the same name and a suffix that
+    /// begins with `-`.
     pub(super) fn has(&self, dir: Identity, name: &OsStr) -> bool {
         self.database.as_ref().is_some_and(|(place, own)| {
             *place == dir
@@ -186,7 +184,7 @@ impl ProtectedFiles {
         })
     }
 
-    /// Whether it is the directory where snapshots are.
+    /// Whether a directory is the directory of the snapshots.
     pub(super) fn is_base(&self, dir: Identity) -> bool {
         self.base == dir
     }

@@ -35,10 +35,10 @@ pub use scope::{Scope, ScopeError};
 use restore::Failure;
 use snapshot::{Snapshot, SnapshotError, Wanted};
 
-/// How many files that were not restored are named.
+/// The maximum number of files that a message about an incomplete rollback names.
 const NAMED: usize = 10;
 
-/// The transactions of one session's commands.
+/// The transactions of a session's commands.
 #[derive(Debug)]
 pub(super) struct Transactions {
     setup: Arc<Setup>,
@@ -46,12 +46,12 @@ pub(super) struct Transactions {
     required: bool,
     /// The exit codes after which a command is rolled back.
     rollback_on: Vec<i32>,
-    /// The snapshot before the last command that wrote and did not succeed.
+    /// The snapshot from before the last command that may write and failed.
     last: Mutex<Option<Snapshot>>,
     cleaned: Arc<Once>,
 }
 
-/// What is saved, and where to.
+/// The settings of a snapshot: the files, and the location.
 #[derive(Debug, Clone)]
 struct Setup {
     root: PathBuf,
@@ -61,22 +61,22 @@ struct Setup {
     max_bytes: u64,
 }
 
-/// One command.
+/// The transaction of one command.
 pub(super) struct Transaction<'t> {
     of: &'t Transactions,
     state: State,
 }
 
 enum State {
-    /// There is nothing to take back.
+    /// The command is not part of a transaction.
     None,
-    /// What the model is told: that there is no snapshot, and why.
+    /// A snapshot was not made. The text for the model says why.
     Without(String),
     With(Snapshot),
 }
 
 impl Transactions {
-    /// Transactions in the directory `root` (absolute); snapshots are made in `base`.
+    /// Returns transactions in the directory `root` (absolute), with snapshots in `base`.
     ///
     /// # Errors
     /// [`ShellConfigError::Scope`]s if `transaction_scope` is invalid.
@@ -109,8 +109,8 @@ impl Transactions {
         })
     }
 
-    /// Leaves the file `database` and those beside it whose names go on from its with a `-` alone,
-    /// also in the scope, and makes snapshots in `base`.
+    /// Excludes the file `database`, and files with the same name and a suffix that begins with `-`, even if they are
+    /// in the scope. Makes snapshots in `base`.
     pub(super) fn beside(mut self, database: PathBuf, base: PathBuf) -> Self {
         let setup = Arc::make_mut(&mut self.setup);
         setup.database = Some(database);
@@ -118,11 +118,11 @@ impl Transactions {
         self
     }
 
-    /// Before `command` runs: saves the files, if it writes and was not typed by the user.
+    /// Starts the transaction of `command`: saves the files, if the command writes and the user did not type it.
     ///
     /// # Errors
-    /// [`ToolError::SnapshotFailed`] when that fails and is required; the command must not run
-    /// then. [`ToolError::Cancelled`].
+    /// [`ToolError::SnapshotFailed`] if saving fails and is required; the command must not run then.
+    /// [`ToolError::Cancelled`] if the call was cancelled.
     pub(super) async fn begin(
         &self,
         command: &str,
@@ -184,26 +184,25 @@ impl Transactions {
         std::mem::replace(&mut last, new)
     }
 
-    /// Removes what is kept; the end of the session.
+    /// Removes the stored snapshot at the end of the session.
     pub(super) async fn end(&self) {
         discard(self.swap(None)).await;
     }
 }
 
-/// Removes snapshots on a thread that may block.
+/// Removes a snapshot on a thread that may block.
 async fn discard(snapshot: Option<Snapshot>) {
     if snapshot.is_some() {
-        // What goes wrong leaves files behind that a later start removes.
+        // If this fails, a later start removes the remaining files.
         let _ = tokio::task::spawn_blocking(move || drop(snapshot)).await;
     }
 }
 
 impl Transaction<'_> {
-    /// After the command: rolls back what `exit_code` asks to. `None` stands for a command of
-    /// which no end is known.
+    /// Ends the transaction: rolls back if `exit_code` requires it. `None` is a command with an unknown end.
     ///
     /// # Errors
-    /// Those of `result`; and a permanent failure when the files were not restored as a whole.
+    /// Those of `result`, and a permanent failure if some files were not restored.
     pub(super) async fn finish(
         self,
         exit_code: Option<i32>,
@@ -268,9 +267,9 @@ impl Transactions {
     }
 }
 
-/// Restores; the message says what could not be restored, and where the snapshot is kept then.
+/// Restores the files. The error message lists the files that were not restored, and the location of the snapshot.
 fn restore_or_keep(snapshot: Snapshot, scope: &Scope) -> Result<RolledBack, String> {
-    // From here on it is the only copy of what is being replaced.
+    // From here on, the snapshot is the only copy of the replaced files.
     let held = snapshot_locks::hold_on_to(snapshot.dir.path());
     let (changes, failures) = restore::restore(&snapshot, scope);
     if failures.is_empty() {
@@ -297,7 +296,7 @@ fn restore_or_keep(snapshot: Snapshot, scope: &Scope) -> Result<RolledBack, Stri
     Err(message)
 }
 
-/// The failure of a command that was rolled back in part.
+/// The failure of a command that was only rolled back in part.
 fn partial(exit_code: Option<i32>, message: String, result: ToolResult) -> ToolError {
     let output = match result {
         Ok(output) => output,
@@ -312,7 +311,7 @@ fn partial(exit_code: Option<i32>, message: String, result: ToolResult) -> ToolE
     }
 }
 
-/// Adds a line for the model behind what was printed.
+/// Appends a line for the model to the output.
 fn noted(result: ToolResult, note: &str) -> ToolResult {
     let add = |output: &mut ToolOutput| {
         if !output.summary.is_empty() {

@@ -1,9 +1,9 @@
-//! Makes the files in scope what they were when the snapshot was taken.
+//! Restores the files in scope to their state in the snapshot.
 //!
-//! First goes what was created, which frees the disk; then what was changed or removed comes back,
-//! each file under a temporary name beside its place and then by a rename. What did not change is
-//! not touched. All goes relative to the directory handle that the snapshot began with and follows
-//! no link, so nothing outside is written, whatever a command has put in the place of a directory.
+//! First, created files are removed, which frees the disk. Then changed and removed files are restored: each is written
+//! under a temporary name in its directory and then renamed. Unchanged files are not touched. All access is relative to
+//! the directory handle of the snapshot and follows no link. So no file outside is written, even if a command has
+//! replaced a directory by a link.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -25,22 +25,21 @@ use super::scope::Scope;
 use super::snapshot::{Attributes, Saved, SavedDir, Snapshot};
 use crate::event::RolledBack;
 
-/// So many files are synchronized to the disk one by one; if there are more, the file system is.
+/// The number of files up to which each is synchronized separately. With more, the whole file system is.
 const SYNCED: usize = 64;
-/// Bytes that are compared at a time.
+/// The number of bytes that are compared at a time.
 const PORTION: usize = 64 * 1024;
 
-/// What could not be restored.
+/// A file that could not be restored.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// Relative to the root; empty for the root itself.
+    /// The path relative to the root; empty for the root itself.
     pub(super) path: PathBuf,
-    /// Why.
+    /// The reason.
     pub(super) why: String,
 }
 
-/// Restores what `snapshot` has. What could not be is in the list; the rest is restored all the
-/// same.
+/// Restores the files of `snapshot`. The list has the files that could not be restored. All other files are restored.
 pub(super) fn restore(snapshot: &Snapshot, scope: &Scope) -> (RolledBack, Vec<Failure>) {
     let mut work = Restorer {
         snapshot,
@@ -59,7 +58,7 @@ struct Restorer<'a> {
     snapshot: &'a Snapshot,
     scope: &'a Scope,
     done: RolledBack,
-    /// What the directories had whose mode was widened for the work in them.
+    /// The attributes of directories from before their mode was widened for the restoration.
     widened: HashMap<Identity, Attributes>,
     failures: Vec<Failure>,
 }
@@ -79,7 +78,7 @@ impl Restorer<'_> {
             return Err(io::Error::other("it was moved, removed or replaced"));
         }
         let before = Attributes::of(&root);
-        // For others than its owner it stays as it is.
+        // If another user owns the directory, it stays unchanged.
         let _ = fchmod(
             &snapshot.root,
             Mode::from_raw_mode((root.st_mode & 0o7777) | 0o700),
@@ -105,7 +104,7 @@ impl Restorer<'_> {
         Ok(())
     }
 
-    /// Removes what is in scope and was not there before from the directory `live`.
+    /// Removes the entries in scope that were created after the snapshot from the directory `live`.
     fn sweep(
         &mut self,
         live: &OwnedFd,
@@ -168,7 +167,7 @@ impl Restorer<'_> {
         Ok(opened)
     }
 
-    /// The entry `name` was not there, or not in scope.
+    /// Handles the entry `name`, which did not exist or was not in scope.
     fn sweep_new(
         &mut self,
         live: &OwnedFd,
@@ -191,7 +190,7 @@ impl Restorer<'_> {
         Ok(())
     }
 
-    /// Brings back what `saved` has into the directory `live`; `files` has the contents.
+    /// Restores the entries of `saved` in the directory `live`; `files` has the contents.
     fn rebuild(&mut self, live: &OwnedFd, files: &OwnedFd, saved: &SavedDir, path: &Path) {
         for (name, entry) in &saved.entries {
             let path = path.join(name);
@@ -237,7 +236,7 @@ impl Restorer<'_> {
         self.settle(&inner, before, saved.attributes)
     }
 
-    /// Gives a directory or file that stands its mode and owner back; `before` is what it had.
+    /// Restores mode and owner of an existing directory or file. `before` has its attributes before the restoration.
     fn settle(
         &mut self,
         file: impl AsFd,
@@ -270,7 +269,7 @@ impl Restorer<'_> {
             FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
                 && u64::try_from(stat.st_size) == Ok(size)
         })
-            // One that cannot be read is replaced.
+            // A file that cannot be read is replaced.
             && let Ok(mut current) = open_file(live, name)
         {
             if equal(&mut current, &mut copy)? {
@@ -286,7 +285,7 @@ impl Restorer<'_> {
         let mut file = File::from(file);
         let written = io::copy(&mut copy, &mut file).and_then(|_| {
             give(&file, &fstat(&file)?, attributes)?;
-            // The snapshot goes when all is done: the disk has to have what was in it.
+            // The snapshot is removed at the end, so the restored data must be on the disk by then.
             if self.done.restored < SYNCED || cfg!(not(target_os = "linux")) {
                 file.sync_all()?;
             }
@@ -307,7 +306,7 @@ impl Restorer<'_> {
         self.take_place(live, &new, name, stood.as_ref(), Ok(()))
     }
 
-    /// Renames what was `written` as `new` to `name`, in the place of what `stood` there.
+    /// Renames the `written` file `new` to `name`, and replaces the previous entry (`stood`).
     fn take_place(
         &mut self,
         live: &OwnedFd,
@@ -329,7 +328,7 @@ impl Restorer<'_> {
                 Ok(())
             }
             Err(error) => {
-                // It is told by the other failure that something is left to mend here.
+                // The returned error already reports the incomplete restoration.
                 let _ = unlinkat(live, new, AtFlags::empty());
                 Err(error)
             }
@@ -345,13 +344,13 @@ fn temporary() -> OsString {
     OsString::from(format!(".zeph-tmp-{}", uuid::Uuid::new_v4().simple()))
 }
 
-/// Gives `file`, which has what `now` says, mode and owner. Where the owner or the group cannot be
-/// given, the mode is narrowed, so that nobody gains by it.
+/// Sets mode and owner of `file`; `now` is its current status. If the owner or the group cannot be set, the mode is
+/// narrowed, so that no user gets more rights.
 fn give(file: impl AsFd, now: &Stat, wanted: Attributes) -> io::Result<()> {
     let mut mode = wanted.mode;
     let owner = Some(Uid::from_raw(wanted.uid));
     let group = Some(Gid::from_raw(wanted.gid));
-    // The owner changes first: that takes the set-user-ID bit off.
+    // The owner is changed first, because that clears the set-user-ID bit.
     if now.st_uid != wanted.uid && fchown(&file, owner, None).is_err() {
         mode &= !0o4000;
     }

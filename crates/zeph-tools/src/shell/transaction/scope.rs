@@ -1,40 +1,40 @@
-//! Which files a transaction is about: `[tools.shell] transaction_scope`.
+//! The files of a transaction: `[tools.shell] transaction_scope`.
 
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Bytes that a glob may have, and braces: the glob library descends into them by recursion.
+/// The maximum length of a glob in bytes. The number of braces is limited too, because the glob library recurses into
+/// them.
 const MAX_GLOB_BYTES: usize = 1024;
 const MAX_BRACES: usize = 32;
 
-/// A glob that cannot be used.
+/// An invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the glob {glob:?} cannot be used: {reason}")]
 pub struct ScopeError {
-    /// Its place in the list, from 0.
+    /// The index in the list, from 0.
     pub index: usize,
     /// The glob as written.
     pub glob: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// The files that are saved before a command and restored after it, by paths relative to the
-/// working directory. What a glob matches is in scope, and all that lies in a directory that it
-/// matches.
+/// The files that are saved before a command and restored after it, by paths relative to the working directory. The
+/// scope includes every path that a glob matches, and all files in a matching directory.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     set: GlobSet,
-    /// The directories that the globs begin with.
+    /// The directories that all matches of the globs are in.
     starts: Vec<PathBuf>,
 }
 
 impl Scope {
-    /// The scope of these globs.
+    /// Compiles these globs.
     ///
     /// # Errors
-    /// [`ScopeError`]s, all of them.
+    /// All [`ScopeError`]s of `globs`.
     pub fn new(globs: &[String]) -> Result<Self, Vec<ScopeError>> {
         let mut set = GlobSetBuilder::new();
         let mut starts = Vec::new();
@@ -80,7 +80,7 @@ impl Scope {
         self.set.is_match(path)
     }
 
-    /// Whether something in the directory `path` may be in scope.
+    /// Whether an entry of the directory `path` may be in scope.
     pub(super) fn leads_into(&self, path: &Path) -> bool {
         self.starts
             .iter()
@@ -88,7 +88,7 @@ impl Scope {
     }
 }
 
-/// The glob without `./` before it and `/` behind it, if it is one for paths below a directory.
+/// The glob without `./` at its start and `/` at its end, if it matches paths below a directory.
 fn normal(text: &str) -> Result<String, String> {
     if text.len() > MAX_GLOB_BYTES || text.bytes().filter(|byte| *byte == b'{').count() > MAX_BRACES
     {
@@ -110,7 +110,7 @@ fn normal(text: &str) -> Result<String, String> {
     Ok(glob.to_owned())
 }
 
-/// The leading parts of a glob that are plain names.
+/// The leading components of a glob that are plain names.
 fn start_of(glob: &str) -> PathBuf {
     Path::new(glob)
         .components()

@@ -1,7 +1,7 @@
-//! The files in scope as they are before a command, kept in a directory of their own.
+//! Snapshot of the files in scope before a command, stored in a separate directory.
 //!
-//! Everything goes relative to directory handles and follows no link. What is neither file, link
-//! nor directory (a socket, a FIFO, a device) is left alone.
+//! All access is relative to directory handles and follows no link. An entry that is not a file, link or directory (a
+//! socket, a FIFO, a device) is ignored.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,30 +23,30 @@ use super::dir_fd::{MAX_DEPTH, ProtectedFiles, entries, identity, open_dir, open
 use super::scope::Scope;
 use super::snapshot_locks;
 
-/// Bytes that are copied between two looks at the cancellation.
+/// The number of bytes that are copied between two checks for cancellation.
 const PORTION: u64 = 8 << 20;
 
-/// Why there is no snapshot.
+/// The reason why a snapshot was not made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SnapshotError {
     /// The call was cancelled.
     #[error("the call was cancelled")]
     Cancelled,
-    /// The files are too many bytes.
+    /// The files have too many bytes.
     #[error(
         "the files in scope have more than {max} bytes (`[tools.shell] max_snapshot_bytes`); \
          `transaction_scope` narrows them"
     )]
     TooLarge {
-        /// What is allowed.
+        /// The maximum number of bytes.
         max: u64,
     },
-    /// Something cannot be read or written.
+    /// A file cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was attempted.
+        /// The operation that failed.
         what: &'static str,
-        /// With which file.
+        /// The path of the file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -81,28 +81,28 @@ impl Attributes {
     }
 }
 
-/// An entry that was there.
+/// An entry of the snapshot.
 #[derive(Debug)]
 pub(super) enum Saved {
     File {
         attributes: Attributes,
         size: u64,
     },
-    /// With its target.
+    /// A link, with its target.
     Link(OsString),
     Dir(SavedDir),
-    /// Something that is left alone.
+    /// An entry that is ignored.
     Other,
 }
 
-/// A directory that was there.
+/// A directory of the snapshot.
 #[derive(Debug)]
 pub(super) struct SavedDir {
     pub(super) attributes: Attributes,
     pub(super) entries: BTreeMap<OsString, Saved>,
 }
 
-/// What is saved, and how much of it at most.
+/// The files to save, and the limit for their size.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     /// The working directory; absolute.
@@ -112,14 +112,14 @@ pub(super) struct Wanted<'a> {
     pub(super) database: Option<&'a Path>,
     /// The directory in which snapshots are made.
     pub(super) base: &'a Path,
-    /// The most bytes; 0 for any number.
+    /// The maximum number of bytes; 0 is unlimited.
     pub(super) max_bytes: u64,
 }
 
-/// The files in scope as they were. They go with it.
+/// The saved files. They are removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// Holds `files`, which has the names and contents of what was saved, and the lock.
+    /// The directory with the lock and with `files`, which has the names and contents of the saved files.
     pub(super) dir: TempDir,
     _lock: File,
     pub(super) root: OwnedFd,
@@ -129,10 +129,10 @@ pub(super) struct Snapshot {
     pub(super) own: ProtectedFiles,
 }
 
-/// Saves what is wanted.
+/// Saves the files of `wanted`.
 ///
 /// # Errors
-/// [`SnapshotError`]; nothing is left of it then.
+/// [`SnapshotError`]; all copies are then removed.
 pub(super) fn take(
     wanted: &Wanted<'_>,
     cancel: &CancellationToken,
@@ -184,11 +184,11 @@ struct SnapshotBuilder<'a> {
     bytes: u64,
 }
 
-/// A directory on the way, and its copy, if one is made.
+/// A directory that is being saved, and its copy, if one is made.
 struct Pair<'a> {
     from: &'a OwnedFd,
     to: Option<&'a OwnedFd>,
-    /// Relative to the root.
+    /// The path relative to the root.
     path: &'a Path,
     whole: bool,
     depth: usize,
@@ -244,7 +244,7 @@ impl SnapshotBuilder<'_> {
         })
     }
 
-    /// Saves the entry `name`, whose path `pair` has; `None` when it is gone or not in scope.
+    /// Saves the entry `name` at the path of `pair`. `None` if it does not exist or is not in scope.
     fn entry(&mut self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<Saved>, SnapshotError> {
         let failed = |error: Errno| {
             SnapshotError::io("cannot read", &self.wanted.root.join(pair.path), error)
@@ -282,7 +282,7 @@ impl SnapshotBuilder<'_> {
         let to = match pair.to {
             None => None,
             Some(to) => {
-                // Ours to go into and to remove, whatever the modes are.
+                // The copy must be accessible and removable for this process, regardless of the modes.
                 let mode = Mode::from_raw_mode((stat.st_mode & 0o777) | 0o700);
                 let made = mkdirat(to, name, mode).and_then(|()| open_dir(to, name));
                 Some(made.map_err(|error| self.not_kept(pair, error))?)
@@ -298,7 +298,7 @@ impl SnapshotBuilder<'_> {
         if pair.whole || !saved.entries.is_empty() {
             return Ok(Some(Saved::Dir(saved)));
         }
-        // Nothing in it is in scope, and neither is it.
+        // Neither the directory nor an entry of it is in scope.
         if let Some(to) = pair.to {
             unlinkat(to, name, AtFlags::REMOVEDIR).map_err(|error| self.not_kept(pair, error))?;
         }
@@ -331,7 +331,7 @@ impl SnapshotBuilder<'_> {
         let mut copy = File::from(copy);
         let mut size = 0;
         loop {
-            // On one file system the kernel copies, or shares the blocks.
+            // On one file system, the kernel copies the data or shares the blocks.
             let bytes = io::copy(&mut (&mut source).take(PORTION), &mut copy).map_err(read)?;
             if bytes == 0 {
                 break;
@@ -342,7 +342,7 @@ impl SnapshotBuilder<'_> {
                 return Err(SnapshotError::Cancelled);
             }
         }
-        // Readable for whoever looks into a snapshot that was kept.
+        // Readable for the user, who may examine a stored snapshot.
         fchmod(&copy, Mode::from_raw_mode((stat.st_mode & 0o777) | 0o400))
             .map_err(|error| self.not_kept(pair, error))?;
         Ok(Some(Saved::File { attributes, size }))

@@ -1,5 +1,5 @@
-//! The directories of snapshots: each has a lock that is held as long as it is in use, so that what
-//! a killed process left behind can be told from what another one works with.
+//! Directories of snapshots. Each has a lock that is held while it is in use, to distinguish the snapshots of killed
+//! processes from those of running ones.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -9,20 +9,20 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tempfile::TempDir;
 
-/// How the names of the directories begin.
+/// The prefix of the directory names.
 const PREFIX: &str = "snapshot-";
-/// The name of the lock. A directory without one is kept for good.
+/// The name of the lock file. A directory without one is never removed.
 const LOCK: &str = "lock";
 
-/// Makes the directory in which snapshots are made, for this user alone.
+/// Creates the directory of the snapshots, which only this user may access.
 pub(super) fn make_base(base: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(base)
 }
 
-/// A new directory in `base`, and its lock.
+/// Creates a directory in `base`, and its lock.
 pub(super) fn locked_dir(base: &Path) -> io::Result<(TempDir, File)> {
     let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base)?;
-    // It gets its name when it is locked: until then nobody takes it for an abandoned one.
+    // The lock gets its name when it is locked, so no process takes the directory for an abandoned one.
     let new = dir.path().join("lock.new");
     let lock = File::create_new(&new)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -30,12 +30,12 @@ pub(super) fn locked_dir(base: &Path) -> io::Result<(TempDir, File)> {
     Ok((dir, lock))
 }
 
-/// Lets a snapshot stay when this process is killed from now on.
+/// Makes a snapshot stay if this process is killed from now on.
 pub(super) fn hold_on_to(dir: &Path) -> io::Result<()> {
     fs::remove_file(dir.join(LOCK))
 }
 
-/// Removes the snapshots that processes left behind which were killed.
+/// Removes the snapshots of killed processes.
 pub(super) fn clean(base: &Path) {
     let Ok(found) = fs::read_dir(base) else {
         return;
@@ -43,7 +43,7 @@ pub(super) fn clean(base: &Path) {
     for entry in found.flatten() {
         let name = entry.file_name();
         if name.to_string_lossy().starts_with(PREFIX) && is_abandoned(&entry.path().join(LOCK)) {
-            // What cannot be removed now may be later.
+            // A later start may remove a directory that cannot be removed now.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -62,7 +62,7 @@ fn is_abandoned(lock: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// Proves SH-32: what a killed process left is removed, what is in use or was kept is not.
+    /// Proves SH-32: the snapshot of a killed process is removed; one in use, or one to be retained, is not.
     #[test]
     fn abandoned_snapshots_go() {
         let base = tempfile::tempdir().expect("a directory");

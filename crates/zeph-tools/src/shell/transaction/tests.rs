@@ -1,4 +1,4 @@
-//! Trees, commands and what is left after a rollback.
+//! Tests of rollbacks: directory trees, commands, and the trees after a rollback.
 
 #![allow(clippy::disallowed_methods, reason = "the tests look at whole trees")]
 
@@ -18,7 +18,7 @@ use super::scope::Scope;
 use super::snapshot::{Snapshot, SnapshotError, Wanted, take};
 use crate::event::RolledBack;
 
-/// A working directory `root`, a directory `outside` of it, and one for snapshots.
+/// A working directory `root`, a directory `outside` of it, and a directory for snapshots.
 struct World {
     dir: TempDir,
     scope: Scope,
@@ -91,7 +91,7 @@ impl World {
     }
 }
 
-/// All entries below `dir`: mode, and content or target.
+/// All entries below `dir`: the mode, and the content or the target.
 fn dump(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut open = vec![dir.to_owned()];
@@ -115,7 +115,7 @@ fn dump(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// What tells whether anybody touched a file.
+/// The inode numbers and times that show whether a file was touched.
 fn traces(dir: &Path) -> BTreeMap<PathBuf, (u64, i64, i64)> {
     let paths = dump(dir).into_keys();
     paths
@@ -141,7 +141,7 @@ enum Step {
     Mode(String, u32),
 }
 
-/// Does a step as far as it can be done.
+/// Applies a step, if possible.
 fn act(root: &Path, step: &Step) {
     use std::io::Write as _;
     let _ = match step {
@@ -161,7 +161,7 @@ fn act(root: &Path, step: &Step) {
         Step::Rename(from, to) => fs::rename(root.join(from), root.join(to)),
         Step::Link(path, target) => symlink(target, root.join(path)),
         Step::HardLink(from, to) => fs::hard_link(root.join(from), root.join(to)),
-        // Modes of what lies in the tree alone.
+        // Only modes of files inside the tree are changed.
         Step::Mode(path, mode) => match root.join(path).symlink_metadata() {
             Ok(metadata) if !metadata.is_symlink() => {
                 fs::set_permissions(root.join(path), Permissions::from_mode(*mode))
@@ -176,7 +176,7 @@ fn a_path() -> impl Strategy<Value = String> {
         .prop_map(|parts| parts.join("/"))
 }
 
-/// Steps; with modes that lock their owner out only when `wild`.
+/// Random steps. Modes that lock out their owner are included only with `wild`.
 fn steps(wild: bool) -> impl Strategy<Value = Vec<Step>> {
     let content = || proptest::collection::vec(any::<u8>(), 0..40);
     let modes: Vec<u32> = match wild {
@@ -210,8 +210,7 @@ fn steps(wild: bool) -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Proves SH-33: whatever a command did, the tree is what it was, nothing outside is touched,
-    /// and neither is what did not change.
+    /// Proves SH-33: after any command, the tree is restored. Files outside and unchanged files are not touched.
     #[test]
     fn a_rollback_yields_the_initial_tree(before in steps(false), meanwhile in steps(true)) {
         let world = World::new(&["**"]);
@@ -232,14 +231,14 @@ proptest! {
                 prop_assert_eq!(&after[path], mark, "{}", path.display());
             }
         }
-        // A second time there is nothing to do.
+        // The second restoration changes nothing.
         prop_assert_eq!(world.restore(&snapshot), RolledBack::default());
         drop(snapshot);
         prop_assert_eq!(fs::read_dir(world.base()).expect("a directory").count(), 0);
     }
 }
 
-/// Proves SH-32, SH-33: hidden files, links, empty directories, modes, names that are no text.
+/// Proves SH-32, SH-33: hidden files, links, empty directories, modes, names that are not UTF-8.
 #[test]
 fn everything_of_a_tree_comes_back() {
     let world = World::new(&["**"]);
@@ -269,7 +268,7 @@ fn everything_of_a_tree_comes_back() {
     );
 }
 
-/// Proves SH-33: a directory that became a link leads nowhere.
+/// Proves SH-33: a directory that was replaced by a link is not followed.
 #[test]
 fn nothing_is_written_through_a_link() {
     let world = World::new(&["**"]);
@@ -291,7 +290,7 @@ fn nothing_is_written_through_a_link() {
     assert_eq!(fs::read(world.at("dir/kept")).expect("a file"), b"mine");
 }
 
-/// Proves SH-30: what is not in scope is neither saved nor touched.
+/// Proves SH-30: files outside of the scope are neither saved nor touched.
 #[test]
 fn the_scope_decides() {
     let world = World::new(&["src", "**/*.rs", "docs/**"]);
@@ -371,7 +370,7 @@ fn the_cap_is_held_and_leaves_nothing_behind() {
     assert!(matches!(error, SnapshotError::Cancelled));
 }
 
-/// Proves SH-32: sockets and FIFOs are no obstacle; new ones go.
+/// Proves SH-32: sockets and FIFOs do not prevent a snapshot; new ones are removed.
 #[test]
 fn special_files_are_left_alone() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -389,8 +388,7 @@ fn special_files_are_left_alone() {
     assert!(world.at("fifo").exists() && world.at("socket").exists());
 }
 
-/// Proves SH-32, SH-33: the program's own database and snapshots are none of a transaction's
-/// files, wherever they are.
+/// Proves SH-32, SH-33: the program's own database and snapshots are not part of a transaction in any directory.
 #[test]
 fn the_programs_own_files_are_left_alone() {
     let mut world = World::new(&["**"]);
@@ -415,7 +413,7 @@ fn the_programs_own_files_are_left_alone() {
     assert_eq!(read("moved/zeph.db"), "2");
 }
 
-/// Snapshots in the scope are not saved in snapshots.
+/// A snapshot does not contain other snapshots.
 #[test]
 fn snapshots_do_not_hold_snapshots() {
     let world = World::new(&["**"]);
@@ -436,7 +434,7 @@ fn snapshots_do_not_hold_snapshots() {
     assert!(second.dir.path().join("files").exists());
 }
 
-/// Proves SH-33: what cannot be restored is named, and the rest is restored all the same.
+/// Proves SH-33: files that cannot be restored are named, and all others are restored.
 #[test]
 fn what_stands_in_the_way_is_named() {
     let check = |obstacle: &dyn Fn(&World, &Snapshot), place: &str, why: &str, rest: bool| {
