@@ -23,11 +23,9 @@ pub struct ShellConfig {
     pub max_timeout: u64,
     /// Directories in which commands may start; empty means the current working directory.
     pub allowed_paths: Vec<PathBuf>,
-    /// Prefixes of commands (`terraform destroy`; `*` matches any characters) that never run, besides those that are
-    /// always blocked.
+    /// Prefixes of commands (`terraform destroy`; `*` matches any characters) that never run, besides those that are always blocked.
     pub blocked_commands: Vec<String>,
-    /// Patterns of commands (`*` matches any text; without one, the text anywhere) that always require confirmation,
-    /// unless a rule of `[[tools.permissions.bash]]` allows them.
+    /// Patterns of commands (`*` matches any text; without one, the text anywhere) that always require confirmation, unless a rule of `[[tools.permissions.bash]]` allows them.
     pub confirm_patterns: Vec<String>,
     /// Constructs that commands may use although they are blocked by default: `command_substitution`, `backticks`, `process_substitution`, `here_string`, `eval`.
     pub allow_constructs: Vec<String>,

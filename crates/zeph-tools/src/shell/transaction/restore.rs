@@ -306,7 +306,7 @@ impl Restorer<'_> {
         self.take_place(live, &new, name, stood.as_ref(), Ok(()))
     }
 
-    /// Renames the `written` file `new` to `name`, and replaces the previous entry (`stood`).
+    /// Renames the `written` file `new` to `name`, and replaces the previous entry.
     fn take_place(
         &mut self,
         live: &OwnedFd,
