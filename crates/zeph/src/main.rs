@@ -3,6 +3,7 @@
 mod assemble;
 mod cli;
 mod config;
+mod exit;
 mod models;
 mod output;
 mod terminal;

@@ -33,8 +33,8 @@ use super::{
     refuse_full_mode, result_caches,
 };
 use crate::config::{ConfigError, ConfigErrors, Environment, FlagOverrides, Loaded};
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::clean;
 
 /// The options of the command line that an [`App`] depends on.
 #[derive(Debug, Clone, Default)]

@@ -9,8 +9,8 @@ use zeph_memory::{SqliteVectors, Store};
 
 use super::provider::named_provider;
 use crate::config::{Environment, Loaded};
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::clean;
 
 /// The provider that computes embeddings: the one in `[llm] embed_provider`, otherwise that of the `conversation`.
 /// `None` if keyword matching is used, because the provider has no embedding model.

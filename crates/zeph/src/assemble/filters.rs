@@ -11,8 +11,8 @@ use zeph_tools::filter::{FilterPipeline, FilterWarning, Rule, RuleOverride, Rule
 
 use super::trust::{Pins, ProjectRules, Standing, read_text};
 use crate::config::{Environment, Loaded};
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::clean;
 
 /// The filters of the configuration. Rules in files that are not used are reported on standard error, unless `quiet`
 /// is set.

@@ -12,8 +12,8 @@ use zeph_tools::gate::quota::Quota;
 use zeph_tools::gate::utility::UtilityScorer;
 
 use crate::config::Loaded;
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::clean;
 
 /// The limits of `loaded`, for all sessions of this process. The database stores the quota counter, so that it
 /// continues across processes.

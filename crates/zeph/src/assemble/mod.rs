@@ -41,8 +41,8 @@ use zeph_tools::shell::{SandboxMode, ShellExecutor};
 use zeph_tools::{LayeredExecutor, Mode, Permissions, Undo};
 
 use crate::config::{Environment, Loaded, Origin};
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::clean;
 
 pub(crate) use agent::ConversationCaller;
 pub(crate) use audit::AuditLines;

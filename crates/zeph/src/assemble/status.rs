@@ -8,7 +8,7 @@ use zeph_tools::plural::counted_as;
 use super::App;
 use super::filters::filter_status;
 use crate::config::Config;
-use crate::terminal::sanitize::clean;
+use crate::output::sanitize::clean;
 
 impl App {
     /// The additional lines of `/status`.

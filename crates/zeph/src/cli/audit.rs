@@ -16,8 +16,8 @@ use super::args::{AuditCommand, GlobalArgs};
 use super::{Exit, load_config, print, print_as_is, usage};
 use crate::config::Loaded;
 use crate::output::redact::without_known;
+use crate::output::sanitize::{clean, visible};
 use crate::output::{for_terminal, stderr_line};
-use crate::terminal::sanitize::{clean, visible};
 
 /// The interval of checks with `--follow`.
 const LOOK: Duration = Duration::from_millis(200);

@@ -26,10 +26,10 @@ use zeph_tools::{Origin, Phase, ToolCall};
 
 use super::Exit;
 use super::args::GlobalArgs;
-use super::signals::Handles;
 use crate::assemble::{App, AuditLines, SessionChoice, open_session};
 use crate::config::{Environment, FlagOverrides, load};
 use crate::output::{redact, stderr_line, stdout_line};
+use crate::terminal::signals::Handles;
 use sample::{Sample, find_cargo};
 use view::{View, seconds};
 

@@ -9,8 +9,8 @@ use super::filter::trust::agrees;
 use super::{Exit, load_config, print, print_as_is};
 use crate::assemble::{Mcp, McpPins, agreed, proposed, redaction_values};
 use crate::config::{Environment, Loaded};
+use crate::output::sanitize::visible;
 use crate::output::{json_lines, stderr_line};
-use crate::terminal::sanitize::visible;
 
 /// `zeph mcp …`
 #[derive(Debug, Subcommand)]

@@ -7,7 +7,6 @@ mod config_migrate;
 mod conversation;
 mod demo;
 mod doctor;
-mod exit;
 mod filter;
 mod generate;
 mod mcp;
@@ -19,7 +18,6 @@ mod policy;
 mod run;
 mod scheduler;
 mod sessions;
-pub(crate) mod signals;
 mod skills;
 mod tools;
 mod undo;
@@ -32,12 +30,12 @@ use clap::error::ErrorKind;
 
 use crate::assemble::{SessionChoice, withhold, withhold_environment};
 use crate::config::{Environment, Loaded, load};
+pub(crate) use crate::exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
 use crate::output::redact::{LogWriter, redacted, without_known};
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 use crate::terminal::TerminalOptions;
-use crate::terminal::sanitize::clean;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
-pub(crate) use exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
 
 /// Runs the program.
 pub(crate) fn main() -> Exit {
@@ -92,7 +90,7 @@ fn refuse(error: &clap::Error) -> std::io::Result<()> {
 
 async fn dispatch(cli: Cli) -> Exit {
     init_logging(cli.global.verbose);
-    signals::outlive_file_size_limit();
+    crate::terminal::signals::outlive_file_size_limit();
     if let Some(flag) = cli.idle_flag() {
         stderr_line(&format!(
             "error: {flag} means nothing before this command; leave it out"
@@ -128,7 +126,7 @@ async fn dispatch(cli: Cli) -> Exit {
     }
     // A turn handles signals itself: it cancels its work and reports that.
     if !matches!(command, None | Some(Command::Run { .. })) {
-        signals::end_on_signals();
+        crate::terminal::signals::end_on_signals();
     }
     match command {
         Some(Command::Run { text, turn: own }) => {

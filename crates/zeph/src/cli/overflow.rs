@@ -11,8 +11,8 @@ use zeph_tools::overflow::{OverflowEntry, OverflowRef};
 use super::args::GlobalArgs;
 use super::sessions::date;
 use super::{Exit, load_config, print};
+use crate::output::sanitize::Sanitizer;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::Sanitizer;
 
 /// How many outputs `list` shows.
 const LISTED: u32 = 100;

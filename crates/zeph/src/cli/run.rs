@@ -13,7 +13,6 @@ use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::{Conversation, forget_empty};
-use super::signals::{cancel_on_signals, end_on_signals};
 use super::{
     Exit, Outcome, UsageError, load_config, scheduler, session_choice, usage, with_causes,
 };
@@ -21,6 +20,7 @@ use crate::assemble::{App, AuditLines, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
+use crate::terminal::signals::{cancel_on_signals, end_on_signals};
 use crate::terminal::{SessionEnd, TerminalChannel, TerminalOptions, interactive as session};
 
 /// The most bytes of a piped prompt.

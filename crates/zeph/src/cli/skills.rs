@@ -15,8 +15,8 @@ use super::args::GlobalArgs;
 use super::filter::trust::agrees;
 use super::{Exit, load_config, print, print_as_is};
 use crate::assemble::{SkillPins, known_tools};
+use crate::output::sanitize::visible;
 use crate::output::{json_lines, stderr_line};
-use crate::terminal::sanitize::visible;
 
 /// `zeph skills …`
 #[derive(Debug, Subcommand)]

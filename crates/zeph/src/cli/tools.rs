@@ -25,10 +25,10 @@ use zeph_tools::{
 
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
-use super::signals::{SignalTask, cancel_on_signals};
 use super::{Exit, Outcome, UsageError, is_closed_pipe, load_config, overflow, print, print_as_is};
 use crate::assemble::{App, AuditLines, Reloader};
 use crate::output::{json_line, json_lines, redact, stderr_line};
+use crate::terminal::signals::{SignalTask, cancel_on_signals};
 use crate::terminal::{TerminalChannel, TerminalOptions};
 
 /// The longest line of a script.

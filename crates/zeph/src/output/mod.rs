@@ -1,15 +1,16 @@
-//! How a turn is printed for programs.
+//! Output: text that is safe to print, JSON events, and redaction.
 
 pub(crate) mod events;
 mod recorder;
 pub(crate) mod redact;
+pub(crate) mod sanitize;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
 use serde::Serialize;
 use zeph_tools::hidden::revealed_json;
 
-use crate::terminal::sanitize::clean;
+use self::sanitize::clean;
 
 pub(crate) use recorder::{Recorder, ResultObject};
 

@@ -13,12 +13,12 @@ use super::confirm_dialog;
 use super::keyboard::{Keyboard, Pressed, Show, is_connected};
 use super::markdown::Markdown;
 use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
-use super::sanitize::clean;
 use super::screen::{DisplayMode, Screen};
 use super::spinner::{WithSpinner, animate};
 use super::style::{Style, TerminalEnv};
 use crate::config::Environment;
 use crate::output::redact::redacted;
+use crate::output::sanitize::clean;
 
 /// The properties of the terminal, and the options of the command line.
 #[derive(Debug, Clone, Copy, Default)]

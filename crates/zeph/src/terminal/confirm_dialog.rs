@@ -8,9 +8,9 @@ use serde_json::Value;
 use zeph_tools::gate::{ApprovalProposal, Grant};
 use zeph_tools::{Confirmation, Risk};
 
-use super::sanitize::{first_line, visible};
 use super::style::{BOLD, DIM, GREEN, RED, Style, YELLOW};
 use super::tool_lines::{count, diff_line, without_header};
+use crate::output::sanitize::{first_line, visible};
 
 /// Lines of a new file that a question shows.
 const CONTENT_LINES: usize = 20;

@@ -19,7 +19,7 @@ use zeph_llm::{Usage, Usd};
 use super::channel::TerminalChannel;
 use super::editor::{Editor, Input, Look};
 use super::keyboard::{Keyboard, Mode};
-use crate::cli::signals::Handles;
+use super::signals::Handles;
 use crate::output::redact::redacted;
 
 /// Two presses of Ctrl-C within this time end the session.

@@ -12,9 +12,9 @@ use super::burst::{Bursts, Input, read};
 use super::confirm_dialog;
 use super::keyboard::Key;
 use super::line::{Line, Typed};
-use super::sanitize::visible;
 use super::screen::columns;
 use super::spinner::ERASE;
+use crate::output::sanitize::visible;
 
 /// The result of the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]

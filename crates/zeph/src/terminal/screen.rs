@@ -7,10 +7,10 @@ use serde_json::Value;
 use zeph_core::LoopbackEvent;
 
 use super::markdown::Markdown;
-use super::sanitize::{Sanitizer, clean};
 use super::spinner::{ERASE, Spinner};
 use super::style::{DIM, RED, Style, YELLOW};
 use super::tool_lines;
+use crate::output::sanitize::{Sanitizer, clean};
 
 /// Lines of a command's output that are shown while it runs.
 const LIVE_LINES: usize = 20;

@@ -4,8 +4,8 @@ use serde_json::Value;
 use zeph_tools::cache::split_note;
 use zeph_tools::plural::pluralize;
 
-use super::sanitize::{clean, first_line};
 use super::style::{BOLD, CYAN, DIM, GREEN, RED, Style};
+use crate::output::sanitize::{clean, first_line};
 
 /// The maximum number of characters of a subject in its line.
 const SUBJECT_CHARS: usize = 160;

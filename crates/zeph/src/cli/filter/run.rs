@@ -18,11 +18,11 @@ use zeph_tools::layers::now_ms;
 
 use super::super::Exit;
 use super::super::args::GlobalArgs;
-use super::super::signals::Handles;
 use super::{PIECE, Reader, note_gain, show};
 use crate::assemble::filters;
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
+use crate::terminal::signals::Handles;
 
 /// How long reading continues after the command has ended, if another process holds its output open.
 const GRACE: Duration = Duration::from_secs(2);

@@ -12,8 +12,8 @@ use zeph_tools::filter::{Rule, RuleSet, parse_rules};
 use super::super::{Exit, print};
 use crate::assemble::{Pins, ProjectRules, Standing};
 use crate::config::Environment;
+use crate::output::sanitize::visible;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::visible;
 
 /// Shows the rules of the project, or their changes, and pins them if the user approves.
 pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result<Exit> {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use zeph_tools::filter::{RuleReport, RuleSet, TestFailure, parse_rules, verify};
 
-use super::super::exit::usage;
 use super::super::{Exit, print};
 use crate::assemble::{UserRules, read_rules_file};
 use crate::config::{Environment, Loaded};
+use crate::exit::usage;
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::clean;
 
 /// Runs the tests of all rules, or of those of `file`. It fails if a test fails or if a rule cannot be used.
 ///

@@ -17,14 +17,14 @@ use zeph_core::{Channel, LoopbackEvent, Schedule, SystemClock};
 use zeph_memory::Store;
 
 use super::args::GlobalArgs;
-use super::signals::cancel_on_signals;
 use super::{Exit, load_config, print, print_as_is, with_causes};
 use crate::assemble::{App, AuditLines, choose_provider};
 use crate::config::{Environment, Loaded};
 use crate::output::redact::redacted;
+use crate::output::sanitize::visible;
 use crate::output::stored_json;
 use crate::terminal::TerminalChannel;
-use crate::terminal::sanitize::visible;
+use crate::terminal::signals::cancel_on_signals;
 use runner::Runner;
 
 /// The time that a running task has to end when the conversation ends.

@@ -20,8 +20,8 @@ use crate::assemble::{
 use crate::cli::args::GlobalArgs;
 use crate::cli::{Exit, Outcome, with_causes};
 use crate::config::{Environment, Loaded};
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::sanitize::clean;
 use crate::terminal::{TerminalChannel, TerminalOptions};
 
 /// The interval of checks for due tasks of other processes, and of lease renewals; much less than

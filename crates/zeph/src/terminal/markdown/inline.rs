@@ -6,7 +6,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::terminal::sanitize::clean;
+use crate::output::sanitize::clean;
 use crate::terminal::style::{CYAN, DIM, RESET};
 
 /// The most characters that wait for a closing delimiter.

@@ -7,8 +7,8 @@
 mod inline;
 mod table;
 
-use super::sanitize::Sanitizer;
 use super::style::{BOLD, CYAN, DIM, RESET};
+use crate::output::sanitize::Sanitizer;
 use inline::{InlineStream, is_break};
 
 /// The most lines that wait for a table's end.
@@ -232,8 +232,8 @@ fn is_rule(body: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::sanitize::clean;
     use super::*;
+    use crate::output::sanitize::clean;
 
     fn render<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
         let mut markdown = Markdown::default();

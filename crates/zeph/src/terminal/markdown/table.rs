@@ -92,7 +92,7 @@ fn parse(text: &str) -> Option<(Vec<Alignment>, Vec<Vec<Cell>>)> {
 
 /// Columns that a text takes without its paints.
 fn painted_width(text: &str) -> usize {
-    crate::terminal::sanitize::clean(text).width()
+    crate::output::sanitize::clean(text).width()
 }
 
 fn pad(cell: Cell, width: usize, alignment: Alignment) -> String {
@@ -113,7 +113,7 @@ fn pad(cell: Cell, width: usize, alignment: Alignment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::sanitize::clean;
+    use crate::output::sanitize::clean;
 
     fn shown(text: &str) -> String {
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();

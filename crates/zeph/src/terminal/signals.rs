@@ -6,8 +6,8 @@ use std::sync::{Arc, Barrier};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::Exit;
-use crate::terminal::put_back;
+use super::put_back;
+use crate::exit::Exit;
 
 /// How many parts of the program handle signals themselves.
 static HANDLERS: AtomicUsize = AtomicUsize::new(0);
