@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use zeph_tools::file::fuzzing::{Edited, edit};
+use zeph_edit::{Edited, Replacement, ToleratedDifference};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -13,6 +13,11 @@ struct Input<'a> {
     old: &'a str,
     new: &'a str,
     all: bool,
+}
+
+/// Replaces `old` by `new`; `None` if the edit is refused.
+fn edit(content: &[u8], old: &str, new: &str, all: bool) -> Option<Edited> {
+    zeph_edit::edit(content, Replacement { old, new, all }).ok()
 }
 
 fuzz_target!(|input: Input<'_>| {
@@ -34,7 +39,7 @@ fuzz_target!(|input: Input<'_>| {
     outside_is_kept(content, &edited);
     if input.all {
         everywhere(content, old, input.new, &edited);
-    } else if edited.exact {
+    } else if edited.ignored.is_none() {
         exactly_once(content, old, input.new, &edited);
     } else {
         alike(content, old, input.new, &edited);
@@ -90,7 +95,7 @@ fn exactly_once(content: &[u8], old: &str, new: &str, edited: &Edited) {
     // The reverse edit, if the new text is as unique as the old one was.
     if !content.contains(&b'\r') && !new.contains('\r') && !new.is_empty() {
         if let Some(back) = edit(&edited.bytes, new, old, false) {
-            if back.exact {
+            if back.ignored.is_none() {
                 assert_eq!(back.bytes, content, "taking it back is no identity");
             }
         }
@@ -98,7 +103,7 @@ fn exactly_once(content: &[u8], old: &str, new: &str, edited: &Edited) {
 }
 
 fn everywhere(content: &[u8], old: &str, new: &str, edited: &Edited) {
-    if !edited.exact || old.is_empty() {
+    if edited.ignored.is_some() || old.is_empty() {
         return;
     }
     let mut expect = Vec::new();
@@ -141,7 +146,12 @@ fn solid(text: &[u8], typography: bool) -> Vec<u8> {
 
 /// Except for ignored characters, one occurrence of the old text became the new text.
 fn alike(content: &[u8], old: &str, new: &str, edited: &Edited) {
-    let solid = |text: &[u8]| solid(text, edited.typography);
+    let solid = |text: &[u8]| {
+        solid(
+            text,
+            edited.ignored == Some(ToleratedDifference::Typography),
+        )
+    };
     let (was, is) = (solid(content), solid(&edited.bytes));
     let (old, new) = (solid(old.as_bytes()), solid(new.as_bytes()));
     assert!(!old.is_empty());

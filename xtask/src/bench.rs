@@ -63,7 +63,7 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
         return Ok(micro(project)?);
     }
     if flags.edits {
-        let args = "test -p zeph-tools --lib edit_rates -- --nocapture";
+        let args = "test -p zeph-edit --test rates -- --nocapture";
         return Ok(project.cargo(args).run()?);
     }
     let binary = binary(project, flags)?;

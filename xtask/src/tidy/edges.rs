@@ -11,9 +11,13 @@ use crate::project::Project;
 /// Each package of the workspace with the workspace packages it may depend on.
 const EDGES: &[(&str, &[&str])] = &[
     ("zeph-bash", &[]),
+    ("zeph-edit", &[]),
     ("zeph-filter", &["zeph-bash"]),
     ("zeph-secrets", &[]),
-    ("zeph-tools", &["zeph-bash", "zeph-filter", "zeph-secrets"]),
+    (
+        "zeph-tools",
+        &["zeph-bash", "zeph-edit", "zeph-filter", "zeph-secrets"],
+    ),
     ("zeph-llm", &[]),
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
@@ -53,7 +57,12 @@ const ABSENT: &[Absent] = &[
             "zeph-memory",
             "zeph-core",
             "zeph-mcp",
+            "zeph-acp",
         ],
+    },
+    Absent {
+        tree: "-p zeph-edit -e normal",
+        names: &["tokio", "zeph-tools"],
     },
     Absent {
         tree: "-p zeph-secrets -e normal",

@@ -1,27 +1,19 @@
-//! What is shown of a change: a unified diff to the person, a few numbered lines to the model.
+//! How the result of a tool shows a change: a unified diff for the user, a few numbered lines for the model.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use similar::{Algorithm, TextDiff};
+use zeph_edit::unified_diff;
 
 use crate::file::lines::cut;
 
-/// Contents with more bytes are not compared.
-const MAX_BYTES: usize = 1 << 20;
-/// Contents with more lines are not compared.
-const MAX_LINES: usize = 20_000;
-/// The time that a comparison may take; what is left then is shown as replaced as a whole.
-const TIME: Duration = Duration::from_millis(200);
-/// Lines before and after a change that are shown to the model.
+/// Lines before and after a change that the model sees.
 const AROUND: usize = 3;
-/// Lines that are shown to the model at most.
+/// Lines that the model sees in total.
 const MAX_SHOWN: usize = 30;
 
-/// The unified diff from `old` to `new` of the file that `name` names, or the reason why there is
-/// none.
+/// The unified diff from `old` to `new` of the file called `name`, or a line with the sizes of a long content.
 pub(super) fn display(name: &str, old: &[u8], new: &[u8]) -> String {
-    unified(name, old, new).unwrap_or_else(|| {
+    unified_diff(name, old, new).unwrap_or_else(|| {
         format!(
             "{name}: {} bytes before, {} bytes now; too long to show a diff",
             old.len(),
@@ -30,34 +22,8 @@ pub(super) fn display(name: &str, old: &[u8], new: &[u8]) -> String {
     })
 }
 
-/// The unified diff from `old` to `new` of the file that `name` names; `None` when they are too
-/// long to be compared.
-#[must_use]
-pub fn unified(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
-    let too_long = |bytes: &[u8]| {
-        bytes.len() > MAX_BYTES || memchr::memchr_iter(b'\n', bytes).count() > MAX_LINES
-    };
-    if too_long(old) || too_long(new) {
-        return None;
-    }
-    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-    Some(unified_text(name, &old, &new))
-}
-
-/// The unified diff from `old` to `new` of what `name` names.
-pub(super) fn unified_text(name: &str, old: &str, new: &str) -> String {
-    let diff = TextDiff::configure()
-        .algorithm(Algorithm::Myers)
-        .timeout(TIME)
-        .diff_lines(old, new);
-    diff.unified_diff()
-        .context_radius(AROUND)
-        .header(&format!("a/{name}"), &format!("b/{name}"))
-        .to_string()
-}
-
-/// The lines of `content` around the ranges `changed` (first and last line, from 1, in order),
-/// numbered as `read` numbers them.
+/// The lines of `content` around the ranges `changed` (first and last line, from 1, in order), with the line numbers of
+/// `read`.
 pub(super) fn numbered(content: &[u8], changed: &[(usize, usize)]) -> String {
     let mut text = String::new();
     let mut shown = 0;
@@ -96,26 +62,6 @@ pub(super) fn numbered(content: &[u8], changed: &[(usize, usize)]) -> String {
     text
 }
 
-/// How many bytes `old` and `new` have in common at the start, and at the end of what is left.
-pub(super) fn common(old: &[u8], new: &[u8]) -> (usize, usize) {
-    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let room = old.len().min(new.len()) - same;
-    let tail = old.iter().rev().zip(new.iter().rev()).take(room);
-    (same, tail.take_while(|(a, b)| a == b).count())
-}
-
-/// The lines of `new` that differ from `old`: first and last, from 1. `None` when they are equal.
-pub(super) fn changed_lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
-    if old == new {
-        return None;
-    }
-    let (same, tail) = common(old, new);
-    let first = memchr::memchr_iter(b'\n', &new[..same]).count() + 1;
-    let middle = &new[same..new.len() - tail];
-    let middle = middle.strip_suffix(b"\n").unwrap_or(middle);
-    Some((first, first + memchr::memchr_iter(b'\n', middle).count()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,34 +98,13 @@ mod tests {
         assert!(shown.ends_with('…'));
     }
 
-    #[test]
-    fn the_changed_lines_are_found() {
-        let check = |old: &str, new: &str, expect| {
-            assert_eq!(
-                changed_lines(old.as_bytes(), new.as_bytes()),
-                expect,
-                "{old:?} {new:?}"
-            );
-        };
-        check("a\nb\nc\n", "a\nb\nc\n", None);
-        check("a\nb\nc\n", "a\nx\nc\n", Some((2, 2)));
-        check("a\nb\nc\n", "a\nc\n", Some((2, 2)));
-        check("a\n", "a\nb\nc\n", Some((2, 3)));
-        check("", "a\nb\n", Some((1, 2)));
-        check("a", "", Some((1, 1)));
-    }
-
     /// Proves FILE-24.
     #[test]
-    fn a_diff_is_unified_and_has_a_cap() {
-        let diff = display("f.txt", b"a\nb\nc\n", b"a\nx\nc\n");
+    fn diff_of_a_long_content_is_replaced_by_sizes() {
+        let long = vec![b'x'; (1 << 20) + 1];
         assert_eq!(
-            diff,
-            "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n"
+            display("f", &long, b""),
+            "f: 1048577 bytes before, 0 bytes now; too long to show a diff"
         );
-        let long = vec![b'x'; MAX_BYTES + 1];
-        assert!(display("f", &long, b"").contains("too long to show a diff"));
-        let many = b"\n".repeat(MAX_LINES + 1);
-        assert!(display("f", b"", &many).contains("too long to show a diff"));
     }
 }

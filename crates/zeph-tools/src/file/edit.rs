@@ -8,16 +8,17 @@ use encoding_rs_io::DecodeReaderBytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
+use zeph_edit::{
+    EditError, Edited, NearestMatch, Replacement, ToleratedDifference, find_nearest, is_too_long,
+    unified_diff,
+};
 
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::apply_edit::{EditError, EditOutcome, Replacement, splice};
-use crate::file::fuzzy_match::ToleratedDifference;
 use crate::file::lines::cut;
-use crate::file::nearest_match::{Closest, closest, is_too_long};
 use crate::file::sandbox::Sandbox;
 use crate::file::staleness::{FileReadGuard, Standing};
 use crate::file::undo_recorder::Recorder;
@@ -135,11 +136,12 @@ fn edit(
         new: &params.new_string,
         all: params.replace_all.unwrap_or(false),
     };
-    let EditOutcome {
+    let Edited {
         bytes,
         lines,
         ignored,
-    } = splice(&old, replacement).map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
+    } = zeph_edit::edit(&old, replacement)
+        .map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
     let mark = recorder.content(&target.path, (&stat, Some(&old)), &bytes)?;
     let _new = mark.made(atomic::replace(&target, &bytes, Some(&stat), cancel))?;
     ledger.left(&target.path, &bytes);
@@ -154,7 +156,7 @@ fn edit(
             ToleratedDifference::Indentation => ", new lines indented as there",
             _ => "",
         };
-        format!("; matched ignoring {}{again}", ignored.said())
+        format!("; matched ignoring {}{again}", ignored.describe())
     });
     let line = lines
         .first()
@@ -218,7 +220,7 @@ fn refused(
         EditError::EmptyOld => ToolError::invalid(format!(
             "`old_string` is empty, and {shown} is not; give the text to replace, or use `write` to replace all"
         )),
-        EditError::Several(lines) => {
+        EditError::Ambiguous(lines) => {
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             let on = if lines.len() == 1 { "line" } else { "lines" };
             ToolError::invalid(format!(
@@ -226,18 +228,18 @@ fn refused(
                 lines.join(", ")
             ))
         }
-        EditError::Alike(ignored, lines) => {
+        EditError::AmbiguousFuzzy(ignored, lines) => {
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             ToolError::invalid(format!(
                 "`old_string` does not occur in {shown}; ignoring {} it would in several places, on lines {}: give the text as it is in the file",
-                ignored.said(),
+                ignored.describe(),
                 lines.join(", ")
             ))
         }
-        EditError::Applied(line) => ToolError::invalid(format!(
+        EditError::AlreadyApplied(line) => ToolError::invalid(format!(
             "this edit is already applied: `new_string` stands at line {line} of {shown}, and `old_string` nowhere else; nothing was changed"
         )),
-        EditError::Absent => {
+        EditError::NotFound => {
             let text = decoded(content);
             let text = String::from_utf8_lossy(&text);
             let text = text.replace("\r\n", "\n");
@@ -247,7 +249,7 @@ fn refused(
                     "`old_string` does not occur in {shown}: {slip}"
                 ));
             }
-            match closest(&text, &wanted) {
+            match find_nearest(&text, &wanted) {
                 Some(place) => missed(shown, content, &text, &wanted, &place),
                 None if is_too_long(&text) => ToolError::invalid(format!(
                     "`old_string` does not occur in {shown}, which is too long for the closest lines to be looked for; find them with `grep`, and read them again with `offset`"
@@ -302,7 +304,13 @@ fn excerpt(text: &str, skipped: usize, lines: usize) -> String {
 }
 
 /// The error that names the place that comes closest, with a diff from it to what was asked for.
-fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest) -> ToolError {
+fn missed(
+    shown: &str,
+    content: &[u8],
+    text: &str,
+    wanted: &str,
+    place: &NearestMatch,
+) -> ToolError {
     let quote = |line: &Option<String>| match line {
         Some(line) if line.chars().count() > SHOWN => {
             format!("{:?}…", line.chars().take(SHOWN).collect::<String>())
@@ -331,11 +339,8 @@ fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest
     };
     let region = excerpt(text, place.first - 1, place.last + 1 - place.first);
     let wanted = excerpt(wanted, 0, usize::MAX);
-    let diff = change::unified_text(
-        &format!("{shown} lines {}-{}", place.first, place.last),
-        &region,
-        &wanted,
-    );
+    let name = format!("{shown} lines {}-{}", place.first, place.last);
+    let diff = unified_diff(&name, region.as_bytes(), wanted.as_bytes()).unwrap_or_default();
     ToolError::Explained {
         category: ToolErrorCategory::InvalidParameters,
         message: format!(

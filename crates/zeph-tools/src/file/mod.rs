@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::error::ToolError;
 use crate::tool_set::{Tool, ToolGroup, ToolSet};
 
-mod apply_edit;
 mod atomic;
 mod budget;
 mod cache_validation;
@@ -26,27 +25,17 @@ pub mod deny_list_scan;
 mod edit;
 mod find_path;
 pub(crate) mod fingerprint;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
-mod fuzzy_match;
 mod get_file_tree;
 mod glob;
 mod grep;
 mod grep_sink;
 mod ignored;
 mod image;
-mod indentation;
 mod lines;
 mod list_directory;
 mod locks;
 mod move_path;
-mod nearest_match;
-mod normalize;
 mod preview;
-#[cfg(test)]
-#[path = "tests/rates.rs"]
-mod rates;
 mod read;
 mod resolve;
 mod resolved_path;
@@ -64,12 +53,12 @@ mod undo_recorder;
 mod walk;
 mod write;
 
-pub use change::unified as unified_diff;
 pub use config::FileConfig;
 pub use preview::FilePreviews;
 pub use rules::{ReadRules, RuleError, literal};
 pub use sandbox::{Sandbox, SandboxError};
 pub use undo::FileUndo;
+pub use zeph_edit::unified_diff;
 
 /// The time after which a search ends with what it has.
 const SEARCH_TIME: Duration = Duration::from_secs(20);

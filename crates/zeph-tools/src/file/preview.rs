@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use zeph_edit::{Replacement, unified_diff};
 
 use crate::call::ToolCall;
 use crate::error::ToolError;
-use crate::file::apply_edit::{Replacement, splice};
 use crate::file::blocking;
-use crate::file::change::unified;
 use crate::file::edit::decoded;
 use crate::file::resolved_path::Found;
 use crate::file::sandbox::Sandbox;
@@ -88,14 +87,14 @@ fn preview(sandbox: &Sandbox, path: &str, change: &Change) -> Result<Option<Prev
         Change::Part { .. } if old.is_none() => return Ok(None),
         Change::Part { old, new, all } => {
             let all = *all;
-            match splice(before, Replacement { old, new, all }) {
-                Ok(spliced) => spliced.bytes,
+            match zeph_edit::edit(before, Replacement { old, new, all }) {
+                Ok(edited) => edited.bytes,
                 Err(_) => return Ok(None),
             }
         }
     };
     let shown = sandbox.shown(place.path());
-    let diff = unified(&shown, &decoded(before), &decoded(&after));
+    let diff = unified_diff(&shown, &decoded(before), &decoded(&after));
     Ok(diff.map(|diff| Preview {
         diff,
         basis: basis(old.as_deref()),

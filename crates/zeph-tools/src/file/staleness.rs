@@ -18,7 +18,6 @@ use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::error::ToolError;
 use crate::file::atomic::stands;
-use crate::file::change;
 use crate::file::edit::decoded;
 use crate::file::resolved_path::Target;
 use crate::file::sandbox::Sandbox;
@@ -391,7 +390,7 @@ impl Standing<'_> {
         if !is_text(seen) || !is_text(now) {
             return None;
         }
-        let diff = change::unified(shown, &decoded(seen), &decoded(now))?;
+        let diff = zeph_edit::unified_diff(shown, &decoded(seen), &decoded(now))?;
         if diff.is_empty() {
             return Some("(bytes that are no text, or how the text is encoded)".to_owned());
         }

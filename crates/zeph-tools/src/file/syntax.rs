@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use tree_sitter::{Language, Node, ParseOptions, ParseState, Parser};
 
-use crate::file::change::common;
 use crate::file::edit::decoded;
 
 /// Bytes from which on a file is not parsed.
@@ -172,6 +171,14 @@ fn fault(node: Node<'_>) -> Option<Fault> {
         missing: node.is_missing().then(|| node.kind().to_owned()),
         bytes: node.byte_range(),
     })
+}
+
+/// The number of equal bytes at the start of `old` and `new`, and at the end of the rest.
+fn common(old: &[u8], new: &[u8]) -> (usize, usize) {
+    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let room = old.len().min(new.len()) - same;
+    let tail = old.iter().rev().zip(new.iter().rev()).take(room);
+    (same, tail.take_while(|(a, b)| a == b).count())
 }
 
 #[cfg(test)]

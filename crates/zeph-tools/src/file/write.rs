@@ -172,7 +172,7 @@ fn put(
     };
     let (said, changed) = match (&existing, &old) {
         (None, _) => (format!("Created {shown} ({size})."), Some((1, SHOWN))),
-        (Some(_), Some(old)) => match change::changed_lines(old, new) {
+        (Some(_), Some(old)) => match zeph_edit::changed_lines(old, new) {
             Some(changed) => (format!("Overwrote {shown} ({size})."), Some(changed)),
             None => (format!("{shown} had this content already ({size})."), None),
         },

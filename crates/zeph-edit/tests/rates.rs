@@ -1,39 +1,40 @@
-//! How often the edit engine finds what was meant: edits of real sources, asked for with the
-//! mistakes that models make. `cargo xtask bench --edits` prints the table.
+//! How often the edit engine finds the requested place: edits of real sources, with the mistakes that models make.
+//! `cargo xtask bench --edits` prints the table.
 //!
-//! Every case says what the file must be afterwards, or that nothing may be done. An edit in the
-//! wrong place, or one that touches a byte outside of the place that was meant, is a failure.
+//! Every case states the expected content, or that the edit is refused. An edit of a wrong place, or a changed byte
+//! outside of the place, is a failure.
+#![allow(clippy::print_stdout)]
 
-use crate::file::apply_edit::{Replacement, splice};
+use zeph_edit::{Replacement, edit};
 
 /// Sources of this crate: code, prose, data.
 const SOURCES: &[&str] = &[
-    include_str!("../../contract/params.rs"),
-    include_str!("../../contract/error.rs"),
-    include_str!("../apply_edit.rs"),
-    include_str!("../sandbox.rs"),
-    include_str!("../../shell/capture.rs"),
-    include_str!("../../web/render.rs"),
-    include_str!("../../../README.md"),
-    include_str!("../../../Cargo.toml"),
+    include_str!("../src/edit.rs"),
+    include_str!("../src/encoding.rs"),
+    include_str!("../src/fuzzy_match.rs"),
+    include_str!("../src/fuzzy_match/tests.rs"),
+    include_str!("../src/indentation.rs"),
+    include_str!("../src/nearest_match.rs"),
+    include_str!("../README.md"),
+    include_str!("../Cargo.toml"),
 ];
 /// Places that are edited in each.
 const PLACES: usize = 8;
 
-/// An edit that is asked for.
+/// A requested edit.
 struct Case {
     content: Vec<u8>,
     old: String,
     new: String,
-    /// The content afterwards; `None`: nothing may be done.
+    /// The expected content; `None` if the edit must be refused.
     expect: Option<Vec<u8>>,
-    /// What lies before and behind the place that is meant.
+    /// The number of bytes before and after the requested place.
     before: usize,
     behind: usize,
 }
 
-/// A place in a source: the text before it, its lines, the text behind it, and the lines that
-/// take their place. None of the lines is blank at either end.
+/// A place in a source: the text before it, its lines, the text after it, and the new lines. The first and the last
+/// line are not blank.
 struct Place<'s> {
     before: &'s str,
     old: &'s str,
@@ -42,7 +43,7 @@ struct Place<'s> {
 }
 
 impl Place<'_> {
-    /// The edit of `content` as it is asked for in other words; what is meant is this place.
+    /// An edit of this place, with the file and the request in other forms.
     fn asked(&self, file: impl Fn(&str) -> Vec<u8>, ask: impl Fn(&str) -> String) -> Case {
         let (before, old, behind) = (file(self.before), file(self.old), file(self.behind));
         let expect = [&before[..], &file(&self.new), &behind].concat();
@@ -56,7 +57,7 @@ impl Place<'_> {
         }
     }
 
-    /// The edit of another content, to which nothing may be done.
+    /// An edit of another content, which must be refused.
     fn refused(&self, content: String) -> Case {
         Case {
             content: content.into_bytes(),
@@ -109,7 +110,7 @@ fn tabs(text: &str) -> String {
 
 type Rule = fn(&Place<'_>) -> Option<Case>;
 
-/// The mistakes, and what is otherwise in the file.
+/// The mistakes of the request, and the properties of the file.
 const KINDS: &[(&str, Rule)] = &[
     ("as it stands", |p| Some(p.asked(bytes, str::to_owned))),
     ("asked four blanks further in", |p| {
@@ -265,7 +266,7 @@ const KINDS: &[(&str, Rule)] = &[
     }),
 ];
 
-/// Places of a source whose text occurs once, spread over it.
+/// Places of a source with a unique text, spread over it.
 fn places(source: &str) -> Vec<Place<'_>> {
     let mut starts = vec![0];
     starts.extend(source.match_indices('\n').map(|(at, _)| at + 1));
@@ -308,17 +309,17 @@ fn places(source: &str) -> Vec<Place<'_>> {
     places
 }
 
-/// What became of the cases of a kind.
+/// The results of the cases of a kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Rates {
     cases: usize,
-    /// As was meant: the right bytes, or nothing where nothing may be done.
+    /// The expected bytes, or the expected refusal.
     right: usize,
-    /// Nothing, where something was meant.
+    /// Refused, but a change was expected.
     refused: usize,
     /// In the right place, in another form.
     otherwise: usize,
-    /// In a wrong place, or where nothing may be done.
+    /// In a wrong place, or not refused.
     wrong: usize,
     /// A byte outside of the place changed.
     collateral: usize,
@@ -332,7 +333,7 @@ impl Rates {
             new: &case.new,
             all: false,
         };
-        match (splice(&case.content, change), &case.expect) {
+        match (edit(&case.content, change), &case.expect) {
             (Err(_), None) => self.right += 1,
             (Ok(_), None) => self.wrong += 1,
             (Err(_), Some(_)) => self.refused += 1,

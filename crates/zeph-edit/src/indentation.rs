@@ -1,29 +1,29 @@
-//! How lines of a file are indented otherwise than those that were asked for, and new lines to fit.
+//! Differences of indentation between the lines of a file and the requested ones, and their application to new lines.
 //!
-//! Two differences are known: the same white space more, or less, on every line; and tabs where
-//! blanks were asked for, or the other way round. How many blanks a tab stands for is not guessed: a
-//! new line is indented as a line beside it was, or by the width that two of them agree on.
+//! Two differences are supported: every line has the same white space more, or less; and tabs replace blanks, or the
+//! other way round. The number of blanks per tab is not guessed: a new line takes the indentation of a line with the
+//! same width, or a width that the first and last line imply and all others confirm.
 
-/// What is otherwise about the indentation of lines.
+/// A difference of indentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum IndentDelta<'a> {
-    /// The lines of the file have this in front of what was asked for.
+pub(crate) enum IndentDelta<'a> {
+    /// The lines of the file have this prefix in addition.
     More(&'a [u8]),
-    /// What was asked for has this in front of the lines of the file.
+    /// The requested lines have this prefix in addition.
     Less(&'a [u8]),
-    /// The file has tabs and blanks were asked for, or the other way round.
+    /// The file has tabs and the request has blanks, or the other way round.
     Unit {
-        /// What the file is indented with.
+        /// The character that indents the file.
         sign: u8,
-        /// Widths that were asked for, and those of the file; rising, each once.
+        /// Requested widths and those of the file; ascending, without duplicates.
         widths: Vec<(usize, usize)>,
     },
 }
 
 impl<'a> IndentDelta<'a> {
-    /// What is otherwise between the indentations of the file and those that were asked for, line by
-    /// line; `None` when it is not the same on every line, or nothing is.
-    pub(super) fn between(lines: &[(&'a [u8], &'a [u8])]) -> Option<Self> {
+    /// The difference between the indentations of the file and the requested ones, as pairs by line; `None` if the
+    /// lines disagree.
+    pub(crate) fn between(lines: &[(&'a [u8], &'a [u8])]) -> Option<Self> {
         Self::constant(lines).or_else(|| Self::unit(lines))
     }
 
@@ -51,7 +51,7 @@ impl<'a> IndentDelta<'a> {
         let mut widths: Vec<_> = lines.iter().map(|(h, a)| (a.len(), h.len())).collect();
         widths.sort_unstable();
         widths.dedup();
-        // A tab is never narrower than a blank.
+        // A tab is at least as wide as a blank.
         let fits = widths.windows(2).all(|two| {
             let ((asked, here), (next_asked, next_here)) = (two[0], two[1]);
             let (run, rise) = (next_asked - asked, next_here.checked_sub(here));
@@ -60,8 +60,8 @@ impl<'a> IndentDelta<'a> {
         (fits && !widths.is_empty()).then_some(Self::Unit { sign, widths })
     }
 
-    /// A new `line` as the file has it; `None` when that cannot be known.
-    pub(super) fn applied(&self, line: &[u8]) -> Option<Vec<u8>> {
+    /// A new `line` with the indentation of the file; `None` if that is unknown.
+    pub(crate) fn applied(&self, line: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::More(more) => Some([*more, line].concat()),
             Self::Less(less) => line.strip_prefix(*less).map(<[u8]>::to_vec),
@@ -79,15 +79,15 @@ impl<'a> IndentDelta<'a> {
     }
 }
 
-/// The width in the file of one that is asked for: as a line has it, or as far from one as the first
-/// and the last of them agree with all others.
+/// The width in the file for a requested one: that of a known line, or a linear interpolation through the first and
+/// the last line if all others are on it.
 fn here(widths: &[(usize, usize)], asked: usize) -> Option<usize> {
     if let Some((_, here)) = widths.iter().find(|(known, _)| *known == asked) {
         return Some(*here);
     }
     let (&(first, at_first), &(last, at_last)) = (widths.first()?, widths.last()?);
     let (run, rise) = (last - first, at_last - at_first);
-    // `here = at_first + (asked - first) * rise / run`, in whole numbers and for every line.
+    // `here = at_first + (asked - first) * rise / run` in integers, which must hold for every line.
     let line = |asked: usize| {
         let scaled = i64::try_from(asked).ok()? - i64::try_from(first).ok()?;
         let scaled = scaled.checked_mul(i64::try_from(rise).ok()?)?;
@@ -109,7 +109,7 @@ mod tests {
 
     /// Proves FILE-22.
     #[test]
-    fn new_lines_are_indented_as_the_file_is() {
+    fn new_lines_take_the_indentation_of_the_file() {
         let check = |lines: &[(&str, &str)], new: &str, expect: Option<&str>| {
             let lines: Vec<_> = lines
                 .iter()
@@ -125,7 +125,7 @@ mod tests {
         check(&[("", "  ")], " x", None);
         check(&[("\t", "    ")], "    x", Some("\tx"));
         check(&[("    ", "\t")], "\tx", Some("    x"));
-        // One width alone does not tell how wide a tab is.
+        // One width alone does not determine the width of a tab.
         check(&[("\t", "    ")], "        x", None);
         check(&[("\t\t", "    ")], "  x", None);
         check(&[("", ""), ("\t", "    ")], "        x", Some("\t\tx"));
@@ -136,7 +136,7 @@ mod tests {
         );
         check(&[("\t", "  "), ("\t\t", "    ")], "x", Some("x"));
         check(&[("\t", "    "), ("\t\t", "        ")], "      x", None);
-        // Further in as well.
+        // The whole block may be indented further.
         check(
             &[("\t\t", "    "), ("\t", "")],
             "        x",
@@ -147,7 +147,7 @@ mod tests {
             "  x",
             Some("\t\t\tx"),
         );
-        // Lines that do not agree, or mix both.
+        // Lines disagree, or mix both characters.
         check(&[("\t", "    "), ("\t\t", "    ")], "    x", None);
         check(&[("\t", "    "), ("\t", "  ")], "  x", None);
         check(&[("", ""), ("\t", "    "), ("\t\t", "6     ")], "x", None);

@@ -1,8 +1,8 @@
-//! Matching again where a text does not occur as it was given: line by line, with one kind of
-//! difference ignored at a time, and only where that leaves exactly one place.
+//! The search for a text that does not occur exactly: line by line, with one kind of difference ignored at a time.
+//! Exactly one place must match.
 //!
-//! Nothing is guessed by likeness. A kind of difference is not ignored when it is all that the
-//! edit changes. Lines that the edit leaves as they are keep their bytes.
+//! Similarity is never used. A kind of difference is not ignored if the edit changes nothing else. Lines that the
+//! edit does not change keep their bytes.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -10,34 +10,33 @@ use std::time::{Duration, Instant};
 use memchr::memmem;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use crate::file::indentation::IndentDelta;
-use crate::file::normalize::{
-    Line, indent, lines, offset, plain, segments, trimmed, widths, with_signs,
-};
+use crate::indentation::IndentDelta;
+use crate::lines::{Line, indent, lines, offset, plain, segments, trimmed, widths, with_signs};
 
-/// Contents with more bytes are not searched again.
+/// Contents with more bytes are not searched.
 const MAX_BYTES: usize = 8 << 20;
-/// Places that are named when there are several.
+/// Places that an error names.
 const MAX_NAMED: usize = 20;
-/// The time to find out which lines an edit leaves as they are.
+/// The time limit for the comparison of the old and the new text.
 const TIME: Duration = Duration::from_millis(200);
 
-/// What was ignored to find the place; from the first that is tried to the last.
+/// A kind of difference that a search ignores, in the order of the attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ToleratedDifference {
-    /// How lines end.
+pub enum ToleratedDifference {
+    /// LF and CR LF.
     LineEndings,
-    /// White space before the end of lines.
+    /// White space at the ends of lines.
     TrailingSpace,
-    /// An indentation that differs by the same on every line.
+    /// An indentation that differs by the same amount on every line.
     Indentation,
-    /// Typographic quotes and dashes against plain ones.
+    /// Typographic and plain quotes and dashes.
     Typography,
 }
 
 impl ToleratedDifference {
-    /// What a result says of it.
-    pub(super) fn said(self) -> &'static str {
+    /// The name of the difference in messages, a plural.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
         match self {
             Self::LineEndings => "line endings",
             Self::TrailingSpace => "trailing white space",
@@ -47,30 +46,30 @@ impl ToleratedDifference {
     }
 }
 
-/// What another look found.
+/// The result of a search.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum FuzzyMatch {
-    /// One place: these bytes of the content become that text.
+pub(crate) enum FuzzyMatch {
+    /// One place: the text replaces the bytes from `start` to `end`.
     One {
         start: usize,
         end: usize,
         text: Vec<u8>,
-        /// The line that it begins on, from 1.
+        /// The first line of the place, from 1.
         line: usize,
         ignored: ToleratedDifference,
     },
     /// Several places, on these lines.
     Several(ToleratedDifference, Vec<usize>),
-    /// The edit has been made already, at this line.
+    /// The edit is already applied, at this line.
     Applied(usize),
-    /// None.
+    /// No place matches.
     Nothing,
 }
 
 /// A place that matches.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Its first line.
+    /// The index of its first line.
     line: usize,
     start: usize,
     end: usize,
@@ -83,15 +82,15 @@ struct Search<'a> {
     new: Vec<&'a str>,
 }
 
-/// Looks again for `old`, which does not occur in `content` (UTF-8, or nearly) as it is.
-pub(super) fn retry(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
+/// Searches `old`, which does not occur exactly, in `content` (UTF-8, possibly with invalid bytes).
+pub(crate) fn fuzzy_match(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
     if content.len() > MAX_BYTES || old.trim().is_empty() {
         return FuzzyMatch::Nothing;
     }
     if content.ends_with(b"\n") || !old.ends_with('\n') {
         return search(content, old, new);
     }
-    // The last line may be meant, which lacks its ending, and goes on lacking it.
+    // The text may end with the last line, which has no ending and gets none.
     match search(&[content, b"\n"].concat(), old, new) {
         FuzzyMatch::One {
             start,
@@ -119,7 +118,7 @@ pub(super) fn retry(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
     }
 }
 
-/// Looks again for `old`.
+/// Searches `old` with one difference after another.
 fn search(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
     let (asked, wanted) = (segments(old), segments(new));
     if asked == wanted {
@@ -172,7 +171,7 @@ impl<'a> Search<'a> {
         &self.content[line.start..line.body]
     }
 
-    /// The first places that match when `ignored` is.
+    /// The first places that match without regard to `ignored`.
     fn places(&self, ignored: ToleratedDifference) -> Vec<Place> {
         let mut places = Vec::new();
         let room = self.old.len() - 1;
@@ -195,7 +194,7 @@ impl<'a> Search<'a> {
         places
     }
 
-    /// Text in one line, asked for with white space that the line does not end with.
+    /// A text at the end of a line, requested with other white space at its end.
     fn before_end(&self, line: usize, only: &str) -> Option<Place> {
         let at = self.lines[line];
         let (body, only) = (trimmed(self.body(at)), trimmed(only.as_bytes()));
@@ -206,7 +205,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Text in one line, but for typographic signs.
+    /// Texts within one line that differ in typographic signs.
     fn within(&self, line: usize, only: &str, places: &mut Vec<Place>) {
         let at = self.lines[line];
         let body = self.body(at);
@@ -223,7 +222,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Text across several lines: the end of `line`, whole lines, the start of the last one.
+    /// A text across several lines: the end of `line`, whole lines, the start of the last one.
     fn across(&self, line: usize, ignored: ToleratedDifference) -> Option<Place> {
         let seen = |text: &'a [u8]| -> Cow<'a, [u8]> {
             match ignored {
@@ -271,7 +270,7 @@ impl<'a> Search<'a> {
         Some(Place { line, start, end })
     }
 
-    /// How the lines from `line` on are indented otherwise, if they are the same but for that.
+    /// The difference of indentation of the lines from `line` on, if they differ in nothing else.
     fn shift(&self, line: usize) -> Option<(IndentDelta<'a>, Place)> {
         let whole = match self.old.as_slice() {
             [whole @ .., ""] if !whole.is_empty() => whole,
@@ -300,8 +299,7 @@ impl<'a> Search<'a> {
         Some((shift, Place { line, start, end }))
     }
 
-    /// The text that takes the place of `place`; `None` when lines cannot be indented as in the
-    /// file.
+    /// The text that replaces `place`; `None` if the indentation of a new line is unknown.
     fn replaced(&self, place: Place, ignored: ToleratedDifference) -> Option<FuzzyMatch> {
         let shift = match ignored {
             ToleratedDifference::Indentation => self.shift(place.line).map(|(shift, _)| shift),
@@ -311,8 +309,8 @@ impl<'a> Search<'a> {
         let ops = capture_diff_slices_deadline(Algorithm::Myers, &self.old, &self.new, deadline);
         let mut place = place;
         let last = self.old.len() - 1;
-        // White space at the end of the last line stays with it when lines come behind it. What
-        // stands behind the old text's last line ending is another line's.
+        // White space at the end of the last line remains there if lines are added after it. White space after the last
+        // line ending of the old text belongs to another line.
         if !self.old[last].is_empty()
             && self
                 .pairs(&ops)
@@ -345,7 +343,7 @@ impl<'a> Search<'a> {
             }
         }
         let line = place.line + 1;
-        if self.stands(place, &text) {
+        if self.is_applied(place, &text) {
             return Some(FuzzyMatch::Applied(line));
         }
         Some(FuzzyMatch::One {
@@ -357,8 +355,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// For every line of the new text the line of the old one in whose place it comes, and whether
-    /// they are the same.
+    /// For every line of the new text the line of the old text that it replaces, and whether both are equal.
     fn pairs(&self, ops: &[DiffOp]) -> impl Iterator<Item = (usize, usize, bool)> {
         let last = self.old.len() - 1;
         ops.iter().flat_map(move |op| {
@@ -375,7 +372,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// What stands at `place` for the line `old` of the old text.
+    /// The bytes at `place` that match the line `old` of the old text.
     fn there(&self, place: Place, old: usize) -> &'a [u8] {
         let line = self.lines[place.line + old];
         let start = if old == 0 { place.start } else { line.start };
@@ -387,7 +384,7 @@ impl<'a> Search<'a> {
         &self.content[start..end]
     }
 
-    /// How `line` ends; a last line without an ending as the one before it.
+    /// The ending of `line`. A last line without an ending takes that of the line before it.
     fn ending(&self, line: usize) -> &'a [u8] {
         let of = |line: Line| &self.content[line.body..line.end];
         let before = line.checked_sub(1).map(|line| of(self.lines[line]));
@@ -398,8 +395,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether `text` stands around `place` already, so that the edit would be made twice.
-    fn stands(&self, place: Place, text: &[u8]) -> bool {
+    /// Whether `text` already surrounds `place`: the edit would be applied twice.
+    fn is_applied(&self, place: Place, text: &[u8]) -> bool {
         let there = &self.content[place.start..place.end];
         memmem::find_iter(text, there).any(|before| {
             place
@@ -411,5 +408,4 @@ impl<'a> Search<'a> {
 }
 
 #[cfg(test)]
-#[path = "fuzzy_match_tests.rs"]
 mod tests;

@@ -1,12 +1,12 @@
-//! Proofs that a second look finds what is meant, and nothing else.
+//! Tests of the fuzzy match: it finds the requested place and no other one.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The content after the edit, and what was ignored.
+/// The content after the edit, and the ignored difference.
 fn edited(content: &str, old: &str, new: &str) -> (String, ToleratedDifference) {
-    match retry(content.as_bytes(), old, new) {
+    match fuzzy_match(content.as_bytes(), old, new) {
         FuzzyMatch::One {
             start,
             end,
@@ -22,9 +22,9 @@ fn edited(content: &str, old: &str, new: &str) -> (String, ToleratedDifference) 
     }
 }
 
-/// Proves FILE-22: the retries in their order, and the endings that inserted lines take.
+/// Proves FILE-22: the order of the attempts, and the endings of inserted lines.
 #[test]
-fn differences_are_ignored_one_after_another() {
+fn differences_are_ignored_in_order() {
     use ToleratedDifference::{Indentation, LineEndings, TrailingSpace, Typography};
     let check = |content: &str, old: &str, new: &str, expect: &str, ignored| {
         assert_eq!(
@@ -57,7 +57,7 @@ fn differences_are_ignored_one_after_another() {
         "a\nB\nc\n",
         LineEndings,
     );
-    // Every inserted line as the one in whose place it comes.
+    // Every inserted line takes the ending of the line that it replaces.
     check(
         "a\r\nb\nc\r\nd",
         "a\nb\nc\n",
@@ -137,7 +137,7 @@ fn differences_are_ignored_one_after_another() {
     );
 }
 
-/// Proves FILE-22: a line of nothing but white space behind what is asked for stays as it is, where it is.
+/// Proves FILE-22: a blank line after the match does not change.
 #[test]
 fn preserves_trailing_blank_line() {
     use ToleratedDifference::{Indentation, LineEndings, TrailingSpace, Typography};
@@ -167,12 +167,12 @@ fn preserves_trailing_blank_line() {
     );
 }
 
-/// Proves FILE-22: exactly one place, or none.
+/// Proves FILE-22: exactly one place matches, or the edit is refused.
 #[test]
 fn ambiguous_edit_is_rejected() {
     let check = |content: &str, old: &str, new: &str, expect: &FuzzyMatch| {
         assert_eq!(
-            retry(content.as_bytes(), old, new),
+            fuzzy_match(content.as_bytes(), old, new),
             *expect,
             "{content:?} {old:?}"
         );
@@ -184,7 +184,7 @@ fn ambiguous_edit_is_rejected() {
         "x",
         &several(ToleratedDifference::LineEndings, &[1, 3]),
     );
-    // What comes first decides, also when it says that there are several.
+    // The first difference with a match decides, also if it matches several places.
     check(
         "  a\n  b \n  a\n  b\t\n a\n b\n",
         "  a\n  b\n",
@@ -204,19 +204,19 @@ fn ambiguous_edit_is_rejected() {
         &several(ToleratedDifference::Typography, &[1]),
     );
     for (content, old, new) in [
-        // Not the same by which the lines are indented.
+        // The indentation does not differ by the same amount on every line.
         ("  a\n    b\n", "a\nb\n", "x\n"),
         ("\ta\n  b\n", "a\nb\n", "x\n"),
-        // Lines to insert that cannot be indented less.
+        // A new line cannot be indented less.
         ("a\nb\n", "  a\n  b\n", "  a\nx\n  b\n"),
-        // Likeness is nothing.
+        // Similar text does not match.
         ("let count = 1;\n", "let counts = 1;", "x"),
         ("a\nb\n", "a\n\nb", "x"),
         ("a b\n", "a  b", "x"),
         ("A\r\nb\n", "a\nb", "x"),
         ("a\r\nb", "  ", "x"),
         ("", "a", "b"),
-        // What is ignored is what the edit is about.
+        // The edit changes only the difference that would be ignored.
         ("a\n", "  a\n", "a\n"),
         ("a\nb\n", "a  \nb\n", "a \nb\n"),
         ("  foo\n", "    foo\n", "  foo\n"),
@@ -228,12 +228,12 @@ fn ambiguous_edit_is_rejected() {
     }
 }
 
-/// Proves FILE-22: an edit that was made by a retry is not made again.
+/// Proves FILE-22: an edit that a fuzzy match applied is not applied again.
 #[test]
-fn a_retried_edit_is_not_made_twice() {
+fn a_fuzzy_edit_is_not_applied_twice() {
     let check = |content: &str, old: &str, new: &str| {
         let (after, _) = edited(content, old, new);
-        match retry(after.as_bytes(), old, new) {
+        match fuzzy_match(after.as_bytes(), old, new) {
             FuzzyMatch::Applied(_) => {}
             other => panic!("{after:?}: {other:?}"),
         }
@@ -246,12 +246,12 @@ fn a_retried_edit_is_not_made_twice() {
     check("say “x”\n", "say \"x\"", "say \"x\" twice");
 }
 
-/// A line that no other line is like: its number stands in it.
+/// A line that is unique by its number.
 fn line(number: usize, word: &str, indent: usize) -> String {
     format!("{}{word}<{number}>", " ".repeat(indent))
 }
 
-/// A file as the test knows it: body, white space behind it, ending.
+/// A line of a file: body, white space after it, ending.
 #[derive(Debug, Clone)]
 struct Row {
     body: String,
@@ -286,7 +286,7 @@ fn file(rows: &[Row]) -> String {
         .collect()
 }
 
-/// The lines as a model gives them back.
+/// The lines as a model requests them.
 fn asked(rows: &[Row], kind: ToleratedDifference) -> String {
     let lines = rows.iter().map(|row| match kind {
         ToleratedDifference::LineEndings => format!("{}{}\n", row.body, row.space),
@@ -309,7 +309,7 @@ fn kinds() -> impl Strategy<Value = ToleratedDifference> {
     ]
 }
 
-/// `text` without anything that a retry may ignore.
+/// `text` without all differences that a search may ignore.
 fn essence(text: &[u8]) -> Vec<u8> {
     let flat = plain(text).into_owned();
     flat.into_iter()
@@ -320,10 +320,9 @@ fn essence(text: &[u8]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Proves FILE-22: whatever the file's lines are like, the lines that are meant change, and
-    /// every byte of the others stays.
+    /// Proves FILE-22: for any lines, the requested ones change, and every byte of the others stays.
     #[test]
-    fn the_lines_that_are_meant_change_and_no_other(
+    fn the_requested_lines_change_and_no_other(
         rows in rows(), kind in kinds(), from in 0_usize..8, count in 1_usize..4, at in 0_usize..4,
     ) {
         let from = from % rows.len();
@@ -331,7 +330,7 @@ proptest! {
         let at = from + at % (to - from);
         let content = file(&rows);
         let old = asked(&rows[from..to], kind);
-        // Another line in the place of one.
+        // One line is replaced.
         let indent = if kind == ToleratedDifference::Indentation { "    " } else { "" };
         let new = [
             asked(&rows[from..at], kind),
@@ -343,29 +342,27 @@ proptest! {
         let mut expect = rows.clone();
         expect[at].body = "NEW".to_owned();
         expect[at].space = "";
-        match retry(content.as_bytes(), &old, &new) {
+        match fuzzy_match(content.as_bytes(), &old, &new) {
             FuzzyMatch::One { start, end, text, .. } => {
                 let bytes = content.as_bytes();
                 let bytes = [&bytes[..start], &text, &bytes[end..]].concat();
                 prop_assert_eq!(String::from_utf8(bytes).expect("UTF-8"), file(&expect));
             }
-            // White space behind lines that are given with other signs, or indented otherwise by
-            // chance, is no reason to fail.
             other => prop_assert!(false, "{other:?}"),
         }
     }
 
-    /// Proves FILE-22: nothing is replaced but what is the same when white space and the kind of
-    /// quotes and dashes do not count; and no byte before or after it changes.
+    /// Proves FILE-22: the replaced text differs from the requested one only in white space and in the kind of quotes
+    /// and dashes.
     #[test]
     fn nothing_else_is_ever_replaced(
         content in "[ab \t\n\r\"“”–-]{0,24}", old in "[ab \t\n\r\"“-]{1,8}", new in "[abc \n\"-]{0,8}",
     ) {
-        if let FuzzyMatch::One { start, end, .. } = retry(content.as_bytes(), &old, &new) {
+        if let FuzzyMatch::One { start, end, .. } = fuzzy_match(content.as_bytes(), &old, &new) {
             let there = &content.as_bytes()[start..end];
             prop_assert_eq!(essence(there), essence(old.as_bytes()));
             let lines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count();
-            // A last line that lacks its ending is meant as well.
+            // The text may end with a last line that has no ending.
             let lacks = end == content.len() && old.ends_with('\n') && !there.ends_with(b"\n");
             prop_assert_eq!(lines(there) + usize::from(lacks), lines(old.as_bytes()));
         }
@@ -382,6 +379,6 @@ proptest! {
         ),
         old in "[a \n\r“]{1,6}", new in "[ab \n\r“]{0,6}",
     ) {
-        let _ = retry(&content, &old, &new);
+        let _ = fuzzy_match(&content, &old, &new);
     }
 }

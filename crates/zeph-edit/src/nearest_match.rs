@@ -1,8 +1,8 @@
-//! The place in a text that is most like a text that does not occur in it.
+//! The place in a text that is most similar to a text that does not occur in it.
 //!
-//! Every window of as many lines as were asked for gets a cheap estimate: per line a signature of
-//! 256 bits, one for each pair of neighbouring characters, compared by Dice's coefficient. The few
-//! best are compared by Levenshtein's distance. Time is bounded by the caps below.
+//! Every window with the requested number of lines gets a cheap estimate: a signature of 256 bits per line, with a
+//! bit for each pair of neighbouring characters, compared by Dice's coefficient. The Levenshtein distance decides
+//! among the few best. The limits below bound the time.
 
 /// Texts with more bytes are not searched.
 const MAX_BYTES: usize = 2 << 20;
@@ -12,36 +12,38 @@ const MAX_LINES: usize = 50_000;
 const MAX_WANTED: usize = 40;
 /// Characters of a line that count.
 const MAX_CHARS: usize = 300;
-/// Windows that are compared exactly.
+/// Windows that the Levenshtein distance compares.
 const CANDIDATES: usize = 5;
-/// What is less like than this, in percent, is hardly meant.
-const LIKE: u8 = 35;
+/// A place with a lower similarity, in percent, is probably another text.
+const MIN_SIMILARITY: u8 = 35;
 
-/// The place that comes closest.
-#[derive(Debug, PartialEq)]
-pub(super) struct Closest {
+/// The most similar place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NearestMatch {
     /// Its first line, from 1.
-    pub(super) first: usize,
-    /// Its last line.
-    pub(super) last: usize,
-    /// How like it is, in percent.
-    pub(super) percent: u8,
+    pub first: usize,
+    /// Its last line, from 1.
+    pub last: usize,
+    /// Its similarity in percent; below 100.
+    pub percent: u8,
     /// The first line that differs, from 1.
-    pub(super) line: usize,
-    /// What was asked for there; `None` when the place has a line more.
-    pub(super) wanted: Option<String>,
-    /// What is there; `None` when the text ends.
-    pub(super) found: Option<String>,
+    pub line: usize,
+    /// The requested line there; `None` if the place has one line more.
+    pub wanted: Option<String>,
+    /// The line of the text there; `None` after the end of the text.
+    pub found: Option<String>,
 }
 
-impl Closest {
-    /// Whether the place is so unlike that another text was meant, or another file.
-    pub(super) fn is_far(&self) -> bool {
-        self.percent < LIKE
+impl NearestMatch {
+    /// Whether the similarity is so low that the request probably means another text or file.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        self.percent < MIN_SIMILARITY
     }
 
-    /// Whether the first difference is one of white space alone.
-    pub(super) fn is_blank_difference(&self) -> bool {
+    /// Whether the first difference is only white space.
+    #[must_use]
+    pub fn is_blank_difference(&self) -> bool {
         match (&self.wanted, &self.found) {
             (Some(wanted), Some(found)) => wanted.split_whitespace().eq(found.split_whitespace()),
             _ => false,
@@ -49,7 +51,7 @@ impl Closest {
     }
 }
 
-/// What is compared of a line.
+/// The hashed pairs of neighbouring characters of a line.
 struct Signature {
     bits: [u64; 4],
     count: u32,
@@ -81,17 +83,19 @@ impl Signature {
     }
 }
 
-/// Whether `text` is too long to be searched.
-pub(super) fn is_too_long(text: &str) -> bool {
+/// Whether `text` exceeds the limits of [`find_nearest`]: 2 MiB or 50,000 lines.
+#[must_use]
+pub fn is_too_long(text: &str) -> bool {
     text.len() > MAX_BYTES
         || memchr::memchr_iter(b'\n', text.as_bytes())
             .nth(MAX_LINES)
             .is_some()
 }
 
-/// The place in `text` that is most like `wanted`; `None` when nothing is in common, or `text` is too
-/// long.
-pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
+/// Finds the place in `text` that is most similar to `wanted`; `None` if they have nothing in common, or if `text` is
+/// too long.
+#[must_use]
+pub fn find_nearest(text: &str, wanted: &str) -> Option<NearestMatch> {
     if is_too_long(text) {
         return None;
     }
@@ -128,7 +132,7 @@ pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
     let differs = (start..start + all.len())
         .find(|index| lines.get(*index) != all.get(index - start))
         .unwrap_or(start);
-    Some(Closest {
+    Some(NearestMatch {
         first: start + 1,
         last,
         percent: percent(like),
@@ -138,7 +142,7 @@ pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
     })
 }
 
-/// A likeness below 1 is never shown as 100.
+/// A similarity from 0 to 1 in percent, at most 99.
 fn percent(like: f64) -> u8 {
     #[allow(
         clippy::cast_possible_truncation,
@@ -149,7 +153,7 @@ fn percent(like: f64) -> u8 {
     percent
 }
 
-/// How like the lines are, from 0 to 1, each weighted by the length of the wanted one.
+/// The similarity of the lines from 0 to 1, each weighted by the length of the wanted line.
 fn likeness(lines: &[&str], wanted: &[&str]) -> f64 {
     let mut like = 0.0;
     let mut weight = 0.0;
@@ -162,7 +166,7 @@ fn likeness(lines: &[&str], wanted: &[&str]) -> f64 {
             continue;
         };
         let line: String = line.chars().take(MAX_CHARS).collect();
-        // A part of a line can be asked for at both ends of the text.
+        // The first and the last wanted line may be a part of a line.
         let part = !wanted.trim().is_empty() && line.contains(wanted.trim());
         like += length
             * if part {
@@ -185,7 +189,7 @@ mod tests {
     #[test]
     fn the_closest_lines_are_found() {
         let check = |wanted: &str, first, last, line| {
-            let place = closest(TEXT, wanted).expect(wanted);
+            let place = find_nearest(TEXT, wanted).expect(wanted);
             assert_eq!(
                 (place.first, place.last, place.line),
                 (first, last, line),
@@ -201,26 +205,26 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_shown() {
-        let place = closest(TEXT, "fn one() {\n\tlet a = 1;\n").expect("a place");
+        let place = find_nearest(TEXT, "fn one() {\n\tlet a = 1;\n").expect("a place");
         assert_eq!(place.line, 2);
         assert_eq!(place.wanted.as_deref(), Some("\tlet a = 1;"));
         assert_eq!(place.found.as_deref(), Some("    let a = 1;"));
         assert!(place.is_blank_difference());
     }
 
-    /// Proves FILE-22 for a text that is hardly alike.
+    /// Proves FILE-22 for a text with a low similarity.
     #[test]
-    fn what_is_far_is_said_to_be() {
-        let place = closest(TEXT, "SELECT * FROM users WHERE id = 42").expect("a place");
+    fn place_with_low_similarity_is_far() {
+        let place = find_nearest(TEXT, "SELECT * FROM users WHERE id = 42").expect("a place");
         assert!(place.is_far(), "{place:?}");
-        assert_eq!(closest(TEXT, "§§§"), None);
-        assert_eq!(closest("", "something"), None);
+        assert_eq!(find_nearest(TEXT, "§§§"), None);
+        assert_eq!(find_nearest("", "something"), None);
     }
 
     #[test]
     fn a_text_that_is_too_long_is_not_searched() {
         assert_eq!(
-            closest(&"let b = 2;\n".repeat(MAX_LINES + 1), "let b = 3;"),
+            find_nearest(&"let b = 2;\n".repeat(MAX_LINES + 1), "let b = 3;"),
             None
         );
     }
@@ -229,6 +233,6 @@ mod tests {
     fn the_worst_case_ends() {
         let text = format!("{}\n", "ab c".repeat(10)).repeat(40_000);
         let wanted = format!("{}\n", "ab d".repeat(300)).repeat(2000);
-        let _ = closest(&text, &wanted);
+        let _ = find_nearest(&text, &wanted);
     }
 }

@@ -1,21 +1,21 @@
-//! Lines and characters of a content in (nearly) UTF-8, as [`fuzzy_match`](super::fuzzy_match) compares them.
+//! Lines and characters of a content, normalized for comparison by [`fuzzy_match`](crate::fuzzy_match).
 
 use std::borrow::Cow;
 
-/// Contents with more lines are not taken apart.
+/// Contents with more lines are not split.
 const MAX_LINES: usize = 200_000;
 
-/// A line of the content.
+/// The byte offsets of a line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line {
-    pub(super) start: usize,
-    /// Where its ending begins.
-    pub(super) body: usize,
-    pub(super) end: usize,
+pub(crate) struct Line {
+    pub(crate) start: usize,
+    /// The start of its ending.
+    pub(crate) body: usize,
+    pub(crate) end: usize,
 }
 
 /// The lines of `text` without their endings; after a final ending, an empty one.
-pub(super) fn segments(text: &str) -> Vec<&str> {
+pub(crate) fn segments(text: &str) -> Vec<&str> {
     let mut segments: Vec<&str> = text.split('\n').collect();
     let last = segments.len() - 1;
     for segment in &mut segments[..last] {
@@ -24,8 +24,8 @@ pub(super) fn segments(text: &str) -> Vec<&str> {
     segments
 }
 
-/// The lines of `content`, behind a byte order mark; `None` when there are too many.
-pub(super) fn lines(content: &[u8]) -> Option<Vec<Line>> {
+/// The lines of `content` after a byte order mark; `None` if there are too many.
+pub(crate) fn lines(content: &[u8]) -> Option<Vec<Line>> {
     let mut start = if content.starts_with(b"\xef\xbb\xbf") {
         3
     } else {
@@ -53,12 +53,12 @@ pub(super) fn lines(content: &[u8]) -> Option<Vec<Line>> {
 }
 
 /// `text` without white space at its end.
-pub(super) fn trimmed(text: &[u8]) -> &[u8] {
+pub(crate) fn trimmed(text: &[u8]) -> &[u8] {
     text.trim_ascii_end()
 }
 
-/// The white space that `text` begins with, and the rest.
-pub(super) fn indent(text: &[u8]) -> (&[u8], &[u8]) {
+/// The leading white space of `text`, and the rest.
+pub(crate) fn indent(text: &[u8]) -> (&[u8], &[u8]) {
     let width = text
         .iter()
         .take_while(|byte| matches!(byte, b' ' | b'\t'))
@@ -66,7 +66,7 @@ pub(super) fn indent(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(width)
 }
 
-/// The plain sign in the place of a typographic one.
+/// The plain sign for a typographic one.
 fn plain_sign(sign: char) -> Option<char> {
     match sign {
         '\u{2018}'..='\u{201B}' | '\u{2032}' => Some('\''),
@@ -76,9 +76,9 @@ fn plain_sign(sign: char) -> Option<char> {
     }
 }
 
-/// `text` with plain quotes and dashes; sign for sign.
-pub(super) fn plain(text: &[u8]) -> Cow<'_, [u8]> {
-    // What is replaced begins with this byte.
+/// `text` with plain quotes and dashes; the number of characters does not change.
+pub(crate) fn plain(text: &[u8]) -> Cow<'_, [u8]> {
+    // All typographic signs begin with this byte in UTF-8.
     if memchr::memchr(0xe2, text).is_none() {
         return text.into();
     }
@@ -93,21 +93,21 @@ pub(super) fn plain(text: &[u8]) -> Cow<'_, [u8]> {
     plain.into()
 }
 
-/// The lengths of the characters of `text`; a byte that is none counts as one.
-pub(super) fn widths(text: &[u8]) -> impl Iterator<Item = usize> {
+/// The lengths of the characters of `text` in bytes; an invalid byte counts as a character.
+pub(crate) fn widths(text: &[u8]) -> impl Iterator<Item = usize> {
     text.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid().chars().map(char::len_utf8);
         valid.chain(chunk.invalid().iter().map(|_| 1))
     })
 }
 
-/// Where the character `count` of `text` begins.
-pub(super) fn offset(text: &[u8], count: usize) -> usize {
+/// The offset of the character with the index `count` in `text`.
+pub(crate) fn offset(text: &[u8], count: usize) -> usize {
     widths(text).take(count).sum()
 }
 
-/// `new` with the signs of `there` where it is as `old`: at its start and its end.
-pub(super) fn with_signs(there: &[u8], old: &str, new: &str) -> Vec<u8> {
+/// `new` with the signs of `there` at its start and end, as long as it equals `old` there.
+pub(crate) fn with_signs(there: &[u8], old: &str, new: &str) -> Vec<u8> {
     let (asked, wanted): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
     let count = widths(there).count();
     if count != asked.len() {
