@@ -14,9 +14,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ("zeph-edit", &[]),
     ("zeph-filter", &["zeph-bash"]),
     ("zeph-secrets", &[]),
+    ("zeph-symbols", &[]),
     (
         "zeph-tools",
-        &["zeph-bash", "zeph-edit", "zeph-filter", "zeph-secrets"],
+        &[
+            "zeph-bash",
+            "zeph-edit",
+            "zeph-filter",
+            "zeph-secrets",
+            "zeph-symbols",
+        ],
     ),
     ("zeph-llm", &[]),
     ("zeph-memory", &["zeph-tools"]),
@@ -62,6 +69,10 @@ const ABSENT: &[Absent] = &[
     },
     Absent {
         tree: "-p zeph-edit -e normal",
+        names: &["tokio", "zeph-tools"],
+    },
+    Absent {
+        tree: "-p zeph-symbols -e normal",
         names: &["tokio", "zeph-tools"],
     },
     Absent {

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection, Row, query};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use zeph_tools::file::code::{
-    CodeIndex, CodeIndexError, FileMarks, Kind, Located, ReadFile, Symbol, Wanted, rank,
+    CodeIndex, CodeIndexError, FileMarks, Located, ReadFile, Symbol, SymbolKind, Wanted, rank,
 };
 
 mod open;
@@ -297,7 +297,7 @@ fn located(row: &SqliteRow) -> Result<Located, sqlx::Error> {
         path: row.try_get(0)?,
         symbol: Symbol {
             name: row.try_get(1)?,
-            kind: Kind::of_number(row.try_get(2)?)
+            kind: SymbolKind::of_number(row.try_get(2)?)
                 .ok_or_else(|| sqlx::Error::ColumnNotFound("kind".to_owned()))?,
             line: row.try_get(3)?,
             container: row.try_get(4)?,

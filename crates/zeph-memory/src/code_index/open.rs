@@ -14,7 +14,7 @@ use sqlx::{ConnectOptions, Connection, Row, query, raw_sql};
 use zeph_tools::file::code::CodeIndexError;
 
 /// `PRAGMA user_version` of these tables. It also has to increase when symbols are parsed differently.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// The tables. Rows of a file are adjacent, so that their deletion is fast.
 const TABLES: &str = "
 CREATE TABLE file (

@@ -45,8 +45,6 @@ mod snapshot;
 mod sniff;
 mod staleness;
 mod suggestions;
-#[cfg(feature = "syntax")]
-mod syntax;
 mod tree_walk;
 mod undo;
 mod undo_recorder;
@@ -106,14 +104,17 @@ impl ToolGroup for FileExecutor {
     }
 }
 
-/// What to say of the syntax errors that a change of the file at `path` has brought; `old` is
-/// `None` for a file that was created.
+/// The line of a result about syntax errors that a change of the file at `path` adds; `old` is `None` for a created file.
 #[cfg(feature = "syntax")]
 fn syntax_note(path: &Path, old: Option<&[u8]>, new: &[u8]) -> String {
-    syntax::rise(path, old, new).map_or_else(String::new, |said| format!("\n{said}"))
+    let language = zeph_symbols::Language::from_path(path);
+    let (old, new) = (edit::decoded(old.unwrap_or_default()), edit::decoded(new));
+    let errors =
+        language.and_then(|language| zeph_symbols::new_syntax_errors(language, &old, &new));
+    errors.map_or_else(String::new, |errors| format!("\n{errors}"))
 }
 
-/// Nothing: no grammar was built in.
+/// An empty text: the feature `syntax` is off.
 #[cfg(not(feature = "syntax"))]
 fn syntax_note(_: &Path, _: Option<&[u8]>, _: &[u8]) -> String {
     String::new()
@@ -128,5 +129,24 @@ async fn blocking<T: Send + 'static>(
         Err(error) => Err(ToolError::permanent(format!(
             "the tool broke off; this is a defect: {error}"
         ))),
+    }
+}
+
+#[cfg(all(test, feature = "syntax"))]
+mod tests {
+    use super::*;
+
+    /// Proves FILE-23a in part.
+    #[test]
+    fn syntax_errors_of_utf16_files_are_reported() {
+        let utf16 = |text: &str| -> Vec<u8> {
+            let units = [0xfeff].into_iter().chain(text.encode_utf16());
+            units.flat_map(u16::to_le_bytes).collect()
+        };
+        let path = Path::new("a.rs");
+        let old = utf16("fn a() {}");
+        assert_eq!(syntax_note(path, Some(&old), &utf16("fn b() {}")), "");
+        let note = syntax_note(path, Some(&old), &utf16("fn b( {}"));
+        assert!(note.starts_with("\nSyntax (Rust): "), "{note}");
     }
 }

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
-
-use super::symbol::{Kind, Symbol};
+use zeph_symbols::{Symbol, SymbolKind};
 
 /// Why the index did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +48,7 @@ pub struct Wanted {
     /// A piece of what it lies in; empty for anything.
     pub container: String,
     /// What it may name; empty for anything.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<SymbolKind>,
     /// The canonical path of the directory or file that it lies in.
     pub below: String,
     /// How many of them.
@@ -88,7 +87,7 @@ pub trait CodeIndex: Send + Sync {
     /// [`CodeIndexError`].
     async fn forget(&self, paths: Vec<String>) -> Result<(), CodeIndexError>;
 
-    /// The symbols that fit best, those first, as [`rank`](super::symbol::rank) orders them, and the version
+    /// The symbols that fit best, those first, as [`rank`](zeph_symbols::rank) orders them, and the version
     /// that they are of.
     ///
     /// # Errors

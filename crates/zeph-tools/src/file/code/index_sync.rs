@@ -11,10 +11,9 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::Sender;
+use zeph_symbols::{Language, Symbols, symbols};
 
-use super::extract::Symbols;
 use super::index::{FileMarks, ReadFile};
-use super::language;
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::cache_validation::DependencyTracker;
@@ -64,6 +63,11 @@ fn shortened(bytes: &[u8]) -> i64 {
     i64::from_le_bytes(first).max(1 - i64::MAX) | 1
 }
 
+/// The language of a file whose symbols are indexed.
+fn language(path: &Path) -> Option<Language> {
+    Language::from_path(path).filter(|language| language.has_symbols())
+}
+
 /// What all threads of the walk share.
 struct SharedScan<'a> {
     known: &'a HashMap<String, (usize, FileMarks)>,
@@ -80,7 +84,7 @@ impl Visitor for SharedScan<'_> {
     }
 
     fn visit(&mut self, entry: &Entry<'_>) {
-        if entry.kind != FileType::RegularFile || language::of(entry.path).is_none() {
+        if entry.kind != FileType::RegularFile || language(entry.path).is_none() {
             return;
         }
         let Ok(stat) = statat(entry.dir, entry.name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -153,7 +157,7 @@ pub(super) fn refresh(
         Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, stamps, looking),
         Found::File(_, stat) => {
             sandbox.check_read(start.path())?;
-            if language::of(start.path()).is_some() {
+            if language(start.path()).is_some() {
                 look(&looking(), start.path(), &stat);
             }
             WalkReport::default()
@@ -263,7 +267,7 @@ fn parse_all(
 /// Reads one file and its symbols; `None` where it cannot be read: then it has none.
 fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<ReadFile> {
     let path = Path::new(name);
-    let reader = language::of(path)?;
+    let language = language(path)?;
     let (file, stat) = opened(sandbox, name)?;
     let mut text = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).ok()?;
@@ -282,7 +286,7 @@ fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<Rea
                 ..Symbols::default()
             }
         } else {
-            reader.symbols(&text)
+            symbols(&text, language)
         };
         (Some(found.found), found.whole)
     };

@@ -24,16 +24,12 @@ use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::tool_set::Tool;
 
-mod cpp;
-mod extract;
 mod index;
 mod index_sync;
-mod language;
 mod render;
-mod symbol;
 
 pub use index::{CodeIndex, CodeIndexError, FileMarks, Located, ReadFile, Wanted, file_name};
-pub use symbol::{Kind, Symbol, rank};
+pub use zeph_symbols::{Symbol, SymbolKind, rank};
 
 use index_sync::{Refreshed, refresh};
 use render::ResultWriter;
@@ -218,9 +214,10 @@ impl SearchQuery {
 }
 
 /// The kinds that the first word of a query asks for, and the rest: `struct Parser`, `fn parse`.
-fn kinds_of(query: &str) -> (Vec<Kind>, &str) {
+fn kinds_of(query: &str) -> (Vec<SymbolKind>, &str) {
     let asked = query.split_once(char::is_whitespace);
-    let asked = asked.and_then(|(word, rest)| Some((Kind::asked_for(word)?, rest.trim_start())));
+    let asked =
+        asked.and_then(|(word, rest)| Some((SymbolKind::asked_for(word)?, rest.trim_start())));
     asked.unwrap_or((Vec::new(), query))
 }
 
@@ -298,11 +295,15 @@ mod tests {
 
     #[test]
     fn a_query_may_begin_with_a_kind() {
-        let check = |query: &str, kinds: &[Kind], rest: &str| {
+        let check = |query: &str, kinds: &[SymbolKind], rest: &str| {
             assert_eq!(kinds_of(query), (kinds.to_vec(), rest), "{query}");
         };
-        check("struct  Parser", &[Kind::Struct], "Parser");
-        check("fn parse", &[Kind::Function, Kind::Method], "parse");
+        check("struct  Parser", &[SymbolKind::Struct], "Parser");
+        check(
+            "fn parse",
+            &[SymbolKind::Function, SymbolKind::Method],
+            "parse",
+        );
         check("parse config", &[], "parse config");
         check("struct", &[], "struct");
     }

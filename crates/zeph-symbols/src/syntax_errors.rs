@@ -1,75 +1,72 @@
-//! Whether a change has brought syntax errors, as tree-sitter reads the file.
+//! The syntax errors that a change adds.
 //!
-//! It is a hint: grammars do not know everything that compilers take, so what counts is that there
-//! are more errors than before. Nothing here fails a call.
+//! The result is a hint. Grammars reject some code that compilers accept, so only an increase is reported.
 
 use std::collections::HashSet;
-use std::ops::{ControlFlow, Range};
-use std::path::Path;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use tree_sitter::{Language, Node, ParseOptions, ParseState, Parser};
+use tree_sitter::Node;
 
-use crate::file::edit::decoded;
+use crate::language::Language;
+use crate::parse::parse;
 
-/// Bytes from which on a file is not parsed.
+/// Longer files are not parsed.
 const MAX_FILE_BYTES: usize = 1 << 20;
-/// The time for parsing before and after; a change that takes longer is not judged.
+/// The time limit for parsing both contents.
 const TIME: Duration = Duration::from_millis(50);
-/// Errors that are counted.
+/// The number of errors at which a comparison is given up.
 const MAX_COUNTED: usize = 1000;
-/// Errors that are named.
+/// Errors that a result names.
 const MAX_NAMED: usize = 3;
-/// Characters that are quoted.
+/// Characters of a quotation.
 const MAX_QUOTE_CHARS: usize = 60;
 
-/// The language that the name of a file stands for.
-fn language(path: &Path) -> Option<(&'static str, Language)> {
-    Some(match path.extension()?.to_str()? {
-        "rs" => ("Rust", tree_sitter_rust::LANGUAGE.into()),
-        "py" | "pyi" => ("Python", tree_sitter_python::LANGUAGE.into()),
-        "js" | "mjs" | "cjs" | "jsx" => ("JavaScript", tree_sitter_javascript::LANGUAGE.into()),
-        "go" => ("Go", tree_sitter_go::LANGUAGE.into()),
-        "java" => ("Java", tree_sitter_java::LANGUAGE.into()),
-        // `.h` may be C++, whose every class would be an error.
-        "c" => ("C", tree_sitter_c::LANGUAGE.into()),
-        "json" => ("JSON", tree_sitter_json::LANGUAGE.into()),
-        _ => return None,
+/// The name and the grammar of a language; `None` if its errors are not reliable.
+fn grammar(language: Language) -> Option<(&'static str, tree_sitter::Language)> {
+    Some(match language {
+        Language::C => ("C", tree_sitter_c::LANGUAGE.into()),
+        Language::Go => ("Go", tree_sitter_go::LANGUAGE.into()),
+        Language::Java => ("Java", tree_sitter_java::LANGUAGE.into()),
+        Language::JavaScript => ("JavaScript", tree_sitter_javascript::LANGUAGE.into()),
+        Language::Json => ("JSON", tree_sitter_json::LANGUAGE.into()),
+        Language::Python => ("Python", tree_sitter_python::LANGUAGE.into()),
+        Language::Rust => ("Rust", tree_sitter_rust::LANGUAGE.into()),
+        // Macros of C++ are errors to its grammar, and so are some casts of TypeScript.
+        Language::CHeader | Language::Cpp | Language::TypeScript => return None,
     })
 }
 
 /// A place that does not parse.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
-    /// What is missing there; `None` where something stands that should not.
+    /// The missing token; `None` for unexpected text.
     missing: Option<String>,
     bytes: Range<usize>,
 }
 
-/// What to say when the content of `path` has more syntax errors than it had as `old` (`None` for
-/// a file that was created). `None` when it has not, or when that cannot be told.
-pub(super) fn rise(path: &Path, old: Option<&[u8]>, new: &[u8]) -> Option<String> {
-    let (name, language) = language(path)?;
-    let (old, new) = (old.map(decoded), decoded(new));
-    if old
-        .as_ref()
-        .is_some_and(|old| old.len() > MAX_FILE_BYTES || *old == new)
-        || new.len() > MAX_FILE_BYTES
-    {
+/// Describes the syntax errors that `new` has in addition to those of `old` (empty for a created file). Both are UTF-8,
+/// possibly with invalid bytes.
+///
+/// `None` if there are not more errors than before, or if that is unknown: the language is not supported, or the
+/// contents are too long.
+#[must_use]
+pub fn new_syntax_errors(language: Language, old: &[u8], new: &[u8]) -> Option<String> {
+    let (name, grammar) = grammar(language)?;
+    if old == new || old.len() > MAX_FILE_BYTES || new.len() > MAX_FILE_BYTES {
         return None;
     }
     let deadline = Instant::now() + TIME;
-    let after = faults(&language, &new, deadline)?;
+    let after = faults(&grammar, new, deadline)?;
     if after.is_empty() {
         return None;
     }
-    let old = old.unwrap_or_default();
-    let before = faults(&language, &old, deadline)?;
+    let before = faults(&grammar, old, deadline)?;
     let more = after
         .len()
         .checked_sub(before.len())
         .filter(|more| *more > 0)?;
-    let (start, tail) = common(&old, &new);
+    let (start, tail) = common(old, new);
     let known: HashSet<_> = before
         .iter()
         .map(|fault| (&fault.missing, fault.bytes.clone()))
@@ -93,7 +90,7 @@ pub(super) fn rise(path: &Path, old: Option<&[u8]>, new: &[u8]) -> Option<String
     let said: Vec<String> = named
         .iter()
         .take(MAX_NAMED)
-        .map(|fault| fault.said(&new, start))
+        .map(|fault| fault.describe(new, start))
         .collect();
     let errors = if more == 1 { "error" } else { "errors" };
     let than = if before.is_empty() {
@@ -109,9 +106,9 @@ pub(super) fn rise(path: &Path, old: Option<&[u8]>, new: &[u8]) -> Option<String
 }
 
 impl Fault {
-    /// The fault in words. One that reaches over the change, which begins at `change`, is told
-    /// where that is: it begins where the parser noticed nothing yet.
-    fn said(&self, text: &[u8], change: usize) -> String {
+    /// The fault as text. A fault that spans the start of the change is reported at the line of `change`: the parser
+    /// notices the error only later, so the fault begins too early.
+    fn describe(&self, text: &[u8], change: usize) -> String {
         let at = if self.bytes.start < change && change < self.bytes.end {
             memchr::memrchr(b'\n', &text[..change]).map_or(0, |end| end + 1)
         } else {
@@ -133,20 +130,9 @@ impl Fault {
     }
 }
 
-/// The places of `text` that do not parse, up to a number; `None` when it takes too long.
-fn faults(language: &Language, text: &[u8], deadline: Instant) -> Option<Vec<Fault>> {
-    let mut parser = Parser::new();
-    parser.set_language(language).ok()?;
-    let mut go_on = |_: &ParseState| {
-        if Instant::now() < deadline {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    };
-    let options = ParseOptions::new().progress_callback(&mut go_on);
-    let mut rest = |at: usize, _| text.get(at..).unwrap_or_default();
-    let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
+/// The places of `text` that do not parse; `None` if there are too many, or if it takes too long.
+fn faults(language: &tree_sitter::Language, text: &[u8], deadline: Instant) -> Option<Vec<Fault>> {
+    let tree = parse(language, text, || Instant::now() >= deadline)?;
     let mut faults = Vec::new();
     let mut cursor = tree.walk();
     loop {
@@ -185,13 +171,19 @@ fn common(old: &[u8], new: &[u8]) -> (usize, usize) {
 mod tests {
     use proptest::prelude::*;
 
+    use std::path::Path;
+
     use super::*;
+
+    fn errors(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
+        new_syntax_errors(Language::from_path(Path::new(name))?, old, new)
+    }
 
     /// Proves FILE-23a.
     #[test]
-    fn a_rise_is_told_with_line_and_cause() {
+    fn new_errors_are_reported_with_line_and_cause() {
         let check = |name: &str, old: Option<&str>, new: &str, expect: Option<&str>| {
-            let said = rise(Path::new(name), old.map(str::as_bytes), new.as_bytes());
+            let said = errors(name, old.unwrap_or_default().as_bytes(), new.as_bytes());
             assert_eq!(said.as_deref(), expect, "{name}: {old:?} {new:?}");
         };
         let rust = "fn a() {\n    b();\n}\n\nfn c() {\n    d();\n}\n";
@@ -208,7 +200,7 @@ mod tests {
             &rust.replace("b();", "let e = b()"),
             Some("Syntax (Rust): 1 error: line 2: `;` is missing"),
         );
-        // What was wrong before is no news, wherever it stands.
+        // Old errors are not reported, before and after the change.
         let wrong = format!("fn x( {{}}\n{rust}fn y( {{}}\n");
         check("a.rs", Some(&wrong), &wrong.replace("b()", "e(1, 2)"), None);
         check("a.rs", Some(&wrong), rust, None);
@@ -233,7 +225,7 @@ mod tests {
             ("a.java", "class A { void b( {} }\n"),
             ("a.c", "int main(void { return 0; }\n"),
         ] {
-            let said = rise(Path::new(name), None, text.as_bytes());
+            let said = errors(name, b"", text.as_bytes());
             assert!(
                 said.as_ref().is_some_and(|said| said.contains("line ")),
                 "{name}: {said:?}"
@@ -242,32 +234,22 @@ mod tests {
     }
 
     #[test]
-    fn other_encodings_are_read_and_bad_bytes_are_no_news() {
-        let utf16 = |text: &str| -> Vec<u8> {
-            let units = [0xfeff].into_iter().chain(text.encode_utf16());
-            units.flat_map(u16::to_le_bytes).collect()
-        };
-        let path = Path::new("a.rs");
+    fn invalid_utf8_is_not_a_new_error() {
         assert_eq!(
-            rise(path, Some(&utf16("fn a() {}")), &utf16("fn b() {}")),
-            None
-        );
-        assert!(rise(path, Some(&utf16("fn a() {}")), &utf16("fn b( {}")).is_some());
-        assert_eq!(
-            rise(path, Some(b"// \xe9\nfn a() {}"), b"// \xe9\nfn b() {}"),
+            errors("a.rs", b"// \xe9\nfn a() {}", b"// \xe9\nfn b() {}"),
             None
         );
     }
 
     #[test]
-    fn what_is_long_or_takes_long_is_not_judged() {
+    fn long_files_and_slow_comparisons_are_given_up() {
         let long = "a".repeat(MAX_FILE_BYTES + 1);
-        assert_eq!(rise(Path::new("a.rs"), None, long.as_bytes()), None);
+        assert_eq!(errors("a.rs", b"", long.as_bytes()), None);
         for name in ["a.rs", "a.py", "a.js", "a.go", "a.java", "a.c", "a.json"] {
             for piece in ["(", "[", "{", "<", "a(", "if x ", "\"", "{\"a\":"] {
                 let text = piece.repeat(MAX_FILE_BYTES / piece.len());
                 let start = Instant::now();
-                let _ = rise(Path::new(name), Some(b""), text.as_bytes());
+                let _ = errors(name, b"", text.as_bytes());
                 assert!(
                     start.elapsed() < 100 * TIME,
                     "{name} {piece:?}: {:?}",
@@ -278,18 +260,18 @@ mod tests {
     }
 
     proptest! {
-        /// Proves FILE-23a: it never blocks, whatever the content.
+        /// Proves FILE-23a: any content is accepted.
         #[test]
-        fn anything_is_taken(
+        fn any_content_is_accepted(
             old in "[a-z{}()\\[\\];:,.\"'<>=\n é\u{0}-]{0,80}",
             new in proptest::collection::vec(any::<u8>(), 0..80),
             name in proptest::sample::select(vec!["a.rs", "a.py", "a.js", "a.go", "a.java", "a.c", "a.json"]),
         ) {
-            let _ = rise(Path::new(name), Some(old.as_bytes()), &new);
+            let _ = errors(name, old.as_bytes(), &new);
             let mut mixed = old.clone().into_bytes();
             mixed.extend_from_slice(&new);
-            let _ = rise(Path::new(name), Some(old.as_bytes()), &mixed);
-            let _ = rise(Path::new(name), Some(&mixed), old.as_bytes());
+            let _ = errors(name, old.as_bytes(), &mixed);
+            let _ = errors(name, &mixed, old.as_bytes());
         }
     }
 }

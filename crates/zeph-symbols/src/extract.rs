@@ -1,91 +1,108 @@
-//! The symbols of a text, as tree-sitter reads it.
+//! The symbols of a text: a walk through its syntax tree with the rules of the grammar.
 
-use std::ops::ControlFlow;
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use tree_sitter::{Node, ParseOptions, ParseState, Parser};
+use tree_sitter::{Node, Tree};
 
-use super::language::{CodeLanguage, Rule};
-use super::symbol::{Kind, Symbol};
+use crate::cpp_macros::blank_macros;
+use crate::declarator::{innermost, is_function, name};
+use crate::grammar::{Grammar, Rule};
+use crate::language::Language;
+use crate::parse::parse;
+use crate::symbol::{Symbol, SymbolKind};
 
-/// The time of a core for one file, whatever else the machine does.
+/// The CPU time limit for one file.
 const TIME: Duration = Duration::from_secs(2);
-/// Symbols of one file.
-pub(super) const MAX_SYMBOLS: usize = 200_000;
-/// Bytes of a name; a longer one is no name.
-pub(super) const MAX_NAME_BYTES: usize = 200;
+/// The maximum number of symbols of one file.
+const MAX_SYMBOLS: usize = 200_000;
+/// The maximum length of a name. Longer names are not symbols.
+const MAX_NAME_BYTES: usize = 200;
 
 /// The symbols of a text.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Symbols {
-    /// Those that were found, in their order.
-    pub(super) found: Vec<Symbol>,
-    /// Whether these are all: it takes no longer than [`TIME`], and there are at most [`MAX_SYMBOLS`].
-    pub(super) whole: bool,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Symbols {
+    /// The symbols in the order of the text.
+    pub found: Vec<Symbol>,
+    /// Whether these are all symbols: parsing takes at most two seconds of CPU time, and there are at most 200,000.
+    pub whole: bool,
 }
 
-/// Something that contains, with what contains it.
-struct EnclosingScope {
-    depth: u32,
-    /// The names from the outside in, joined by `.`; empty where that is too long.
-    path: String,
-    is_type: bool,
-    /// Whether it is a function, or lies in one.
-    in_function: bool,
-}
-
-/// The time that this thread was at work.
-fn worked() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
-}
-
-/// The symbols of `text`.
-pub(super) fn symbols(tongue: &CodeLanguage, text: &[u8]) -> Symbols {
-    let mut found = Found {
-        text,
+/// Finds the symbols of `text`, which is UTF-8, possibly with invalid bytes.
+#[must_use]
+pub fn symbols(text: &[u8], language: Language) -> Symbols {
+    let deadline = cpu_time() + TIME;
+    let mut walk = TreeWalk {
+        text: match language {
+            Language::CHeader | Language::Cpp => blank_macros(text),
+            _ => text.into(),
+        },
         outer: Vec::new(),
         symbols: Vec::new(),
+        deadline,
     };
-    let whole = found.all(tongue).is_some();
+    let whole = walk.run(language).is_some();
     Symbols {
-        found: found.symbols,
+        found: walk.symbols,
         whole,
     }
 }
 
-struct Found<'a> {
-    text: &'a [u8],
-    outer: Vec<EnclosingScope>,
-    symbols: Vec<Symbol>,
+/// The CPU time of this thread. Unlike a clock, it does not depend on the load of the machine.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
-impl<'a> Found<'a> {
-    /// Takes all symbols; `None` where it ends early.
-    fn all(&mut self, tongue: &CodeLanguage) -> Option<()> {
-        let deadline = worked() + TIME;
-        let mut parser = Parser::new();
-        parser.set_language(&tongue.language).ok()?;
-        let mut go_on = |_: &ParseState| {
-            if worked() < deadline {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        };
-        let options = ParseOptions::new().progress_callback(&mut go_on);
-        let text = self.text;
-        let mut rest = |at: usize, _| text.get(at..).unwrap_or_default();
-        let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
+/// A node that contains symbols.
+struct EnclosingScope {
+    depth: u32,
+    /// The names from the outside in, joined by `.`; empty if that is too long.
+    path: String,
+    is_type: bool,
+    /// Whether the node is a function or inside of one.
+    in_function: bool,
+}
 
+/// The state of a walk.
+struct TreeWalk<'a> {
+    text: Cow<'a, [u8]>,
+    outer: Vec<EnclosingScope>,
+    symbols: Vec<Symbol>,
+    deadline: Duration,
+}
+
+impl TreeWalk<'_> {
+    fn is_late(&self) -> bool {
+        cpu_time() >= self.deadline
+    }
+
+    /// Takes all symbols; `None` if the walk ends early.
+    fn run(&mut self, language: Language) -> Option<()> {
+        let Some(grammar) = Grammar::of(language) else {
+            return Some(());
+        };
+        let tree = parse(&grammar.language, &self.text, || self.is_late())?;
+        // A header is C++, unless only the grammar of C reads all of it.
+        if language == Language::CHeader
+            && tree.root_node().has_error()
+            && let Some(grammar) = Grammar::of(Language::C)
+        {
+            let c_tree = parse(&grammar.language, &self.text, || self.is_late())?;
+            if !c_tree.root_node().has_error() {
+                return self.walk(&c_tree, grammar);
+            }
+        }
+        self.walk(&tree, grammar)
+    }
+
+    fn walk(&mut self, tree: &Tree, grammar: &Grammar) -> Option<()> {
         let mut cursor = tree.walk();
         let mut seen = 0_u32;
         loop {
             seen = seen.wrapping_add(1);
-            if self.symbols.len() >= MAX_SYMBOLS
-                || (seen.is_multiple_of(4096) && worked() >= deadline)
-            {
+            if self.symbols.len() >= MAX_SYMBOLS || (seen.is_multiple_of(4096) && self.is_late()) {
                 return None;
             }
             let node = cursor.node();
@@ -93,7 +110,7 @@ impl<'a> Found<'a> {
             while self.outer.last().is_some_and(|outer| outer.depth >= depth) {
                 self.outer.pop();
             }
-            if let Some(rule) = tongue.rule(node.kind_id()) {
+            if let Some(rule) = grammar.rule(node.kind_id()) {
                 self.take(rule, node, depth);
             }
             if cursor.goto_first_child() {
@@ -107,7 +124,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn text(&self, node: Node<'_>) -> &'a str {
+    fn text(&self, node: Node<'_>) -> &str {
         let bytes = self.text.get(node.byte_range()).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
     }
@@ -120,26 +137,28 @@ impl<'a> Found<'a> {
         self.outer.last().is_some_and(|outer| outer.is_type)
     }
 
-    /// What a node means by `rule`.
+    /// Applies `rule` to a node.
     fn take(&mut self, rule: Rule, node: Node<'_>, depth: u32) {
         let field = |name: &str| node.child_by_field_name(name);
         let function = if self.in_type() {
-            Kind::Method
+            SymbolKind::Method
         } else {
-            Kind::Function
+            SymbolKind::Function
         };
         match rule {
             Rule::Named(kind) => self.named(field("name"), kind, depth),
             Rule::Function => self.named(field("name"), function, depth),
             Rule::WithBody(kind) if field("body").is_some() => {
-                self.named(field("name"), kind, depth);
+                if let Some(node) = field("name") {
+                    self.qualified(node, kind, depth);
+                }
             }
             Rule::WithBody(_) => {}
             Rule::Each(kind) => {
                 if !self.in_function() {
                     let mut cursor = node.walk();
                     for name in node.children_by_field_name("name", &mut cursor) {
-                        // Of Go the commas have the field too.
+                        // In Go, the commas have the field too.
                         if name.is_named() {
                             self.add(name, kind);
                         }
@@ -152,11 +171,25 @@ impl<'a> Found<'a> {
                     self.add(innermost(declarator), kind);
                 }
             }
-            Rule::Declared => self.declared(field("declarator"), function, depth),
+            Rule::Declared => {
+                if let Some(declarator) = field("declarator") {
+                    self.qualified(innermost(declarator), function, depth);
+                }
+            }
             Rule::Prototype => {
-                if !self.in_function() && is_function(field("declarator")) {
-                    self.declared(field("declarator"), function, depth);
-                    self.outer.pop();
+                let declarator = field("declarator").filter(|node| is_function(Some(*node)));
+                if let Some(declarator) = declarator.filter(|_| !self.in_function()) {
+                    let outer = self.outer.len();
+                    self.qualified(innermost(declarator), function, depth);
+                    self.outer.truncate(outer);
+                }
+            }
+            Rule::Namespace => {
+                let mut next = field("name");
+                while let Some(node) = next {
+                    let first = node.named_child(0);
+                    self.named(first.or(Some(node)), SymbolKind::Module, depth);
+                    next = first.and_then(|first| first.next_named_sibling());
                 }
             }
             Rule::Value(kind) => {
@@ -183,21 +216,21 @@ impl<'a> Found<'a> {
                 let of = of.rsplit([' ', '*']).find(|word| !word.is_empty());
                 let of = base_name(of.unwrap_or_default()).to_owned();
                 self.enter(&of, true, false, depth);
-                self.named(field("name"), Kind::Method, depth);
+                self.named(field("name"), SymbolKind::Method, depth);
             }
             Rule::GoType => {
                 let kind = match field("type").map_or("", |node| node.kind()) {
-                    "struct_type" => Kind::Struct,
-                    "interface_type" => Kind::Interface,
-                    _ => Kind::Type,
+                    "struct_type" => SymbolKind::Struct,
+                    "interface_type" => SymbolKind::Interface,
+                    _ => SymbolKind::Type,
                 };
                 self.named(field("name"), kind, depth);
             }
             Rule::Assignment => {
                 let kind = if self.in_type() {
-                    Kind::Field
+                    SymbolKind::Field
                 } else {
-                    Kind::Variable
+                    SymbolKind::Variable
                 };
                 if let Some(left) = field("left").filter(|left| left.kind() == "identifier")
                     && !self.in_function()
@@ -208,39 +241,34 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A symbol called `name`, which contains what lies in its node.
-    fn named(&mut self, name: Option<Node<'_>>, kind: Kind, depth: u32) {
+    /// Adds a symbol called `name`, which contains the symbols in its node.
+    fn named(&mut self, name: Option<Node<'_>>, kind: SymbolKind, depth: u32) {
         let Some(name) = name else { return };
         self.add(name, kind);
-        let is_function = matches!(kind, Kind::Function | Kind::Method);
+        let is_function = matches!(kind, SymbolKind::Function | SymbolKind::Method);
         let is_type = kind.is_type();
-        let text = self.text(name).trim_matches(['"', '\'']);
-        self.enter(text, is_type, is_function, depth);
+        let text = self.text(name).trim_matches(['"', '\'']).to_owned();
+        self.enter(&text, is_type, is_function, depth);
     }
 
-    /// A function of C or C++: `A::b` is `b` within `A`.
-    fn declared(&mut self, declarator: Option<Node<'_>>, kind: Kind, depth: u32) {
-        let Some(declarator) = declarator else { return };
-        let mut node = innermost(declarator);
-        let mut kind = kind;
-        let mut scopes = 0;
+    /// Adds a type or a function of C or C++, which contains the symbols in its node: `A::b` is `b` in `A`.
+    fn qualified(&mut self, mut node: Node<'_>, mut kind: SymbolKind, depth: u32) {
         while node.kind() == "qualified_identifier" {
             if let Some(scope) = node.child_by_field_name("scope") {
-                let scope = base_name(self.text(scope)).to_owned();
-                self.enter(&scope, true, false, depth);
-                scopes += 1;
-                kind = Kind::Method;
+                self.enter(&name(scope, &self.text), true, false, depth);
+                if kind == SymbolKind::Function {
+                    kind = SymbolKind::Method;
+                }
             }
             match node.child_by_field_name("name") {
-                Some(name) => node = innermost(name),
+                Some(inner) => node = innermost(inner),
                 None => break,
             }
         }
-        self.add(node, kind);
-        for _ in 0..scopes {
-            self.outer.pop();
-        }
-        self.enter(self.text(node), false, true, depth);
+        let text = name(node, &self.text);
+        self.push(&text, node, kind);
+        let is_function = matches!(kind, SymbolKind::Function | SymbolKind::Method);
+        self.enter(&text, kind.is_type(), is_function, depth);
     }
 
     fn enter(&mut self, name: &str, is_type: bool, is_function: bool, depth: u32) {
@@ -264,15 +292,20 @@ impl<'a> Found<'a> {
         });
     }
 
-    fn add(&mut self, name: Node<'_>, kind: Kind) {
-        let text = self.text(name).trim_matches(['"', '\'']);
+    fn add(&mut self, name: Node<'_>, kind: SymbolKind) {
+        let text = self.text(name).trim_matches(['"', '\'']).to_owned();
+        self.push(&text, name, kind);
+    }
+
+    /// Adds a symbol with the name `text`, which is in the line of `node`.
+    fn push(&mut self, text: &str, node: Node<'_>, kind: SymbolKind) {
         if text.is_empty() || text.len() > MAX_NAME_BYTES || text.contains(char::is_control) {
             return;
         }
         self.symbols.push(Symbol {
             name: text.to_owned(),
             kind,
-            line: u32::try_from(name.start_position().row)
+            line: u32::try_from(node.start_position().row)
                 .unwrap_or(u32::MAX - 1)
                 .saturating_add(1),
             container: self
@@ -281,40 +314,6 @@ impl<'a> Found<'a> {
                 .map_or_else(String::new, |outer| outer.path.clone()),
         });
     }
-}
-
-/// The declarator that holds the name: `x` of `*x[3]`.
-fn innermost(mut node: Node<'_>) -> Node<'_> {
-    loop {
-        if let Some(inner) = node.child_by_field_name("declarator") {
-            node = inner;
-        } else if node.kind().ends_with("_declarator") && node.kind() != "variable_declarator" {
-            match node.named_child(0) {
-                Some(inner) => node = inner,
-                None => return node,
-            }
-        } else if node.kind() == "variable_declarator" {
-            return node.child_by_field_name("name").unwrap_or(node);
-        } else {
-            return node;
-        }
-    }
-}
-
-/// Whether a declarator is that of a function, and not of a pointer to one.
-fn is_function(declarator: Option<Node<'_>>) -> bool {
-    let mut node = declarator;
-    while let Some(inner) = node {
-        if inner.kind() == "function_declarator" {
-            let of = inner.child_by_field_name("declarator");
-            return of.is_none_or(|of| of.kind() != "parenthesized_declarator");
-        }
-        node = inner.child_by_field_name("declarator").or_else(|| {
-            let wraps = inner.kind() == "reference_declarator";
-            wraps.then(|| inner.named_child(0)).flatten()
-        });
-    }
-    false
 }
 
 /// Whether a node is a name, not a pattern of several.
@@ -331,7 +330,3 @@ fn base_name(text: &str) -> &str {
     let text = text.rsplit([':', '.']).next().unwrap_or_default();
     text.trim_start_matches(['&', '*']).trim()
 }
-
-#[cfg(test)]
-#[path = "extract_tests.rs"]
-mod tests;

@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+//! # Map
+//! - `language`: languages and file names; `grammar`: one table of rules per language.
+//! - `extract`: the walk that finds symbols; `declarator` and `cpp_macros` serve C and C++.
+//! - `symbol` and `rank`: symbols, and the order of names for a query.
+//! - `syntax_errors`: the comparison of the errors before and after a change.
+#![deny(missing_docs)]
+
+mod cpp_macros;
+mod declarator;
+mod extract;
+mod grammar;
+mod language;
+mod parse;
+mod rank;
+mod symbol;
+mod syntax_errors;
+
+pub use extract::{Symbols, symbols};
+pub use language::Language;
+pub use rank::rank;
+pub use symbol::{Symbol, SymbolKind};
+pub use syntax_errors::new_syntax_errors;
