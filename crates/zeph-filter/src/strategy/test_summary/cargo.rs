@@ -1,8 +1,8 @@
-//! The format of `cargo test`: what cargo prints around the programs that it starts, and what the
-//! test harness of the standard library prints in them.
+//! The format of `cargo test`: the lines of cargo around the started programs, and those of the test harness of
+//! the standard library.
 //!
-//! In the order in which things are printed: a build; for each program a line that names it, one
-//! line a test, the output of the tests that failed, their names, and the result.
+//! The output is in this order: a build; for each program its name, one line per test, the output of the failed
+//! tests, their names, and the result.
 
 mod text;
 
@@ -16,20 +16,20 @@ use text::{
     Status, failed_name, is_dots, is_empty_result, is_running, output_of, plain_name, status,
 };
 
-/// Bytes of lines that are held back until it is known whether they are told otherwise.
+/// Bytes of failing tests that are buffered until their output appears.
 const MAX_PENDING_BYTES: usize = 512 * 1024;
-/// Lines at the start and at the end of what a program prints that has no known form.
+/// First and last lines of program output that has no known form.
 const FOREIGN: (usize, usize) = (20, 20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     /// Before the first test program.
     Build,
-    /// Where tests run.
+    /// While tests run.
     Run,
     /// In the output of one test.
     Output,
-    /// Where names are listed.
+    /// In a list of test names.
     Names,
 }
 
@@ -38,21 +38,21 @@ struct Cargo {
     at: Section,
     /// The line that names the current program.
     program: Option<OwnedLine>,
-    /// What is said of a program whose end is never seen.
+    /// The `running N tests` line of a program that has no result yet.
     open: Option<OwnedLine>,
-    /// The last tests before now.
+    /// The last line about a test that passed or was ignored.
     last: Option<OwnedLine>,
-    /// Failing tests whose output has not come yet.
+    /// Failing tests whose output has not appeared yet.
     pending: Vec<OwnedLine>,
     pending_bytes: usize,
     /// Failing tests that are shown.
     shown: HashSet<String>,
-    /// What the current test printed, or the current program.
+    /// The output of the current test or of the current program.
     captured: Captured,
-    /// The outputs are of tests that succeeded.
+    /// True if the outputs are those of successful tests.
     successes: bool,
     failures: usize,
-    /// A result of a program without tests, and how many more had the same.
+    /// The result line of a program without tests, and the number of further programs with the same line.
     empty: Option<String>,
     same_empty: u64,
     last_empty: u64,
@@ -61,7 +61,7 @@ struct Cargo {
     unfinished: bool,
 }
 
-/// Whether only `cargo test` prints this.
+/// Returns true if only `cargo test` prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     text.starts_with("test result: ")
         || panicked(text).is_some()
@@ -96,10 +96,10 @@ fn foreign(limits: Limits) -> Captured {
 }
 
 impl Cargo {
-    /// The line that names the program, unless it is said already.
+    /// Shows the line that names the program, unless it was already shown.
     fn name_program(&mut self, out: &mut dyn Sink) {
         if let Some(program) = self.program.take() {
-            // The path of the program tells nothing that is needed.
+            // The path of the program is not needed.
             let text = program.text.trim_ascii_start();
             let text = text.cut_at(" (target").map_or(text, |(text, _)| text);
             out.say(program.number, text);
@@ -111,7 +111,7 @@ impl Cargo {
         self.captured = foreign(self.limits);
     }
 
-    /// The failing tests of which nothing was said yet.
+    /// Shows the failing tests that were not shown yet.
     fn show_pending(&mut self, out: &mut dyn Sink) {
         for held in std::mem::take(&mut self.pending) {
             let name = failed_name(&held.text).unwrap_or(&held.text);
@@ -123,7 +123,7 @@ impl Cargo {
         self.pending_bytes = 0;
     }
 
-    /// A program has ended, by its result or because something else begins.
+    /// Ends a program, either by its result or because another program begins.
     fn end_program(&mut self, out: &mut dyn Sink) {
         self.end_text(out);
         self.show_pending(out);
@@ -170,7 +170,7 @@ impl Cargo {
         if let Some((name, _)) = status(line.text)
             && plain_name(name) != name
         {
-            // What was expected of it is said nowhere else.
+            // The expectation, for example `should panic`, appears in no other line.
             self.shown.insert(plain_name(name).to_owned());
             self.name_program(out);
             return out.keep(line);
@@ -182,7 +182,7 @@ impl Cargo {
         }
     }
 
-    /// The output of the test `name` begins.
+    /// Starts the output of the test `name`.
     fn output(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
         self.end_text(out);
         self.at = Section::Output;
@@ -200,7 +200,7 @@ impl Cargo {
         self.captured = Captured::of_failure(brief, frames).headed(line, name, repeats);
     }
 
-    /// In a list of names: those of which nothing was said yet.
+    /// Processes a name in a list, and shows it if it was not shown yet.
     fn name(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let name = line.text.trim_ascii();
         let told = self.successes && panicked(name).is_none();
@@ -213,7 +213,7 @@ impl Cargo {
         out.keep(line);
     }
 
-    /// What cargo says of its own work.
+    /// Processes a line about the work of cargo itself.
     fn progress(&mut self, line: Line<'_>, progress: Progress, out: &mut dyn Sink) {
         match progress {
             Progress::Program => {
@@ -225,7 +225,7 @@ impl Cargo {
         }
     }
 
-    /// A line between the outputs of single tests.
+    /// Processes a line that is not inside the output of a test.
     fn running(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if text.is_empty() {
@@ -284,7 +284,7 @@ impl Cargo {
             return;
         }
         if text.starts_with('{') {
-            // `--format json`: asked for as it is.
+            // `--format json`: the user requested this output, so it is not changed.
             return out.keep(line);
         }
         if text.starts_with("error: ") {
@@ -340,7 +340,7 @@ impl Strategy for Cargo {
                     self.end_program(out);
                     self.running(line, out);
                 } else {
-                    // A test had printed the word.
+                    // The test itself printed `failures:` or `successes:`.
                     self.at = Section::Output;
                     self.captured.line(line, out);
                 }

@@ -1,17 +1,16 @@
-//! Tables of coverage as Istanbul prints them: `File | % Stmts | % Branch | …`.
-//!
-//! Files that are covered in full tell nothing.
+//! Coverage tables in the format of Istanbul: `File | % Stmts | % Branch | …`. Files with full coverage are
+//! omitted.
 
 use super::{Line, Sink};
 
-/// The table that is open.
+/// State of the current table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     open: bool,
 }
 
 impl Table {
-    /// Takes a line; `false` when it is not of a table.
+    /// Processes a line. Returns `false` if it is not part of a table.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let text = line.text.trim_ascii();
         if !self.open && !text.starts_with('-') {

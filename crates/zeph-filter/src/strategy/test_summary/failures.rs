@@ -1,5 +1,5 @@
-//! The failures of one run: each is told once, at length or in brief, and those that were only named
-//! are told in the end.
+//! Failures of one test run: each is shown once, in full or in brief, and failures without details are shown
+//! last.
 
 use foldhash::HashSet;
 
@@ -7,21 +7,21 @@ use super::js_failure::Failure;
 use super::{Limits, Line, OwnedLine, Sink};
 use crate::find::Find as _;
 
-/// Bytes of names and of lines that are held.
+/// Bytes of names and of buffered lines.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// What is known of the failures of a run.
+/// The failures of a run that are known so far.
 #[derive(Debug)]
 pub(super) struct Failures {
     limits: Limits,
-    /// The one whose lines come.
+    /// The failure that receives the current lines.
     current: Option<Failure>,
-    /// The lines that come belong to one that was told already.
+    /// True while the current lines belong to a failure that was already shown.
     skipping: bool,
-    /// The names of those that were told.
+    /// The names of the shown failures.
     told: HashSet<String>,
     told_bytes: usize,
-    /// Failures that were named, and what came with their names; they may be told at length later.
+    /// Named failures with the lines of their names. Their details may follow later.
     named: Vec<(String, Vec<OwnedLine>)>,
     named_bytes: usize,
     count: usize,
@@ -41,24 +41,24 @@ impl Failures {
         }
     }
 
-    /// Whether there was any.
+    /// Returns true if the run has a failure.
     pub(super) fn any(&self) -> bool {
         self.count > 0 || !self.named.is_empty()
     }
 
-    /// Whether the lines that come belong to a failure.
+    /// Returns true if the current lines belong to a failure.
     pub(super) fn is_open(&self) -> bool {
         self.current.is_some() || self.skipping
     }
 
-    /// Passes over the lines of `name` where it was told already; whether it was.
+    /// Skips the lines of the failure `name` if it was already shown, and returns whether it was.
     pub(super) fn pass_over(&mut self, name: &str, out: &mut dyn Sink) -> bool {
         self.end(out);
         self.skipping = self.told.contains(name);
         self.skipping
     }
 
-    /// Begins with `name`.
+    /// Begins the failure `name`.
     pub(super) fn begin(&mut self, name: &str, out: &mut dyn Sink) {
         self.end(out);
         self.told_bytes += name.len() + 32;
@@ -72,14 +72,14 @@ impl Failures {
         self.current = Some(Failure::new(brief, self.limits.truncate_stack_trace));
     }
 
-    /// The next line of the failure that is open.
+    /// Processes the next line of the open failure.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         if let Some(current) = &mut self.current {
             current.line(line, out);
         }
     }
 
-    /// The failure that is open ends.
+    /// Ends the open failure.
     pub(super) fn end(&mut self, out: &mut dyn Sink) {
         self.skipping = false;
         if let Some(mut current) = self.current.take() {
@@ -87,7 +87,7 @@ impl Failures {
         }
     }
 
-    /// A failure is named, without what it says.
+    /// Records the name of a failure without its details.
     pub(super) fn name(&mut self, name: &str, line: Line<'_>, out: &mut dyn Sink) {
         self.named_bytes += 2 * line.text.len() + 64;
         self.named.push((name.to_owned(), vec![line.into()]));
@@ -96,7 +96,7 @@ impl Failures {
         }
     }
 
-    /// A line that says more of the failure that was named last.
+    /// Appends a line to the failure that was named last.
     pub(super) fn name_more(&mut self, line: Line<'_>) {
         if let Some((_, lines)) = self.named.last_mut()
             && lines.len() < 12
@@ -106,13 +106,13 @@ impl Failures {
         }
     }
 
-    /// Tells those that were named alone.
+    /// Shows the failures that have a name but no details.
     pub(super) fn tell_named(&mut self, out: &mut dyn Sink) {
         self.named_bytes = 0;
         if self.named.is_empty() {
             return;
         }
-        // Where they are named without their file or their group, the end of the name counts.
+        // A failure may be named without its file or its group, so the end of the name is compared.
         let ends: HashSet<&str> = self.told.iter().flat_map(|name| ends(name)).collect();
         for (name, lines) in std::mem::take(&mut self.named) {
             if ends.contains(name.as_str()) {
@@ -125,7 +125,7 @@ impl Failures {
         }
     }
 
-    /// The run has ended.
+    /// Ends the run.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         self.end(out);
         self.tell_named(out);
@@ -134,7 +134,7 @@ impl Failures {
     }
 }
 
-/// The name, and what is left of it when groups are taken off its front.
+/// The name itself, then the name without its first group, and so on.
 fn ends(name: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(name);
     std::iter::from_fn(move || {

@@ -1,6 +1,7 @@
-//! The format of `go test`, with and without `-v`: verdicts `--- FAIL: Name (0.00s)`, indented by four
-//! a level of subtests, what a test said below its verdict, or above it while it runs; `ok`, `FAIL` and
-//! `?` end a package.
+//! The format of `go test`, with and without `-v`.
+//!
+//! A verdict is `--- FAIL: Name (0.00s)`, indented by four spaces per level of subtests. The output of a test
+//! is below its verdict, or above it with `-v`. `ok`, `FAIL` and `?` end a package.
 
 use std::collections::BTreeMap;
 
@@ -11,41 +12,41 @@ use super::go_trace::Trace;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::find::Find as _;
 
-/// Lines of what tests print that no test is known for.
+/// First and last lines of output that belongs to no known test.
 const FOREIGN: (usize, usize) = (12, 12);
-/// Lines of what a failing test said, and of one of many such.
+/// Output lines of a failing test, and of each failing test beyond `max_failures`.
 const SAID: usize = 30;
 const SAID_BRIEF: usize = 6;
-/// Tests of which what they said is held until their verdict, and bytes of it.
+/// Tests whose output is buffered until their verdict, and the bytes of that output.
 const MAX_TESTS: usize = 2000;
 const MAX_BYTES: usize = 1024 * 1024;
-/// Packages that passed, of those that are told.
+/// Passed packages that are shown.
 const MAX_OK: usize = 12;
 const MAX_LINE_BYTES: usize = 2000;
 
 struct Go {
     limits: Limits,
-    /// `=== RUN` was seen: what a test says comes before its verdict.
+    /// True after `=== RUN`: the output of a test precedes its verdict.
     verbose: bool,
-    /// The test that says what follows.
+    /// The test that prints the current lines.
     current: Option<String>,
-    /// What tests said that have no verdict yet.
+    /// Output of tests that have no verdict yet.
     said: BTreeMap<String, Vec<OwnedLine>>,
     bytes: usize,
-    /// Below the verdict of a failing test: lines that may still come.
+    /// Lines that are still shown below the verdict of a failing test; `None` elsewhere.
     shown: Option<usize>,
-    /// Below the verdict of a test that did not fail.
+    /// True below the verdict of a test that did not fail.
     passed: bool,
     failures: usize,
     passing: usize,
     foreign: Excerpt,
     trace: Trace,
-    /// In the report of a race, between rules of `=`.
+    /// True after the line that ends a package.
     ended: bool,
     bad: bool,
 }
 
-/// Whether only `go test` prints this.
+/// Returns true if only `go test` prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     text.starts_with("=== RUN   ")
         || text.starts_with("--- FAIL: ")
@@ -71,7 +72,8 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// Word of a line that ends a package: `ok`, `FAIL`, `?`, or nothing where nothing is tested.
+/// The first word of a line that ends a package: `ok`, `FAIL`, `?`, or an empty one for a package without
+/// tests.
 fn package(text: &str) -> Option<&str> {
     if !matches!(text.as_bytes(), [b'o' | b'F' | b'?', ..])
         && !text.starts_with(|c: char| c.is_ascii_whitespace())
@@ -83,14 +85,14 @@ fn package(text: &str) -> Option<&str> {
     let word = word.trim_ascii_end();
     let ends = match word {
         "ok" | "FAIL" | "?" => !rest.is_empty() && !rest.starts_with('\t'),
-        // What the compiler says besides is set off by a tab as well.
+        // The compiler also indents its notes with a tab.
         "" => rest.contains("\tcoverage: ") || rest.ends_with("\t[no test files]"),
         _ => false,
     };
     ends.then_some(word)
 }
 
-/// Verdict and name in `    --- FAIL: TestA/b (0.00s)`.
+/// Parses verdict and name from `    --- FAIL: TestA/b (0.00s)`.
 fn verdict(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim_ascii_start().strip_prefix("--- ")?;
     let (word, rest) = rest.cut_at(": ")?;
@@ -99,8 +101,7 @@ fn verdict(text: &str) -> Option<(&str, &str)> {
     (timed && matches!(word, "FAIL" | "PASS" | "SKIP" | "BENCH")).then_some((word, name))
 }
 
-/// The name in `=== RUN   TestA`, `=== CONT  TestA`; the mark before it is set where tests print
-/// without a line break.
+/// Parses the name from `=== RUN   TestA` or `=== CONT  TestA`.
 fn begins(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("=== ")?;
     ["RUN   ", "CONT  ", "PAUSE ", "NAME  "]
@@ -136,7 +137,7 @@ impl Go {
             .sum::<usize>()
             .min(self.bytes);
         if word != "FAIL" {
-            // Why a test did not run is told below its verdict.
+            // The reason for a skipped test is below its verdict. It is omitted.
             self.passed = true;
             return;
         }
@@ -187,7 +188,7 @@ impl Go {
         }
     }
 
-    /// What tests said that got no verdict: they were running when the package ended.
+    /// Shows the output of the tests without a verdict: they were running when the package ended.
     fn broke_off(&mut self, out: &mut dyn Sink) {
         self.end_shown();
         self.current = None;
@@ -201,14 +202,14 @@ impl Go {
         }
     }
 
-    /// What a test, or nobody known, says.
+    /// Processes a line of output of the current test or of an unknown source.
     fn text(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         if let Some(left) = &mut self.shown {
             if *left > 0 {
                 *left -= 1;
                 keep_cut(line, MAX_LINE_BYTES, out);
             } else if is_said(line.text) {
-                // The place of what was said.
+                // The line has the place of a message.
                 self.foreign.line(line, out);
             }
             return;
@@ -234,7 +235,7 @@ impl Go {
     }
 }
 
-/// Whether a test said it by its own means: `    a_test.go:12: …`.
+/// Returns true for a message of the `testing` package: `    a_test.go:12: …`.
 fn is_said(text: &str) -> bool {
     text.trim_ascii_start()
         .cut_at(".go:")
@@ -276,7 +277,7 @@ impl Strategy for Go {
             [b'g', ..] if text.starts_with("goos: ") || text.starts_with("goarch: ") => {}
             [b'p', ..] if text.starts_with("pkg: ") => {}
             [b'B', ..] if text.starts_with("Benchmark") => {
-                // A row of results has a tab; a name alone is told again.
+                // A row of results has a tab. A line with only the name precedes it.
                 if text.contains('\t') {
                     out.keep(line);
                 }
@@ -314,7 +315,8 @@ impl Strategy for Go {
     }
 }
 
-/// Whether the compiler or `go vet` says it: `cart/cart.go:10:9: …`, at the start of the line.
+/// Returns true for a diagnostic of the compiler or of `go vet`, which starts in the first column:
+/// `cart/cart.go:10:9: …`.
 fn is_compile_error(text: &str) -> bool {
     let text = text.strip_prefix("vet: ").unwrap_or(text);
     if text.starts_with([' ', '\t']) {

@@ -1,5 +1,4 @@
-//! What a Go program says when it panics, deadlocks, races or is stopped: a reason, and the stacks
-//! of its goroutines.
+//! Goroutine stacks of a Go program after a panic, a deadlock, a data race or a signal, with the reason.
 
 use memchr::memchr_iter;
 
@@ -8,23 +7,23 @@ use super::prefix_set::PrefixSet;
 use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
-/// Stacks that differ; of those beyond, nothing stays.
+/// Distinct stacks that are shown. Further stacks are omitted.
 const MAX_STACKS: usize = 8;
 const MAX_LINE_BYTES: usize = 1000;
 
-/// Takes the lines of stacks.
+/// Processes the lines of goroutine stacks.
 #[derive(Debug)]
 pub(super) struct Trace {
     most_frames: usize,
-    /// A reason was seen: stacks follow.
+    /// True after a reason: stacks follow.
     inside: bool,
-    /// Between the rules around the report of a race.
+    /// True inside the report of a race, between its rules of `=`.
     race: bool,
     rule: Option<OwnedLine>,
-    /// The goroutine whose stack is read: `goroutine 7 [running]:`.
+    /// The header of the current stack: `goroutine 7 [running]:`.
     header: Option<OwnedLine>,
     frames: Vec<OwnedLine>,
-    /// The function whose place follows, where there is one.
+    /// The function whose place may follow.
     function: OwnedLine,
     has_function: bool,
     stacks: Vec<(String, u64)>,
@@ -41,7 +40,7 @@ static REASONS: PrefixSet = PrefixSet::new(&[
     "unexpected fault ",
 ]);
 
-/// Whether a place is the language's own.
+/// Returns true if a place is in the standard library or runtime of Go.
 fn is_library(place: &str) -> bool {
     static DIRECTORIES: PrefixSet = PrefixSet::new(&[
         "go/src/",
@@ -57,7 +56,7 @@ fn is_library(place: &str) -> bool {
 }
 
 impl Trace {
-    /// Of each stack at most `most_frames` frames.
+    /// Creates a parser that shows at most `most_frames` frames per stack.
     pub(super) fn new(most_frames: usize) -> Self {
         Self {
             most_frames: most_frames.max(1),
@@ -74,7 +73,7 @@ impl Trace {
         }
     }
 
-    /// The next line; whether it is of a stack, or says why there is one.
+    /// Processes the next line. Returns true if it is part of a stack or of its reason.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let text = line.text;
         if let Some(rule) = self.rule.take()
@@ -143,7 +142,7 @@ impl Trace {
             || text.starts_with('[')
             || text.starts_with("running tests:")
         {
-            // What belongs to the reason: further panics, the signal, running tests.
+            // These lines belong to the reason: further panics, the signal, running tests.
             keep_cut(line, MAX_LINE_BYTES, out);
             return true;
         }
@@ -151,7 +150,7 @@ impl Trace {
         false
     }
 
-    /// Frames of a race are indented by two, their places by six.
+    /// Processes a line in the report of a race. Frames are indented by two spaces, their places by six.
     fn race_line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if let Some(place) = text.strip_prefix("      ") {
@@ -182,7 +181,7 @@ impl Trace {
         if frames.is_empty() {
             return;
         }
-        // Goroutines at the same place differ by their numbers and addresses alone.
+        // Goroutines at the same place differ only by their numbers and addresses.
         let state = header.text.split_once('[').map_or("", |(_, state)| state);
         let length = frames.iter().map(|frame| frame.text.len()).sum::<usize>();
         let mut key = String::with_capacity(state.len() + length);
@@ -205,7 +204,7 @@ impl Trace {
         }
     }
 
-    /// The stacks have ended.
+    /// Ends the stacks.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         if let Some(rule) = self.rule.take() {
             out.keep(rule.line());

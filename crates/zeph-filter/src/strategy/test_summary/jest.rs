@@ -1,7 +1,7 @@
-//! The format of Jest: `PASS` and `FAIL` for each file, a `●` before each failure, totals in the end.
+//! The format of Jest: `PASS` or `FAIL` per file, `●` before each failure, and the totals at the end.
 //!
-//! A run with many files tells all failures a second time before the totals. On a terminal the totals
-//! are printed again and again while it runs; the last ones count.
+//! A run with many files repeats all failures before the totals. On a terminal the totals are printed
+//! repeatedly during the run; the last ones are shown.
 
 use super::super::excerpt::Excerpt;
 use super::coverage;
@@ -11,17 +11,17 @@ use super::prefix_set::PrefixSet;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
-/// Lines at the start and at the end of what tests print, and of what is not Jest's.
+/// First and last lines of the output of tests, and of output that is not from Jest.
 const CONSOLE: (usize, usize) = (10, 10);
 const FOREIGN: (usize, usize) = (30, 30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
-    /// Between things.
+    /// Outside of a file, a console block and a failure.
     Open,
-    /// Behind the line of a file: names of groups and tests.
+    /// After the line of a file: names of groups and tests.
     File,
-    /// In what tests print.
+    /// In the console output of tests.
     Console,
     /// In a failure.
     Failure,
@@ -30,20 +30,20 @@ enum Section {
 struct Jest {
     failures: Failures,
     at: Section,
-    /// The line of the file, until something of it is told.
+    /// The line of the current file, until a part of the file is shown.
     file: Option<OwnedLine>,
     file_name: String,
     excerpt: Excerpt,
     coverage: coverage::Table,
     failed: bool,
-    /// All failures are told a second time.
+    /// True in the section that repeats all failures.
     again: bool,
     /// The totals.
     totals: Vec<OwnedLine>,
     results: u64,
 }
 
-/// Whether only Jest prints this.
+/// Returns true if only Jest prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     file(text).is_some() || total(text) == Some(0)
 }
@@ -63,16 +63,16 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// Whether the file has failed, and its path: `FAIL src/a.test.js (5.1 s)`.
+/// Parses the status (true if failed) and the path of a file: `FAIL src/a.test.js (5.1 s)`.
 fn file(text: &str) -> Option<(bool, &str)> {
-    // In colour the word stands in a box, with blanks at its sides.
+    // With colours the word has a background, and spaces on both sides.
     let text = text.strip_prefix(' ').unwrap_or(text);
     let (failed, path) = match text.strip_prefix("FAIL ") {
         Some(path) => (true, path),
         None => (false, text.strip_prefix("PASS ")?),
     };
     let path = without_time(path.trim_ascii());
-    // A project's name may come first: `FAIL web src/a.test.js`.
+    // The name of a project may precede the path: `FAIL web src/a.test.js`.
     let last = path.rsplit(' ').next().unwrap_or(path);
     let is_path = last.rsplit_once('.').is_some_and(|(_, extension)| {
         [
@@ -91,7 +91,7 @@ fn total(text: &str) -> Option<usize> {
     TOTALS.position(text)
 }
 
-/// The sign before a test, and its name.
+/// Parses the sign before a test, and the name of the test.
 fn test(text: &str) -> Option<(char, &str)> {
     let text = text.trim_ascii_start();
     let sign = text
@@ -103,7 +103,7 @@ fn test(text: &str) -> Option<(char, &str)> {
 }
 
 impl Jest {
-    /// What was open ends.
+    /// Ends the current section.
     fn close(&mut self, out: &mut dyn Sink) {
         self.failures.end(out);
         self.excerpt.flush(out);
@@ -205,7 +205,7 @@ impl Strategy for Jest {
             self.again = true;
             return;
         }
-        // What is said of snapshots, behind the failures of a file.
+        // Snapshot notes after the failures of a file.
         if text.starts_with(" › ") || text.starts_with("   • ") || text.starts_with("   ↳ ") {
             self.close(out);
             self.show_file(out);

@@ -1,8 +1,7 @@
-//! What the test tools of JavaScript say of a failure: a message, what was compared, an excerpt of the
-//! source, frames of a stack.
+//! Failure details of JavaScript test tools: a message, a comparison, a source excerpt and a stack.
 //!
-//! Of these the message, the differences and the places in the project's own code stay. The forms are
-//! those of Jest, Vitest, Mocha, AVA, Playwright and the test runner of Node.
+//! The parser retains the message, the differences and the places in the project's own code. It knows the forms
+//! of Jest, Vitest, Mocha, AVA, Playwright and the test runner of Node.
 
 use memchr::memrchr;
 
@@ -14,44 +13,45 @@ use crate::line::{Line, OwnedLine, Sink};
 /// Lines of a message.
 const MESSAGE: usize = 40;
 const BRIEF_MESSAGE: usize = 8;
-/// Lines that differ.
+/// Changed lines of a comparison.
 const CHANGES: usize = 120;
 const BRIEF_CHANGES: usize = 10;
-/// Frames of the project's own code.
+/// Stack frames in the project's own code.
 const FRAMES: usize = 8;
 /// Bytes of a line.
 const MAX_LINE_BYTES: usize = 2000;
 const MAX_BRIEF_LINE_BYTES: usize = 600;
 
-/// Takes the lines of one failure.
+/// Processes the lines of one failure.
 #[derive(Debug)]
 pub(super) struct Failure {
     brief: bool,
-    /// Own frames that may still come.
+    /// Frames of own code that may still be shown.
     frames: usize,
-    /// Other frames: the first is shown where there is none of the project's own.
+    /// The first other frame, which is shown if the stack has no own frame.
     foreign: Option<OwnedLine>,
     own_frames: bool,
     last_frame: String,
     message: usize,
     changes: usize,
-    /// What was expected and what came is told: the source line is not needed.
+    /// True if expected and received values were shown: the source line is not needed.
     compared: bool,
-    /// In lines that are compared.
+    /// True inside the lines of a comparison.
     in_diff: bool,
-    /// The last line of a comparison that is equal on both sides, and how many before it went.
+    /// The last equal line of a comparison, and the number of equal lines that were omitted before it.
     context: Option<OwnedLine>,
     context_gone: usize,
-    /// A line of source; one that the next line points at.
+    /// A source line that the excerpt marks or points at.
     source: Option<OwnedLine>,
-    /// In the braces behind a stack, where the properties of an error stand.
+    /// True inside the braces with the properties of an error, after its stack.
     properties: bool,
     beyond: u64,
     beyond_at: u64,
 }
 
 impl Failure {
-    /// A failure that is told at length, or, where there are many, in brief; `frames` of its stack.
+    /// Creates a failure. `brief`: it is shown in brief, because there are many; `frames`: the limit for its
+    /// stack.
     pub(super) fn new(brief: bool, frames: usize) -> Self {
         Self {
             brief,
@@ -72,7 +72,7 @@ impl Failure {
         }
     }
 
-    /// Takes the next line.
+    /// Processes the next line.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text.trim_ascii();
         if text.is_empty() {
@@ -97,7 +97,7 @@ impl Failure {
             }
             Some(Source::Plain) => {
                 self.end_diff();
-                // The last one before a pointer is the line that is meant.
+                // The last line before a pointer is the failing line.
                 if self
                     .source
                     .as_ref()
@@ -139,7 +139,7 @@ impl Failure {
         self.say(line, out);
     }
 
-    /// The failure has been told.
+    /// Ends the failure.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         self.end_diff();
         self.show_source(out);
@@ -152,7 +152,7 @@ impl Failure {
         }
     }
 
-    /// A line of a message.
+    /// Shows a line of the message.
     fn say(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         if self.message == 0 {
             self.beyond += 1;
@@ -175,7 +175,7 @@ impl Failure {
         );
     }
 
-    /// A line of a comparison that differs.
+    /// Shows a changed line of a comparison.
     fn change(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         if self.changes == 0 {
             self.beyond += 1;
@@ -193,9 +193,9 @@ impl Failure {
         self.keep(line, out);
     }
 
-    /// A line of a comparison that is equal on both sides: of such the last before a change is shown.
+    /// Records an equal line of a comparison. The last equal line before a change is shown.
     fn equal(&mut self, line: Line<'_>, text: &str) {
-        // Brackets that close tell nothing.
+        // Closing brackets give no context.
         if text.len() < 4
             && text.bytes().all(|byte| b"[](){},".contains(&byte))
             && self.context.is_some()
@@ -239,7 +239,7 @@ impl Failure {
         self.keep(line, out);
     }
 
-    /// A line between the braces behind a stack.
+    /// Processes a line between the braces after a stack.
     fn property(&mut self, line: Line<'_>, text: &str, out: &mut dyn Sink) {
         if text == "}" {
             self.properties = false;
@@ -252,10 +252,10 @@ impl Failure {
     }
 }
 
-/// What was expected, and what came.
+/// Starts of lines with the expected or the received value.
 static SIDES: PrefixSet = PrefixSet::new(&["Expected", "Received", "expected"]);
 
-/// Properties of an error that its message tells.
+/// Properties of an error that its message contains.
 static PROPERTIES: PrefixSet = PrefixSet::new(&[
     "generatedMessage:",
     "operator:",
@@ -263,7 +263,7 @@ static PROPERTIES: PrefixSet = PrefixSet::new(&[
     "code: 'ERR_ASSERTION'",
 ]);
 
-/// A frame of a stack.
+/// A stack frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Frame<'t> {
     /// File, line and column.
@@ -286,7 +286,7 @@ impl Frame<'_> {
     }
 }
 
-/// `at name (file:1:2)`, `at file:1:2`, `❯ name file:1:2`, `› file:1:2`.
+/// Parses `at name (file:1:2)`, `at file:1:2`, `❯ name file:1:2` or `› file:1:2`.
 fn frame(text: &str) -> Option<Frame<'_>> {
     if !matches!(text.as_bytes(), [b'a', b't', b' ', ..] | [0xe2, ..]) {
         return None;
@@ -303,18 +303,18 @@ fn frame(text: &str) -> Option<Frame<'_>> {
     if ends_in_position(place) {
         return Some(Frame { place: Some(place) });
     }
-    // `at <anonymous>`, `at Promise.all (index 0)`.
+    // The forms without a place: `at <anonymous>`, `at Promise.all (index 0)`.
     let known = text.starts_with("at ")
         && (rest.contains("<anonymous>") || rest.ends_with(')') || rest.starts_with("async "));
     known.then_some(Frame { place: None })
 }
 
-/// Whether a frame of a stack is of the project's own code; `None` where the text is none.
+/// Returns whether a stack frame is in the project's own code; `None` if the text is not a stack frame.
 pub(super) fn own_frame(text: &str) -> Option<bool> {
     frame(text).map(Frame::is_own)
 }
 
-/// What a package manager says before it starts a script: `> shop@1.0.0 test`, `> vitest run`.
+/// Returns true for a line that a package manager prints before a script: `> shop@1.0.0 test`, `> vitest run`.
 pub(super) fn is_preamble(text: &str) -> bool {
     match text.as_bytes() {
         [b'>' | b'$', b' ', ..] => true,
@@ -323,25 +323,25 @@ pub(super) fn is_preamble(text: &str) -> bool {
     }
 }
 
-/// Whether it ends in `:LINE:COLUMN` or `:LINE`.
+/// Returns true if the text ends in `:LINE:COLUMN` or `:LINE`.
 fn ends_in_position(place: &str) -> bool {
     let digits = place.bytes().rev().take_while(u8::is_ascii_digit).count();
     let rest = &place[..place.len() - digits];
     digits > 0 && rest.len() > 1 && rest.ends_with(':')
 }
 
-/// What a line of an excerpt of source is.
+/// The kind of a line in a source excerpt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The line that is meant: `> 12 | code`.
+    /// The failing line: `> 12 | code`.
     Marked,
-    /// A line around it.
+    /// A line before or after it.
     Plain,
-    /// What points at a column: `   |   ^`.
+    /// A pointer at a column: `   |   ^`.
     Pointer,
 }
 
-/// `12 | code`, `> 12 | code`, `12| code`, `| ^`; with `│` as well.
+/// Parses `12 | code`, `> 12 | code`, `12| code` or `| ^`; `│` is also a separator.
 fn source(text: &str) -> Option<Source> {
     if !matches!(text.as_bytes(), [b'0'..=b'9' | b'>' | b'|' | 0xe2, ..]) {
         return None;
@@ -372,7 +372,7 @@ fn is_marked(text: &str) -> bool {
     text.trim_ascii_start().starts_with("> ")
 }
 
-/// The line of source that is meant, with the mark that other tools put before it.
+/// The failing source line with a mark, which is added if the tool did not print one.
 fn mark(held: OwnedLine) -> OwnedLine {
     if is_marked(&held.text) {
         return held;
@@ -383,7 +383,7 @@ fn mark(held: OwnedLine) -> OwnedLine {
     }
 }
 
-/// What stands above lines that are compared.
+/// Returns true for a line that precedes a comparison.
 fn is_diff_header(text: &str) -> bool {
     static HEADERS: PrefixSet = PrefixSet::new(&[
         "- Expected",
@@ -397,7 +397,7 @@ fn is_diff_header(text: &str) -> bool {
     HEADERS.begin(text)
 }
 
-/// What a tool says with every failure of this kind.
+/// Returns true for advice that a tool prints with every failure of a kind.
 fn is_advice(text: &str) -> bool {
     static ADVICE: PrefixSet = PrefixSet::new(&[
         "If this is a long-running test, pass a timeout value",

@@ -1,5 +1,5 @@
-//! The format of Mocha: a tree of groups and tests, the numbers, and the failures behind them, each
-//! with a number, the names of its groups, and what it says.
+//! The format of Mocha: a tree of groups and tests, the totals, and the failures with number, group names and
+//! message.
 
 use super::super::excerpt::Excerpt;
 use super::coverage;
@@ -8,18 +8,18 @@ use super::js_failure::is_preamble;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
-/// Lines at the start and at the end of what is neither a group nor a test.
+/// First and last lines of output that is neither a group nor a test.
 const FOREIGN: (usize, usize) = (30, 30);
-/// Lines that may be names of groups.
+/// Buffered lines that may be names of groups.
 const MAX_TITLES: usize = 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
-    /// Where tests run.
+    /// While tests run.
     Tree,
-    /// Behind the numbers.
+    /// After the totals.
     Numbers,
-    /// In the names above a failure.
+    /// In the group names above a failure.
     Title,
     Failure,
 }
@@ -29,16 +29,16 @@ struct Mocha {
     at: Section,
     excerpt: Excerpt,
     coverage: coverage::Table,
-    /// Lines that are names of groups if a test follows.
+    /// Lines that are group names if a test follows.
     titles: Vec<OwnedLine>,
-    /// The names above the failure, as they came.
+    /// The joined names above the current failure. `header` has their lines.
     title: String,
     header: Vec<OwnedLine>,
     results: u64,
     failed: bool,
 }
 
-/// Whether only Mocha prints this.
+/// Returns true if only Mocha prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     number(text).is_some_and(|what| what == "passing")
 }
@@ -57,7 +57,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// What is counted: `  50 passing (610ms)`.
+/// Parses the counted word from `  50 passing (610ms)`.
 fn number(text: &str) -> Option<&str> {
     let text = text.strip_prefix("  ")?;
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -68,7 +68,7 @@ fn number(text: &str) -> Option<&str> {
         .then_some(what)
 }
 
-/// The name behind `1) `.
+/// Parses the name after `1) `.
 fn numbered(text: &str) -> Option<&str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     text[digits..].strip_prefix(") ").filter(|_| digits > 0)
@@ -103,7 +103,7 @@ impl Mocha {
         self.excerpt.line(line, out);
     }
 
-    /// A test at this depth: the lines above it that are less and less deep are its groups.
+    /// Processes a test at `depth`. The preceding lines with decreasing depth are its groups.
     fn test(&mut self, depth: usize, out: &mut dyn Sink) {
         let mut above = depth;
         let mut groups = 0;
@@ -118,7 +118,7 @@ impl Mocha {
         self.no_titles(groups, out);
     }
 
-    /// What is held, but for the last `groups`, is no name of a group.
+    /// Treats the buffered lines, except the last `groups`, as foreign output.
     fn no_titles(&mut self, groups: usize, out: &mut dyn Sink) {
         let foreign = self.titles.len().saturating_sub(groups);
         for held in self.titles.drain(..foreign) {
@@ -127,7 +127,7 @@ impl Mocha {
         self.titles.clear();
     }
 
-    /// A line of the names above a failure; the last ends in a colon.
+    /// Processes a line of the names above a failure. The last name ends with a colon.
     fn title(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
         let last = name.strip_suffix(':');
         if !self.title.is_empty() {

@@ -1,7 +1,8 @@
-//! `test_summary`: of a test run, the failures with their output, and the tool's own summary.
+//! The `test_summary` strategy: it retains the failures of a test run with their output, and the summary of the
+//! tool.
 //!
-//! Each test tool has a format of its own: a row in [`FORMATS`] and a file. A rule names its format;
-//! where it does not, the first line that one of them recognizes decides.
+//! Each test tool has its own format: a row in [`FORMATS`] and a file. If the rule does not name a format, the
+//! first line that a format recognizes selects it.
 
 mod cargo;
 mod coverage;
@@ -38,25 +39,25 @@ use serde::Deserialize;
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
-/// What a format is told of the rule's parameters.
+/// The limits from the parameters of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Failures that are shown with their output; of those beyond, name, place and message stay.
+    /// Failures that are shown with their output. Further failures are shown with name, place and message only.
     pub(super) max_failures: usize,
-    /// Frames of a stack trace.
+    /// Stack frames that are shown per failure.
     pub(super) truncate_stack_trace: usize,
 }
 
-/// What a test tool prints.
+/// The output format of a test tool.
 struct Format {
-    /// As a rule names it.
+    /// The name of the format in rules.
     name: &'static str,
-    /// Whether a line can only come from this tool.
+    /// Returns true if only this tool prints such a line.
     recognizes: fn(&str) -> bool,
     start: fn(Limits) -> Box<dyn Strategy>,
 }
 
-/// All formats; the special stands before the general.
+/// All formats. Specific formats precede general ones.
 const FORMATS: &[Format] = &[
     Format {
         name: "workspaces",
@@ -173,11 +174,11 @@ impl StrategyFactory for TestSummary {
     }
 }
 
-/// Lines and bytes that are looked at for a format.
+/// Lines and bytes that are searched for a format.
 const MAX_LINES: usize = 2000;
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Whether a line is what npm prints before a script: `> shop@1.0.0 test`.
+/// Returns true for the line that npm prints before a script: `> shop@1.0.0 test`.
 fn is_script(text: &str) -> bool {
     let Some((package, script)) = text
         .strip_prefix("> ")
@@ -192,14 +193,14 @@ fn is_script(text: &str) -> bool {
         && !script.contains(' ')
 }
 
-/// Finds the format by what is printed; of several scripts that run one after the other, of each.
+/// Detects the format by the printed lines. If several scripts run in sequence, each has its own format.
 struct Detect {
     limits: Limits,
     held: Vec<OwnedLine>,
     bytes: usize,
     given_up: bool,
     found: Option<Box<dyn Strategy>>,
-    /// How well those before were understood.
+    /// The best confidence of the previous scripts.
     before: Option<FilterConfidence>,
 }
 
@@ -215,15 +216,15 @@ impl Detect {
         }
     }
 
-    /// Whether a format was found.
+    /// Returns true if a format was found.
     fn understands(&self) -> bool {
         self.found.is_some() || self.before.is_some()
     }
 
-    /// Another script begins.
+    /// Starts the detection again for the next script.
     fn begin_anew(&mut self, out: &mut dyn Sink) {
         if let Some(mut found) = self.found.take() {
-            // How it ended is not known.
+            // The exit code of the previous script is unknown.
             let confidence = found.finish(ExitInfo::default(), out);
             self.before = self.before.max(Some(confidence));
         }

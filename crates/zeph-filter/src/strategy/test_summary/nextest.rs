@@ -1,5 +1,5 @@
-//! The format of `cargo nextest run`: one line a test with a verb that ends in column 12, the output
-//! of a failing test behind it, indented by four, and a summary that names the failing tests again.
+//! The format of `cargo nextest run`: a line per test with a verb that ends in column 12, the output of a
+//! failed test after it, indented by four spaces, and a summary that names the failed tests again.
 
 use foldhash::HashSet;
 
@@ -8,37 +8,37 @@ use super::rust_captured_output::{Captured, is_backtrace_hint, panicked};
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::find::Find as _;
 
-/// Bytes of lines that are held back until it is known whether they are told otherwise.
+/// Bytes of buffered lines about tests whose output may still follow.
 const MAX_PENDING_BYTES: usize = 512 * 1024;
 /// Panics that are remembered.
 const MAX_REPORTED: usize = 10_000;
-/// Lines at the start and at the end of what has no known form.
+/// First and last lines of output that has no known form.
 const FOREIGN: (usize, usize) = (20, 20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     /// Before the first test.
     Build,
-    /// Where tests run.
+    /// While tests run.
     Run,
-    /// In the output of one test, which is shown or not.
+    /// In the output of one test. `shown` is false if the output is omitted.
     Output { shown: bool },
 }
 
 struct Nextest {
     limits: Limits,
     at: Section,
-    /// The line of the last test, whose output may follow.
+    /// The line of the last test. Its output may follow.
     header: Option<OwnedLine>,
     captured: Captured,
-    /// The output is not indented, as before version 0.9.96.
+    /// True if the output is not indented, as before version 0.9.96.
     flush_left: bool,
-    /// Tests, with their verbs, whose output was shown.
+    /// Verbs and names of the tests with shown output.
     shown: HashSet<String>,
-    /// Lines of tests without output: it may come after the summary.
+    /// Lines of tests without output. The output may follow the summary.
     bare: Vec<OwnedLine>,
     bare_bytes: usize,
-    /// Tests of which is told that they are slow.
+    /// Tests that were reported as slow.
     slow: HashSet<String>,
     failures: HashSet<String>,
     /// Panics and errors that were shown.
@@ -47,7 +47,7 @@ struct Nextest {
     failed: bool,
 }
 
-/// Whether only `cargo nextest` prints this.
+/// Returns true if only `cargo nextest` prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     text.starts_with(" Nextest run ID ") || text.starts_with("     Summary [")
 }
@@ -74,7 +74,7 @@ fn foreign(limits: Limits) -> Captured {
     Captured::new(FOREIGN.0, FOREIGN.1, limits.truncate_stack_trace)
 }
 
-/// What a line says of a test.
+/// The parsed line about a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Status<'t> {
     /// `FAIL`, `TRY 2 FAIL`, `SIGABRT`, `TIMEOUT`, …
@@ -83,19 +83,19 @@ struct Status<'t> {
     name: &'t str,
 }
 
-/// Where the verb of a status ends.
+/// The column in which the verb of a status ends.
 const ALIGNED: usize = 12;
 
-/// Reads `        FAIL [   0.271s] ( 1/25) ledger entry::tests::parses`.
+/// Parses `        FAIL [   0.271s] ( 1/25) ledger entry::tests::parses`.
 fn status(text: &str) -> Option<Status<'_>> {
     let indent = text.bytes().take_while(|byte| *byte == b' ').count();
     let rest = text.get(indent..)?;
-    // Most lines begin with something else.
+    // Most lines do not begin with a verb.
     if indent >= ALIGNED || !rest.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
     let (verb, rest) = rest.cut_at(" [")?;
-    // Signals have names of any length.
+    // The names of signals have any length.
     let aligned = indent + verb.len() == ALIGNED || (indent == 1 && verb.len() >= ALIGNED);
     let known = verb
         .bytes()
@@ -112,7 +112,7 @@ fn status(text: &str) -> Option<Status<'_>> {
     }
     let rest = rest.trim_ascii_start();
     let name = match rest.strip_prefix('(') {
-        // The count, or a line where there is none: `( 1/25)`, `(─────)`.
+        // The count, or dashes without a count: `( 1/25)`, `(─────)`.
         Some(count) => count.cut_at(") ").map_or(rest, |(_, name)| name),
         None => rest,
     };
@@ -120,7 +120,7 @@ fn status(text: &str) -> Option<Status<'_>> {
 }
 
 impl Status<'_> {
-    /// What was tried, without the number of the try.
+    /// The last word of the verb, without the number of the try.
     fn word(&self) -> &str {
         self.verb.rsplit(' ').next().unwrap_or_default()
     }
@@ -149,7 +149,7 @@ impl Nextest {
         self.captured.finish(out);
         self.captured = foreign(self.limits);
         if let Some(header) = self.header.take() {
-            // Without output.
+            // The test has no output.
             if self.summary {
                 if !self.is_shown(&header) {
                     out.keep(header.line());
@@ -209,7 +209,7 @@ impl Nextest {
         }
     }
 
-    /// The output of the test in `header` begins.
+    /// Starts the output of the test in `header`.
     fn output(&mut self, out: &mut dyn Sink) {
         let Some(header) = self.header.take() else {
             self.at = Section::Output { shown: true };
@@ -222,7 +222,7 @@ impl Nextest {
             self.at = Section::Output { shown: false };
             return;
         }
-        // Further tries of a test say what the first did.
+        // Further tries of a test are shown in brief.
         let known = !self.failures.insert(status.name.to_owned());
         let brief = known || self.failures.len() > self.limits.max_failures;
         out.keep(header.line());
@@ -230,7 +230,7 @@ impl Nextest {
         self.at = Section::Output { shown: true };
     }
 
-    /// A line that is indented as the output of a test.
+    /// Processes a line with the indentation of test output.
     fn captured_line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         if is_boilerplate(line.text) {
             return;
@@ -238,7 +238,7 @@ impl Nextest {
         let text = line.text.trim_ascii_start();
         let statement = panicked(text).is_some() || text.starts_with("error[");
         if self.at == (Section::Output { shown: false }) {
-            // What is printed a second time says nothing new.
+            // Repeated output is omitted, except new errors and panics.
             if statement && !self.told.contains(text) {
                 out.keep(line);
             }
@@ -250,7 +250,7 @@ impl Nextest {
         self.captured.line(line, out);
     }
 
-    /// A line that is neither about a test nor the output of one.
+    /// Processes a line that is neither about a test nor part of its output.
     fn other(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if self.header.is_some() || self.at != Section::Run {
@@ -289,7 +289,7 @@ fn key(status: Status<'_>) -> String {
     format!("{} {}", status.verb, status.name)
 }
 
-/// What the test harness says of a single test: nextest says it better.
+/// Returns true for a line of the test harness that repeats the status of a single test.
 fn is_boilerplate(text: &str) -> bool {
     let text = text.strip_prefix("    ").unwrap_or(text);
     match text.as_bytes() {
@@ -304,7 +304,7 @@ fn is_boilerplate(text: &str) -> bool {
                     && (text.ends_with(" ... FAILED") || text.ends_with(" ... ok")))
         }
         [b'-', ..] => text.starts_with("---- ") && text.ends_with(" ----"),
-        // The test's name, in the list of failures.
+        // The name of the test, in the list of failures.
         [b' ', ..] => text
             .strip_prefix("    ")
             .is_some_and(|name| name.contains("::") && !name.contains(' ') && !name.ends_with(':')),
@@ -312,7 +312,7 @@ fn is_boilerplate(text: &str) -> bool {
     }
 }
 
-/// Whether the line says which stream of a test follows: `  stdout ───`, `--- STDERR: … ---`.
+/// Returns true if the line names the stream of the following output: `  stdout ───`, `--- STDERR: … ---`.
 fn is_stream(text: &str) -> bool {
     let today = text.strip_prefix("  ").is_some_and(|text| {
         ["stdout ", "stderr ", "output "].iter().any(|stream| {

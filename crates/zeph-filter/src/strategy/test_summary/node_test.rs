@@ -1,5 +1,5 @@
-//! The `spec` format of Node's test runner: a tree of tests, numbers behind `ℹ`, and the failures,
-//! which are told in the tree and a second time in the end, with their places.
+//! The `spec` format of Node's test runner: a tree of tests, totals after `ℹ`, and the failures, which the
+//! runner repeats with their places at the end.
 
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
@@ -7,16 +7,16 @@ use super::js_failure::{is_preamble, own_frame};
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
-/// Lines at the start and at the end of what tests print.
+/// First and last lines of the output of tests.
 const FOREIGN: (usize, usize) = (30, 30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Where tests run.
+    /// While tests run.
     Tree,
-    /// Behind a test that failed, while tests run.
+    /// After a failed test, while tests run.
     Named(usize),
-    /// Behind `✖ failing tests:`.
+    /// After `✖ failing tests:`.
     Section,
 }
 
@@ -24,13 +24,13 @@ struct NodeTest {
     failures: Failures,
     at: State,
     excerpt: Excerpt,
-    /// Where the next failure is: `test at test/a.test.js:5:3`.
+    /// The place of the next failure: `test at test/a.test.js:5:3`.
     place: Option<OwnedLine>,
     results: u64,
     failed: bool,
 }
 
-/// Whether only this runner prints this.
+/// Returns true if only this runner prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     text.starts_with("ℹ tests ") || text == "✖ failing tests:"
 }

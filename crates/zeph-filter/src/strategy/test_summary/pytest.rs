@@ -1,6 +1,7 @@
-//! The format of pytest: sections under rules of `=`, failures under rules of `_`, what was printed
-//! under rules of `-`; lines of a failure that begin with `E` are its message, `path:line: Name` is its
-//! place.
+//! The format of pytest: sections below rules of `=`, failures below rules of `_`, captured output below rules
+//! of `-`.
+//!
+//! Lines of a failure that begin with `E` are its message. `path:line: Name` is its place.
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::pytest_brief::{Briefs, split_message};
@@ -11,11 +12,11 @@ use super::pytest_untitled::{self, Untitled};
 use super::{ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::find::Find as _;
 
-/// Lines of a section that has no rule of its own.
+/// First and last lines of a section without its own parser.
 const OTHER: (usize, usize) = (20, 20);
-/// Tests of which is told that they were skipped, or were expected to fail.
+/// Shown lines about tests that were skipped or expected to fail.
 const MAX_NOTES: usize = 20;
-/// Warnings, and files of which parts are not covered.
+/// Shown warnings, and shown files with incomplete coverage.
 const MAX_WARNINGS: usize = 20;
 const MAX_FILES: usize = 60;
 /// Bytes of a line.
@@ -23,54 +24,54 @@ const MAX_LINE_BYTES: usize = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
-    /// Before the session, or where its start is not seen.
+    /// Before the session starts, or if its start is missing.
     Before,
-    /// Where tests run.
+    /// While tests run.
     Progress,
     Failures,
-    /// In a failure that is told where it happened, as some plugins do.
+    /// In a failure that a plugin shows immediately, during the progress.
     Instant,
-    /// What passing tests printed.
+    /// The output of passed tests.
     Passes,
     Warnings,
     Coverage,
-    /// The list of what failed.
+    /// The list of failures in the short summary.
     List,
-    /// A section whose form is not known.
+    /// A section with an unknown form.
     Other,
-    /// Behind the last line.
+    /// After the last line.
     After,
-    /// In the summary of a plugin, to its end.
+    /// In the summary of a plugin, up to its end.
     Results,
 }
 
 struct Pytest {
     limits: Limits,
     at: Section,
-    /// Characters of a rule, once one was seen.
+    /// The width of a rule in characters, after the first rule.
     width: Option<usize>,
     progress: Progress,
     failure: Option<Failure>,
     failures: usize,
-    /// Those beyond the first ones; whether the current one is among them.
+    /// Failures beyond `max_failures`. `brief` is true if the current failure is one of them.
     briefs: Briefs,
     brief: bool,
     untitled: Untitled,
-    /// A plugin draws the progress, and tells of failures where they happen.
+    /// True if a plugin prints the progress, and shows failures immediately.
     sugar: bool,
     other: Excerpt,
-    /// What a warning says is still to come.
+    /// True after the place of a warning: its source follows.
     warned: bool,
     warnings: usize,
     files: usize,
     notes: usize,
-    /// The last line of the session was seen; it told of failures.
+    /// True after the last line of the session. `bad`: the session has failures.
     ended: bool,
     bad: bool,
     sections: usize,
 }
 
-/// Whether only pytest prints this.
+/// Returns true if only pytest prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     pytest_sugar::starts(text)
         || ["test session starts", "short test summary info", "FAILURES"]
@@ -101,7 +102,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// The title in `==== title ====`.
+/// Parses the title from `==== title ====`.
 pub(super) fn rule(text: &str, sign: char) -> Option<&str> {
     if !text.starts_with(sign) || !text.ends_with(sign) {
         return None;
@@ -119,7 +120,7 @@ pub(super) fn rule(text: &str, sign: char) -> Option<&str> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Whether a title is the last line of a session: `1 failed, 2 passed in 0.12s`.
+/// Returns true if a title is the last line of a session: `1 failed, 2 passed in 0.12s`.
 fn is_summary(title: &str) -> bool {
     if !title.starts_with(|c: char| c.is_ascii_digit()) && !title.starts_with("no tests ran in ") {
         return false;
@@ -135,7 +136,7 @@ fn is_summary(title: &str) -> bool {
     timed && (counts.starts_with(|c: char| c.is_ascii_digit()) || counts == "no tests ran")
 }
 
-/// Whether a summary tells of failures.
+/// Returns true if a summary states failures.
 fn tells_failures(summary: &str) -> bool {
     ["failed", "error", "no tests ran"]
         .iter()
@@ -143,11 +144,12 @@ fn tells_failures(summary: &str) -> bool {
 }
 
 impl Pytest {
-    /// The title of a rule that is as wide as those before it: what tests print may look like one.
+    /// Parses the title of a rule. The rule must be as wide as the previous ones, because tests may print
+    /// similar lines.
     fn title<'t>(&self, text: &'t str, sign: char) -> Option<&'t str> {
         let title = rule(text, sign)?;
         let wide = match self.width {
-            // A title may need more room than there is.
+            // A long title makes its rule wider.
             Some(width) => {
                 text.chars().count() == width
                     || (text.len() > width && text.len() - title.len() <= 4)
@@ -198,7 +200,7 @@ impl Pytest {
         }
     }
 
-    /// No list names more of the failures.
+    /// Ends the list of failures, and shows those that it did not name.
     fn end_list(&mut self, out: &mut dyn Sink) {
         self.briefs.finish(out);
         self.untitled.finish(out);
@@ -238,7 +240,7 @@ impl Pytest {
             self.warned = false;
             return;
         }
-        // The first indented line names the place; what follows is the source.
+        // The first indented line has the place. The source follows it.
         if !std::mem::replace(&mut self.warned, true) {
             self.warnings += 1;
             if self.warnings <= MAX_WARNINGS {
@@ -264,7 +266,7 @@ impl Pytest {
         }
     }
 
-    /// A line of the list, with a failure that has no title.
+    /// Processes a line of the list that names a failure without a title. Returns false if none matches.
     fn untitled_listed(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let Some((_, rest)) = line.text.split_once(' ') else {
             return false;
@@ -273,12 +275,12 @@ impl Pytest {
         self.untitled.listed(line, message, out)
     }
 
-    /// A line of a failure without a title.
+    /// Processes a line of a failure without a title.
     fn untitled(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         self.untitled.line(line, self.limits.max_failures, out);
     }
 
-    /// A line of the list of what failed.
+    /// Processes a line of the list of failures.
     fn listed(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         let word = text.split(' ').next().unwrap_or_default();
@@ -299,7 +301,7 @@ impl Pytest {
                     out.say(line.number, "[… more that did not run …]");
                 }
             }
-            // What a message goes on with was told with the failure.
+            // Further lines of a message were shown with the failure.
             _ if (self.failures > 0 || self.untitled.any()) && !is_summary(text) => {}
             _ => self.other(line, out),
         }
@@ -308,7 +310,7 @@ impl Pytest {
     fn other(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if is_summary(text) {
-            // As `-q` prints it.
+            // With `-q` the summary has no rule.
             self.end_section(out);
             self.end_list(out);
             self.summary(text);
@@ -340,7 +342,7 @@ impl Strategy for Pytest {
                     Section::Failures | Section::Coverage | Section::Progress | Section::Instant
                 ) =>
             {
-                // `_ _ _ _` between frames is no title.
+                // A separator `_ _ _ _` between frames is not a title.
                 if !text.starts_with("_ _ _ _")
                     && let Some(title) = self.title(text, '_')
                     && !title.starts_with("_ ")

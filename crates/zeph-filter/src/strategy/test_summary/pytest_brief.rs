@@ -1,5 +1,4 @@
-//! Failures of pytest beyond those that are told at length: with the line of the list that names them
-//! once more, with its message.
+//! Failures of pytest that are shown in brief: each is merged into the line of the short summary that names it.
 
 use std::collections::VecDeque;
 
@@ -11,30 +10,30 @@ use super::pytest_message::said;
 use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
-/// Bytes that are held.
+/// Bytes that are buffered.
 const MAX_BYTES: usize = 1024 * 1024;
 /// Places of one failure.
 const MAX_PLACES: usize = 6;
 /// Bytes of a line.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// A failure that waits for the list.
+/// A failure that waits for its line in the short summary.
 #[derive(Debug, Default)]
 struct Brief {
     title: OwnedLine,
     lines: Vec<OwnedLine>,
 }
 
-/// Those of one run, in order.
+/// The brief failures of one run, in order.
 #[derive(Debug, Default)]
 pub(super) struct Briefs {
     failures: Vec<Option<Brief>>,
-    /// Which of them has a name; several files may have it.
+    /// Indices by name. Several files may contain the same name.
     names: HashMap<String, VecDeque<usize>>,
     bytes: usize,
 }
 
-/// Takes what is kept of a failure.
+/// A sink that buffers the lines of a failure.
 pub(super) struct Collect<'b>(&'b mut Vec<OwnedLine>, &'b mut usize);
 
 impl Sink for Collect<'_> {
@@ -49,7 +48,7 @@ impl Sink for Collect<'_> {
 }
 
 impl Briefs {
-    /// Begins with the failure under this title; what was held too much of is told.
+    /// Begins a failure with this title. If too many bytes are buffered, the earlier failures are shown.
     pub(super) fn begin(&mut self, title: &str, line: Line<'_>, out: &mut dyn Sink) {
         if self.bytes > MAX_BYTES {
             self.finish(out);
@@ -69,14 +68,14 @@ impl Briefs {
         }));
     }
 
-    /// Where the lines of the last failure go.
+    /// The sink for the lines of the last failure.
     pub(super) fn sink(&mut self) -> Option<Collect<'_>> {
         let last = self.failures.last_mut()?.as_mut()?;
         Some(Collect(&mut last.lines, &mut self.bytes))
     }
 
-    /// A line of the list, `FAILED tests/test_a.py::test_b - assert 1 == 2`: says it with what the failure told
-    /// besides; whether it was told in brief.
+    /// Shows a line of the list, `FAILED tests/test_a.py::test_b - assert 1 == 2`, with the buffered details of
+    /// its failure. Returns false if no brief failure has this name.
     pub(super) fn listed(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let Some((_, rest)) = line.text.split_once(' ') else {
             return false;
@@ -102,7 +101,7 @@ impl Briefs {
             });
             text.push_str(&place.text);
         }
-        // The failure's own title is another form of the name.
+        // The title contains another form of the name.
         let title = brief.title.text.trim_matches(['_', ' ']);
         if !text.contains(title) {
             text.push_str(&format!(" ({title})"));
@@ -124,7 +123,7 @@ impl Briefs {
         true
     }
 
-    /// Those that no list has named are told as they stand.
+    /// Shows the failures that the list did not name.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         for brief in self.failures.drain(..).flatten() {
             out.keep(brief.title.line());
@@ -137,17 +136,17 @@ impl Briefs {
     }
 }
 
-/// `tests/test_a.py:12: AssertionError`
+/// Returns true for a place: `tests/test_a.py:12: AssertionError`.
 fn is_place(text: &str) -> bool {
     !text.starts_with(' ') && place(text).is_some()
 }
 
-/// The id, which may hold ` - ` between brackets, and the message behind it.
+/// Splits at the ` - ` between the id and the message. The id may contain ` - ` in its brackets.
 pub(super) fn split_message(text: &str) -> (&str, &str) {
     let after = text.place_of("] - ").map(|at| at + 1);
     let blank = text.place_of(" - ");
     let at = match (after, blank) {
-        // The bracket of the id opens before any blank.
+        // The bracket of the id precedes the first separator.
         (Some(after), Some(blank)) if text[..blank].contains('[') => after.max(blank.min(after)),
         (_, Some(blank)) => blank,
         _ => return (text, ""),
@@ -158,7 +157,7 @@ pub(super) fn split_message(text: &str) -> (&str, &str) {
     )
 }
 
-/// `TestA::test_b[1.5]` of `ERROR at setup of TestA.test_b[1.5]`.
+/// Converts `ERROR at setup of TestA.test_b[1.5]` to the name `TestA::test_b[1.5]`.
 fn name_of_title(title: &str) -> String {
     if let Some(path) = title.strip_prefix("ERROR collecting ") {
         return path.to_owned();
@@ -173,7 +172,8 @@ fn name_of_title(title: &str) -> String {
     }
 }
 
-/// `TestA::test_b` of `tests/test_a.py::TestA::test_b`; a path where that is all.
+/// Returns `TestA::test_b` for `tests/test_a.py::TestA::test_b`. An id that is only a path is returned
+/// unchanged.
 fn name_of_id(id: &str) -> &str {
     let end = id.find('[').unwrap_or(id.len());
     id[..end].place_of("::").map_or(id, |at| &id[at + 2..])

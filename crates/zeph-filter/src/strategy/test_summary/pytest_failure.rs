@@ -1,5 +1,4 @@
-//! One failure as pytest tells it: frames, each with a statement and its place; the message; what
-//! was printed.
+//! Parser for one failure of pytest: frames with statement and place, the message, and the captured output.
 
 use memchr::memchr_iter;
 
@@ -11,40 +10,40 @@ use crate::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line.
 const MAX_LINE_BYTES: usize = 2000;
-/// Places of own code on the way to the one that failed.
+/// Places of own code before the place of the failure.
 const MAX_PLACES: usize = 8;
 const MAX_BRIEF_FRAMES: usize = 2;
-/// First and last lines of what a failing test printed.
+/// First and last lines of the captured output of a failing test.
 const PRINTED: (usize, usize) = (5, 8);
 /// Last lines of a failure that has neither message nor place.
 const UNKNOWN: usize = 40;
 
-/// Takes the lines of one failure.
+/// Processes the lines of one failure.
 #[derive(Debug)]
 pub(super) struct Failure {
     brief: bool,
-    /// The statement that is about to be told with its place.
+    /// The statement that is shown together with its place.
     statement: Option<OwnedLine>,
-    /// The last frame, and how often it came in a row.
+    /// The last frame, its number of consecutive repetitions, and the number of its last line.
     frame: Option<(String, u64, u64)>,
     places: usize,
-    /// The last place beyond those that are told, and its source: the message may follow.
+    /// The last place after the shown ones, with its source. It is shown if the message follows.
     last: Option<(OwnedLine, Option<OwnedLine>)>,
-    /// The message began in the current frame.
+    /// True if the message began in the current frame.
     message: bool,
     said: Message,
-    /// What was printed.
+    /// The captured output.
     printed: Option<Excerpt>,
-    /// All else, for a failure that has another form.
+    /// Other lines, for a failure with an unknown form.
     unknown: Excerpt,
     understood: bool,
-    /// The source of the last place follows.
+    /// True if the source of the last place follows.
     source: bool,
     frames: Frames,
 }
 
 impl Failure {
-    /// A failure; `brief`: message and place alone.
+    /// Creates a failure. `brief`: only message and place are shown.
     pub(super) fn new(brief: bool, most_frames: usize) -> Self {
         Self {
             brief,
@@ -62,7 +61,7 @@ impl Failure {
         }
     }
 
-    /// The next line.
+    /// Processes the next line.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if text.starts_with('-')
@@ -132,7 +131,7 @@ impl Failure {
         }
     }
 
-    /// A line that is of use only if nothing else is.
+    /// Records a line that is shown only if the failure has an unknown form.
     fn rest(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         if !self.understood {
             self.unknown.line(line, out);
@@ -182,7 +181,7 @@ impl Failure {
         self.source = what.starts_with("in ");
     }
 
-    /// What is said comes from the last place.
+    /// Shows the last place, because the message that follows belongs to it.
     fn tell_last(&mut self, out: &mut dyn Sink) {
         let Some((place, source)) = self.last.take() else {
             return;
@@ -193,7 +192,7 @@ impl Failure {
         }
     }
 
-    /// Another frame than the last one follows.
+    /// Ends the current frame, and shows its number of repetitions.
     fn end_repeats(&mut self, out: &mut dyn Sink) {
         if let Some((_, times, number)) = self.frame.take()
             && times > 1
@@ -218,7 +217,7 @@ impl Failure {
         }
     }
 
-    /// The failure ends.
+    /// Ends the failure.
     pub(super) fn finish(mut self, out: &mut dyn Sink) {
         self.said.end(out);
         if !self.understood {
@@ -229,7 +228,7 @@ impl Failure {
     }
 }
 
-/// Path and the rest of `tests/test_a.py:12: AssertionError`, `tests/test_a.py:12: in test_b`.
+/// Parses path and rest from `tests/test_a.py:12: AssertionError` or `tests/test_a.py:12: in test_b`.
 pub(super) fn place(text: &str) -> Option<(&str, &str)> {
     for at in memchr_iter(b':', text.as_bytes()) {
         let rest = &text[at + 1..];
@@ -237,7 +236,7 @@ pub(super) fn place(text: &str) -> Option<(&str, &str)> {
         let behind = &rest[digits..];
         if digits > 0 && at > 0 && (behind == ":" || behind.starts_with(": ")) {
             let path = &text[..at];
-            // No sentence.
+            // A sentence is not a path.
             let plausible = path.contains(['.', '<']);
             return plausible.then(|| (path, behind[1..].trim_ascii_start()));
         }
@@ -245,7 +244,7 @@ pub(super) fn place(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether an exception came of another.
+/// Returns true for a line that links an exception to its cause.
 fn is_cause(text: &str) -> bool {
     text.starts_with("The above exception was the direct cause")
         || text.starts_with("During handling of the above exception")

@@ -1,24 +1,24 @@
-//! What a failure of pytest says: the lines that begin with `E`.
+//! The message of a pytest failure: the lines that begin with `E`.
 //!
-//! The first ones tell it. What follows shows where values come from (`+  where …`) and compares them line by
-//! line; of a long comparison the lines that differ count.
+//! The first lines have the most information. The next lines show the origin of values (`+  where …`) and
+//! compare them. Of a long comparison the changed lines are shown.
 
 use super::super::excerpt::keep_cut;
 use crate::line::{Line, Sink};
 
 /// Bytes of a line.
 const MAX_LINE_BYTES: usize = 2000;
-/// First lines that stay.
+/// First lines that are shown.
 const FIRST: usize = 16;
-/// Of them, those that tell where a value comes from.
+/// The maximum number of origin lines among them.
 const ORIGINS: usize = 6;
-/// Of a failure that is told in brief.
+/// Limits for a failure that is shown in brief.
 const FIRST_IN_BRIEF: usize = 8;
 const ORIGINS_IN_BRIEF: usize = 2;
-/// Lines that differ, behind them.
+/// Changed lines that are shown after the first lines.
 const DIFFERENT: usize = 12;
 
-/// Takes the lines of one message.
+/// Processes the lines of one message.
 #[derive(Debug)]
 pub(super) struct Message {
     brief: bool,
@@ -41,7 +41,7 @@ impl Message {
         }
     }
 
-    /// The next line, which begins with `E`.
+    /// Processes the next line, which begins with `E`.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let said = said(line.text);
         if said.is_empty() {
@@ -65,7 +65,7 @@ impl Message {
         }
     }
 
-    /// The message has ended.
+    /// Ends the message.
     pub(super) fn end(&mut self, out: &mut dyn Sink) {
         if self.gone > 0 && !self.brief {
             out.say(self.last, &format!("E   [… {} lines …]", self.gone));
@@ -74,18 +74,18 @@ impl Message {
     }
 }
 
-/// What a line says, without the sign of a message.
+/// The text of a line without the leading `E`.
 pub(super) fn said(text: &str) -> &str {
     text.strip_prefix('E').unwrap_or(text).trim_ascii()
 }
 
-/// Whether a line tells where a value of the message comes from.
+/// Returns true if a line shows the origin of a value in the message.
 fn is_derived(said: &str) -> bool {
     let rest = said.strip_prefix('+').map(str::trim_ascii_start);
     rest.is_some_and(|rest| rest.starts_with("where ") || rest.starts_with("and "))
 }
 
-/// Whether a line of a comparison differs: `- old`, `+ new`.
+/// Returns true for a changed line of a comparison: `- old`, `+ new`.
 fn is_different(said: &str) -> bool {
     matches!(said.as_bytes(), [b'+' | b'-', b' ', ..])
 }

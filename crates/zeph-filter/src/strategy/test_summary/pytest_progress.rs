@@ -1,4 +1,4 @@
-//! What pytest prints while tests run: a sign or a line a test.
+//! The progress lines of pytest: a sign or a line per test.
 
 use std::collections::VecDeque;
 
@@ -10,23 +10,23 @@ use super::pytest_sugar;
 use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
-/// Lines that tell of failures, for a session that breaks off; the last ones stay.
+/// Lines with failures, for an interrupted session; the last ones are retained.
 const MAX_HELD: usize = 60;
-/// Lines that have another form.
+/// First and last lines with an unknown form.
 const FOREIGN: (usize, usize) = (10, 15);
 
-/// Takes the lines before the first section.
+/// Processes the lines before the first section.
 #[derive(Debug)]
 pub(super) struct Progress {
     foreign: Excerpt,
-    /// Lines that tell of failures.
+    /// Lines with failures.
     failed: VecDeque<OwnedLine>,
-    /// The last line of all.
+    /// The last line about a test.
     last: Option<OwnedLine>,
     tests: bool,
-    /// Others tell of the failures.
+    /// True if a list names the failures.
     told: bool,
-    /// A warning of Python was seen: its source follows.
+    /// True after a warning of Python: its source follows.
     warned: bool,
 }
 
@@ -45,9 +45,9 @@ impl Default for Progress {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    /// About the session, of no use.
+    /// A line about the session that is not needed.
     Header,
-    /// How many tests there are.
+    /// The number of tests.
     Count,
     Running,
     Failed,
@@ -81,10 +81,11 @@ static HEADERS: PrefixSet = PrefixSet::new(&[
     "cov: ",
 ]);
 
-/// Endings of files with tests; one that comes first here counts, wherever in a line it stands.
+/// Extensions of files with tests. An extension earlier in this list has priority over the position in the
+/// line.
 const ENDINGS: [&str; 3] = [".py", ".rst", ".txt"];
 
-/// Which bytes are signs of tests: passed, failed, error, skipped, expected to fail, …
+/// The bytes that are signs of tests: passed, failed, error, skipped, expected to fail, …
 const SIGNS: [bool; 256] = {
     let (mut table, signs, mut at) = ([false; 256], b".FEsxXRuU,-", 0);
     while at < signs.len() {
@@ -94,7 +95,7 @@ const SIGNS: [bool; 256] = {
     table
 };
 
-/// What is before ` [ 12%]`, where that is the end.
+/// The text before ` [ 12%]` at the end of a line.
 fn before_percent(text: &str) -> &str {
     match text.ends_with("%]").then(|| memrchr(b'[', text.as_bytes())) {
         Some(Some(at)) => text[..at].trim_ascii_end(),
@@ -102,7 +103,7 @@ fn before_percent(text: &str) -> &str {
     }
 }
 
-/// Of signs of tests, whether one failed.
+/// Parses the signs of tests, and returns whether one failed; `None` if another character occurs.
 fn signs(text: &str) -> Option<bool> {
     let first = *text.as_bytes().first()?;
     if !SIGNS[usize::from(first)] {
@@ -113,10 +114,10 @@ fn signs(text: &str) -> Option<bool> {
     all.then(|| memchr2(b'F', b'E', body).is_some())
 }
 
-/// Where the ending of a test's file begins in the first word of `body`.
+/// The start of the file extension in the first word of `body`.
 fn file(body: &str) -> Option<usize> {
     let word = memchr(b' ', body.as_bytes()).map_or(body, |blank| &body[..blank]);
-    // Most lines have none of them there.
+    // Most lines have no extension in the first word.
     ENDINGS.iter().find_map(|ending| word.place_of(ending))?;
     let first = ENDINGS.iter().find_map(|ending| body.place_of(ending));
     first.filter(|at| *at < word.len())
@@ -132,20 +133,20 @@ fn kind(text: &str) -> Kind {
     if (text.ends_with(']') && text.place_of(" workers [").is_some()) || HEADERS.begin(text) {
         return Kind::Header;
     }
-    // `[gw0] [ 12%] PASSED tests/test_a.py::test_b`
+    // The form `[gw0] [ 12%] PASSED tests/test_a.py::test_b`.
     if let Some(rest) = text.strip_prefix("[gw")
         && let Some((_, rest)) = rest.cut_at("%] ")
     {
         return verdict(rest.split(' ').next().unwrap_or_default());
     }
-    // `tests/test_a.py ..F.` and `tests/test_a.py::test_b PASSED`
+    // The forms `tests/test_a.py ..F.` and `tests/test_a.py::test_b PASSED`.
     let body = before_percent(text);
     let Some(file) = file(body) else {
         return Kind::Foreign;
     };
     let rest = &body[file..];
     let Some(last) = memrchr(b' ', rest.as_bytes()) else {
-        // The name of a test that has begun.
+        // A line with only a name: the test has started.
         return if rest.place_of("::").is_some() {
             Kind::Running
         } else {
@@ -163,7 +164,7 @@ fn kind(text: &str) -> Kind {
     }
 }
 
-/// The verdict behind which a reason stands: `test_b SKIPPED (no network)`.
+/// The verdict before a reason: `test_b SKIPPED (no network)`.
 fn reasoned(rest: &str) -> Option<&'static str> {
     memchr(b'(', rest.as_bytes())?;
     [
@@ -175,7 +176,7 @@ fn reasoned(rest: &str) -> Option<&'static str> {
     .find_map(|(stated, word)| rest.place_of(stated).map(|_| word))
 }
 
-/// Whether a line tells of tests that have run; a lone `E` is an empty line of a message.
+/// Returns true for a line about tests that have run. A single `E` is an empty line of a message.
 pub(super) fn is_running(text: &str) -> bool {
     text != "E" && matches!(kind(text), Kind::Running | Kind::Failed)
 }
@@ -191,7 +192,7 @@ fn verdict(word: &str) -> Kind {
 }
 
 impl Progress {
-    /// The next line.
+    /// Processes the next line.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if text.is_empty() {
@@ -207,7 +208,7 @@ impl Progress {
             }
             Kind::Failed => {
                 self.tests = true;
-                // The memory of the line that goes is used for the one that comes.
+                // The memory of the removed line is reused for the new one.
                 let is_full = self.failed.len() >= MAX_HELD;
                 let mut held = is_full.then(|| self.failed.pop_front()).flatten();
                 OwnedLine::put(&mut held, line);
@@ -233,22 +234,22 @@ impl Progress {
         }
     }
 
-    /// A list names what failed.
+    /// Records that a list names the failures.
     pub(super) fn told(&mut self) {
         self.told = true;
     }
 
-    /// Whether tests were seen.
+    /// Returns true if a line about a test was seen.
     pub(super) fn understood(&self) -> bool {
         self.tests
     }
 
-    /// The first section begins.
+    /// Ends the progress at the first section.
     pub(super) fn end(&mut self, out: &mut dyn Sink) {
         self.foreign.flush(out);
     }
 
-    /// The session has no end: what failed so far, and where it was.
+    /// Shows the failures so far and the last line of a session that has no end.
     pub(super) fn broke_off(&mut self, out: &mut dyn Sink) {
         let last = self.last.take().filter(|_| self.tests);
         if !self.told {

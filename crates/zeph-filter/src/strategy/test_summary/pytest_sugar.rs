@@ -1,31 +1,31 @@
-//! What the plugin pytest-sugar prints in place of pytest's own lines: a progress of `✓` and `⨯` with a bar, each
-//! failure under a rule of `―` where it happens, and a summary of its own.
+//! The format of the plugin pytest-sugar: progress signs `✓` and `⨯` with a bar, failures below rules of `―`,
+//! and its own summary.
 
 use super::pytest::rule;
 
-/// Signs of a rule.
+/// The minimum number of signs in a rule.
 const WIDE: usize = 10;
 
-/// Whether the session starts.
+/// Returns true for the line that starts a session.
 pub(super) fn starts(text: &str) -> bool {
     text.starts_with("Test session starts (platform: ")
 }
 
-/// The title in `――――― test_a[1] ―――――`.
+/// Parses the title from `――――― test_a[1] ―――――`.
 pub(super) fn title(text: &str) -> Option<&str> {
     let title = rule(text, '―')?;
     let signs = (text.len() - title.len()) / '―'.len_utf8();
     (signs >= WIDE).then_some(title)
 }
 
-/// Whether the summary begins: `Results (0.56s):`.
+/// Returns true for the start of the summary: `Results (0.56s):`.
 pub(super) fn results(text: &str) -> bool {
     text.strip_prefix("Results (")
         .and_then(|rest| rest.strip_suffix("s):"))
         .is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Where the blanks and the blocks, `▁` to `▏`, begin that are the end of a line.
+/// The length of the text without the trailing spaces and blocks, `▁` to `▏`.
 fn before_bar(mut text: &[u8]) -> usize {
     while let [rest @ .., b' '] | [rest @ .., 0xe2, 0x96, 0x81..=0x8f] = text {
         text = rest;
@@ -33,7 +33,7 @@ fn before_bar(mut text: &[u8]) -> usize {
     text.len()
 }
 
-/// Of a line that tells of tests, ` tests/test_a.py ✓✓⨯  41% ████▏`, whether one failed.
+/// Parses a progress line, ` tests/test_a.py ✓✓⨯  41% ████▏`, and returns whether a test failed.
 pub(super) fn progress(text: &str) -> Option<bool> {
     let body = text.strip_prefix(' ')?;
     let body = &body[..before_bar(body.as_bytes())];

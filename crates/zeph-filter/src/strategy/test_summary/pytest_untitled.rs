@@ -1,5 +1,7 @@
-//! Failures without a title, as `--tb=line` prints them: the message, what was printed, and, as the last line of
-//! each, its place with the message once more. The list names them, in the same order.
+//! Failures without a title, as `--tb=line` prints them: message, captured output, and a last line with place
+//! and message.
+//!
+//! The short summary lists them in the same order.
 
 use std::collections::VecDeque;
 
@@ -9,35 +11,35 @@ use super::pytest_failure::place;
 use super::pytest_message::{Message, said};
 use crate::line::{Line, OwnedLine, Sink};
 
-/// Bytes that are held.
+/// Bytes that are buffered.
 const MAX_BYTES: usize = 1024 * 1024;
-/// Failures among which the one is searched that a line of the list names.
+/// Buffered failures that are compared with a line of the list.
 const MAX_SEARCHED: usize = 8;
-/// First and last lines of what a failing test printed.
+/// First and last lines of the captured output of a failing test.
 const PRINTED: (usize, usize) = (3, 5);
 /// Bytes of a line.
 const MAX_LINE_BYTES: usize = 2000;
-/// What a test says that ought to have failed.
+/// The message for a test that passed although a failure was expected.
 const UNEXPECTED: &str = "[XPASS(strict)]";
 
 #[derive(Debug)]
 struct Failure {
-    /// What came before its last line.
+    /// The lines before the last one.
     above: Vec<OwnedLine>,
     last: OwnedLine,
 }
 
-/// Those of one run, in order.
+/// The failures of one run, in order.
 #[derive(Debug, Default)]
 pub(super) struct Untitled {
     above: Vec<OwnedLine>,
     failures: VecDeque<Failure>,
-    /// How many there were.
+    /// The number of failures in the run.
     count: usize,
     bytes: usize,
 }
 
-/// What the last line of a failure says, behind its place.
+/// The message after the place in the last line of a failure.
 fn message(text: &str) -> Option<&str> {
     if text.starts_with(UNEXPECTED) {
         return Some(text);
@@ -49,17 +51,17 @@ fn message(text: &str) -> Option<&str> {
     (!message.is_empty()).then_some(message)
 }
 
-/// Whether a line ends a failure: `/home/user/shop/test_a.py:12: AssertionError: no`.
+/// Returns true if a line ends a failure: `/home/user/shop/test_a.py:12: AssertionError: no`.
 pub(super) fn is_last(text: &str) -> bool {
     message(text).is_some()
 }
 
-/// Whether it names the worker of pytest-xdist: `[gw1] linux -- Python 3.11.7 /usr/bin/python`.
+/// Returns true for a line that names a worker of pytest-xdist: `[gw1] linux -- Python 3.11.7 /usr/bin/python`.
 fn is_worker(text: &str) -> bool {
     text.starts_with("[gw") && text.contains("] ") && text.contains(" -- Python ")
 }
 
-/// Whether `listed`, which may be cut, is the beginning of `message`.
+/// Returns true if `listed`, which may be truncated, is the start of `message`.
 fn begins(message: &str, listed: &str) -> bool {
     match listed.strip_suffix("...") {
         Some(start) => message.starts_with(start),
@@ -68,12 +70,12 @@ fn begins(message: &str, listed: &str) -> bool {
 }
 
 impl Untitled {
-    /// Whether there was any.
+    /// Returns true if the run has such a failure.
     pub(super) fn any(&self) -> bool {
         self.count > 0
     }
 
-    /// The next line.
+    /// Processes the next line. Failures after the first `most` are buffered without their captured output.
     pub(super) fn line(&mut self, line: Line<'_>, most: usize, out: &mut dyn Sink) {
         if line.text.is_empty() || is_worker(line.text) {
             return;
@@ -97,7 +99,8 @@ impl Untitled {
         }
     }
 
-    /// Of some failures the last line stands there twice.
+    /// Returns true if the line repeats the last line of the previous failure. Pytest prints some of them
+    /// twice.
     fn repeats(&self, text: &str) -> bool {
         text.starts_with(UNEXPECTED)
             && self.above.is_empty()
@@ -107,8 +110,8 @@ impl Untitled {
                 .is_some_and(|last| last.last.text == text)
     }
 
-    /// A line of the list, `FAILED tests/test_a.py::test_b - assert 1 ==...`: says it with the last line of the failure
-    /// that it names; whether there is one.
+    /// Shows a line of the list, `FAILED tests/test_a.py::test_b - assert 1 ==...`, with the details of the
+    /// failure that it names. Returns false if no failure matches.
     pub(super) fn listed(&mut self, line: Line<'_>, said: &str, out: &mut dyn Sink) -> bool {
         let named = |failure: &Failure| {
             message(&failure.last.text).is_some_and(|message| begins(message, said))
@@ -120,7 +123,7 @@ impl Untitled {
         let Some(failure) = self.failures.remove(found) else {
             return false;
         };
-        // What the list has whole need not be told twice.
+        // The full message in the list is not repeated.
         let whole = message(&failure.last.text) == Some(said);
         let end = failure.last.text.len() - if whole { said.len() } else { 0 };
         let text = match failure.last.text[..end].trim_ascii_end() {
@@ -136,7 +139,7 @@ impl Untitled {
         true
     }
 
-    /// Those that no list has named are told as they stand.
+    /// Shows the failures that the list did not name.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         for failure in self.failures.drain(..) {
             tell_above(&failure, out);
@@ -149,18 +152,18 @@ impl Untitled {
     }
 }
 
-/// How many of these lines come before what the test printed.
+/// The number of lines before the captured output.
 fn printed(above: &[OwnedLine]) -> usize {
     let first = above.iter().position(|held| captured(&held.text).is_some());
     first.unwrap_or(above.len())
 }
 
-/// The title of what a test printed.
+/// The title of captured output.
 fn captured(text: &str) -> Option<&str> {
     rule(text, '-').filter(|title| title.starts_with("Captured "))
 }
 
-/// The lines above the last one, but for the message that stands there too.
+/// Shows the lines before the last one, except a repetition of its message.
 fn tell_above(failure: &Failure, out: &mut dyn Sink) {
     let last = message(&failure.last.text).unwrap_or_default();
     let (messages, printed) = failure.above.split_at(printed(&failure.above));
@@ -243,7 +246,7 @@ mod tests {
                 "/shop/a.py:7: assert 1 == 2",
             ]
         );
-        // Beyond the first ones without what was printed.
+        // Failures after the limit are shown without their captured output.
         let told = run(&lines, 0, &listed[..1]);
         assert!(!told.iter().any(|line| line == "parsing"), "{told:?}");
         assert!(told.iter().any(|line| line == "E   ValueError: no number"));

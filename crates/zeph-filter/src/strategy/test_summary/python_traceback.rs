@@ -1,4 +1,4 @@
-//! Tracebacks of Python: `File "path", line N, in name`, the source below it.
+//! Tracebacks of Python: lines `File "path", line N, in name`, each with its source below.
 
 use super::super::excerpt::keep_cut;
 use crate::find::Find as _;
@@ -7,7 +7,7 @@ use crate::line::{Line, OwnedLine, Sink};
 /// Bytes of a line.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// Whether a path belongs to Python or to what is installed.
+/// Returns true if a path belongs to Python or to an installed package.
 pub(super) fn is_library(path: &str) -> bool {
     [
         "site-packages/",
@@ -21,25 +21,25 @@ pub(super) fn is_library(path: &str) -> bool {
     .any(|part| path.place_of(part).is_some())
 }
 
-/// Whether a frame is of what runs tests: where it fails, an assertion was wrong.
+/// Returns true if a frame is in a test runner. A failure there is a failed assertion.
 fn is_harness(frame: &str) -> bool {
     ["/unittest/", "/_pytest/", "/pluggy/"]
         .iter()
         .any(|part| frame.place_of(part).is_some())
 }
 
-/// Hands on the frames of own code, and the last one of all.
+/// Emits the frames of own code, or the last library frame if the traceback ends in a library.
 #[derive(Debug)]
 pub(super) struct Frames {
     left: usize,
-    /// The lines of the last frame of a library.
+    /// The lines of the last library frame.
     last: Vec<OwnedLine>,
     own: bool,
     inside: bool,
 }
 
 impl Frames {
-    /// At most `most` frames.
+    /// Creates a parser that shows at most `most` frames.
     pub(super) fn new(most: usize) -> Self {
         Self {
             left: most.max(1),
@@ -49,7 +49,7 @@ impl Frames {
         }
     }
 
-    /// The next line; whether it is of a frame.
+    /// Processes the next line. Returns true if it is part of a frame.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let text = line.text.trim_ascii_start();
         let text = text.strip_prefix("| ").map_or(text, str::trim_ascii_start);
@@ -75,7 +75,7 @@ impl Frames {
             self.finish(out);
             return false;
         }
-        // Signs under the source add nothing.
+        // Marks below the source are omitted.
         if text.bytes().all(|sign| b"~^ |".contains(&sign)) {
             return true;
         }
@@ -87,7 +87,7 @@ impl Frames {
         true
     }
 
-    /// No frame follows: the last one of a library, where it failed, stays.
+    /// Ends the traceback. If it ends in a library, the last frame is shown.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         if self
             .last

@@ -1,19 +1,19 @@
-//! Backtraces of Rust programs: of their frames, those of the program's own code.
+//! Backtraces of Rust programs, reduced to the frames of the program's own code.
 //!
-//! The form is that of `std::backtrace`: a frame's number and name on one line, its place on the next.
+//! The form is that of `std::backtrace`: number and name of a frame on one line, its place on the next.
 
 use crate::find::Find as _;
 use crate::line::Sink;
 
-/// Takes the lines after `stack backtrace:`.
+/// Processes the lines after `stack backtrace:`.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// The frame whose place may follow.
     open: Option<Frame>,
-    /// The last frame that is to be shown, and how often it came.
+    /// The last frame to show, and its number of occurrences.
     shown: Option<(Frame, u32)>,
-    /// Whether that frame has been joined by another: one that only repeats the panic's place is
-    /// not worth a line.
+    /// True if the trace has more than one own frame. A single frame that repeats the place of the panic is
+    /// omitted.
     several: bool,
     left: usize,
     beyond: u64,
@@ -29,7 +29,7 @@ struct Frame {
 }
 
 impl Trace {
-    /// Of at most `most` frames, of a panic at `panic_place`.
+    /// Creates a parser for at most `most` frames of a panic at `panic_place`.
     pub(super) fn start(most: usize, panic_place: &str) -> Self {
         Self {
             left: most,
@@ -38,7 +38,7 @@ impl Trace {
         }
     }
 
-    /// Takes a line, with the indentation taken off; `false` when it is not part of a backtrace.
+    /// Processes a line without its indentation. Returns `false` if it is not part of a backtrace.
     pub(super) fn line(&mut self, number: u64, text: &str, out: &mut dyn Sink) -> bool {
         if let Some(place) = text.strip_prefix("at ") {
             match &mut self.open {
@@ -46,7 +46,7 @@ impl Trace {
                     frame.place = Some(place.to_owned());
                     self.close(out);
                 }
-                // A place without a frame: the start of the trace is not there.
+                // A place without a frame: the start of the trace is missing.
                 None => return false,
             }
             return true;
@@ -70,7 +70,7 @@ impl Trace {
         true
     }
 
-    /// The trace has ended.
+    /// Ends the trace.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         self.close(out);
         let only = !self.several;
@@ -88,7 +88,7 @@ impl Trace {
         *self = Self::default();
     }
 
-    /// The open frame is complete.
+    /// Completes the open frame.
     fn close(&mut self, out: &mut dyn Sink) {
         let Some(frame) = self.open.take().filter(Frame::is_own) else {
             return;
@@ -98,7 +98,7 @@ impl Trace {
                 *times += 1;
                 return;
             }
-            // What the test harness calls is a closure around the test.
+            // The test harness calls a closure around the test.
             if frame.name.strip_suffix("::{{closure}}") == Some(&shown.name)
                 || frame.name.strip_suffix("::{closure#0}") == Some(&shown.name)
             {
@@ -131,9 +131,9 @@ impl Trace {
     }
 }
 
-/// Where the code of others lies.
+/// Path parts of code that is not the program's own.
 const OTHERS: &[&str] = &["/rustc/", "/rustlib/", "/registry/src/", "/git/checkouts/"];
-/// Names of frames of the language's runtime, for those without a place.
+/// Names of runtime frames, for frames without a place.
 const RUNTIME: &[&str] = &[
     "std::",
     "core::",

@@ -1,4 +1,4 @@
-//! What a Rust program printed before it failed: its panics whole, the rest in excerpts.
+//! Output of a Rust program that failed: panics in full, other lines in excerpts.
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::rust_backtrace::Trace;
@@ -8,35 +8,35 @@ use crate::line::{Line, OwnedLine, Sink};
 /// Lines of a panic's message, or after an error.
 const MESSAGE: usize = 40;
 const BRIEF_MESSAGE: usize = 6;
-/// Lines of messages in one text; beyond them a message has [`BRIEF_MESSAGE`] lines.
+/// Message lines in one text. After this limit a message has [`BRIEF_MESSAGE`] lines.
 const ALL_MESSAGES: usize = 160;
 /// Bytes of a line of a message.
 const MAX_LINE_BYTES: usize = 4000;
 const MAX_BRIEF_LINE_BYTES: usize = 600;
 
-/// Takes the lines of one text.
+/// Processes the lines of one text.
 #[derive(Debug)]
 pub(super) struct Captured {
-    /// A line that names what follows; it goes where a panic names it too.
+    /// The line that names the text. It may be omitted if a panic contains the name.
     header: Option<OwnedLine>,
     name: String,
     excerpt: Excerpt,
     tail: usize,
     trace: Option<Trace>,
     place: String,
-    /// Lines of the current message that may still come.
+    /// Remaining lines of the current message.
     message: usize,
     spent: usize,
     frames: usize,
     brief: bool,
-    /// Whether the header goes when the first thing behind it is a panic that names the test.
+    /// True if the header is omitted when the text starts with a panic that names the test.
     repeats: bool,
     told: bool,
 }
 
 impl Captured {
-    /// Of a text of which `head` lines at the start and `tail` lines before each message stay, and
-    /// `frames` frames of each backtrace.
+    /// Creates a parser that retains `head` lines at the start, `tail` lines before each message, and `frames`
+    /// frames per backtrace.
     pub(super) fn new(head: usize, tail: usize, frames: usize) -> Self {
         Self {
             header: None,
@@ -54,8 +54,7 @@ impl Captured {
         }
     }
 
-    /// Of what a failing test printed: much, or, where there are many such tests, its message and
-    /// little else.
+    /// Creates a parser for the output of a failing test. `brief`: little besides the message is retained.
     pub(super) fn of_failure(brief: bool, frames: usize) -> Self {
         let mut captured = match brief {
             true => Self::new(0, 2, frames.min(2)),
@@ -65,8 +64,7 @@ impl Captured {
         captured
     }
 
-    /// Begins with `header`, a line about the test `name`; `repeats`: it goes when a panic names the
-    /// test too.
+    /// Sets `header`, a line about the test `name`. `repeats`: it is omitted if a panic also names the test.
     pub(super) fn headed(mut self, header: Line<'_>, name: &str, repeats: bool) -> Self {
         self.header = Some(header.into());
         self.repeats = repeats;
@@ -74,7 +72,7 @@ impl Captured {
         self
     }
 
-    /// Takes the next line.
+    /// Processes the next line.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text.trim_ascii_start();
         if let Some(trace) = &mut self.trace {
@@ -105,7 +103,7 @@ impl Captured {
                 return;
             }
             b't' if is_verdict(text) => {
-                // The test prints what the harness does.
+                // The test prints a verdict of the harness.
                 self.show_header(out);
                 out.keep(line);
                 return;
@@ -130,7 +128,7 @@ impl Captured {
         }
     }
 
-    /// The text has ended.
+    /// Ends the text.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         if let Some(mut trace) = self.trace.take() {
             trace.finish(out);
@@ -142,7 +140,7 @@ impl Captured {
         self.message = 0;
     }
 
-    /// A message begins; `named`: its first line names the test.
+    /// Begins a message. `named`: its first line names the test.
     fn begin(&mut self, named: bool, out: &mut dyn Sink) {
         if named && self.repeats {
             self.header = None;
@@ -169,7 +167,7 @@ impl Captured {
     }
 
     fn end_excerpt(&mut self, out: &mut dyn Sink) {
-        // What is printed besides a message has to give way where there are many.
+        // In brief output, other lines are omitted after the first message.
         if self.brief && self.told {
             self.excerpt.forget();
         } else {
@@ -184,8 +182,8 @@ impl Captured {
     }
 }
 
-/// The thread and the place of `thread 'NAME' (ID) panicked at PLACE:`, as it is today, without the
-/// process's number, and as it was before Rust 1.73: `thread 'NAME' panicked at 'MESSAGE', PLACE`.
+/// Parses thread and place from `thread 'NAME' (ID) panicked at PLACE:`, with or without the ID. The form
+/// before Rust 1.73 is `thread 'NAME' panicked at 'MESSAGE', PLACE`.
 pub(super) fn panicked(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("thread ")?;
     let (thread, place) = rest.cut_at(" panicked at ")?;
@@ -196,7 +194,7 @@ pub(super) fn panicked(text: &str) -> Option<(&str, &str)> {
     Some((name, place.strip_suffix(':').unwrap_or(place)))
 }
 
-/// How to see a backtrace, or more of it.
+/// Returns true for a note on how to show a backtrace.
 pub(super) fn is_backtrace_hint(text: &str) -> bool {
     text.starts_with("note: run with `RUST_BACKTRACE=")
         || text.starts_with("note: Some details are omitted, run with `RUST_BACKTRACE=")
@@ -213,7 +211,7 @@ fn is_verdict(text: &str) -> bool {
         || (text.starts_with("test ") && text.ends_with(" ... FAILED"))
 }
 
-/// What a test or the harness says of a failure without a panic.
+/// Returns true for an error message without a panic, from a test or from the harness.
 fn is_statement(text: &str) -> bool {
     text.starts_with("error:")
         || text.starts_with("error[")

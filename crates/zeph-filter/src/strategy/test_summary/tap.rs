@@ -1,5 +1,5 @@
-//! The Test Anything Protocol, <https://testanything.org/tap-version-14-specification.html>: `ok` and
-//! `not ok`, with what is to be said of them in YAML between `---` and `...`.
+//! The Test Anything Protocol, <https://testanything.org/tap-version-14-specification.html>: `ok` and `not ok`,
+//! with details in YAML between `---` and `...`.
 
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
@@ -8,9 +8,9 @@ use super::prefix_set::PrefixSet;
 use super::{ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::find::Find as _;
 
-/// Lines at the start and at the end of what is not of the protocol.
+/// First and last lines of output that is not part of the protocol.
 const FOREIGN: (usize, usize) = (30, 30);
-/// What YAML says of a failure that nobody needs.
+/// YAML keys of a failure that are not shown.
 static KNOWN: PrefixSet = PrefixSet::new(&[
     "duration_ms:",
     "failureType:",
@@ -27,17 +27,17 @@ static KNOWN: PrefixSet = PrefixSet::new(&[
 struct Tap {
     failures: Failures,
     excerpt: Excerpt,
-    /// In YAML, and whether it is of a failure.
+    /// `Some` inside YAML; true if it belongs to a failure.
     yaml: Option<bool>,
-    /// How deep the YAML is.
+    /// The indentation of the YAML.
     depth: usize,
-    /// In the value of `stack`.
+    /// True inside the value of `stack`.
     stack: bool,
     results: u64,
     failed: bool,
 }
 
-/// Whether only this protocol has it.
+/// Returns true if only this protocol has such a line.
 pub(super) fn recognizes(text: &str) -> bool {
     text.starts_with("TAP version ") || text.starts_with("# Subtest: ")
 }
@@ -54,7 +54,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// What is behind `ok` or `not ok`.
+/// Parses the status (true if failed) and the text after `ok` or `not ok`.
 fn result(text: &str) -> Option<(bool, &str)> {
     let (failed, rest) = match text.strip_prefix("not ok") {
         Some(rest) => (true, rest),
@@ -67,7 +67,7 @@ fn result(text: &str) -> Option<(bool, &str)> {
     (digits > 0 || rest.starts_with("- ") || rest.is_empty()).then_some((failed, rest))
 }
 
-/// Whether a failure is expected: ` # SKIP …`, and of what is yet to be done.
+/// Returns true if the result has a ` # SKIP …` or ` # TODO …` directive.
 fn is_expected(rest: &str) -> bool {
     rest.cut_at_last(" # ").is_some_and(|(_, directive)| {
         let word = directive.split(' ').next().unwrap_or_default();
@@ -75,7 +75,7 @@ fn is_expected(rest: &str) -> bool {
     })
 }
 
-/// A number of the summary: `# pass 50`.
+/// Parses the name of a total: `# pass 50`.
 fn number(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("# ")?;
     let (what, count) = rest.split_once(' ')?;
@@ -120,7 +120,7 @@ impl Tap {
             self.failures.line(line, out);
             return;
         }
-        // In the form that stacks have elsewhere.
+        // The line gets the form of a stack frame.
         let text = format!("{}at {trimmed}", &line.text[..depth]);
         if own_frame(&text[depth..]) == Some(true) {
             let line = Line {
@@ -202,7 +202,7 @@ impl Strategy for Tap {
     }
 }
 
-/// `1..9`
+/// Returns true for a plan: `1..9`.
 fn is_plan(text: &str) -> bool {
     text.strip_prefix("1..")
         .is_some_and(|rest| rest.bytes().take_while(u8::is_ascii_digit).count() > 0)

@@ -160,7 +160,7 @@ fn a_second_print_of_the_same_is_left_out() {
     );
 }
 
-/// Lines that mean something to one of the strategies, and some that do not.
+/// Lines that a strategy recognizes, and some that no strategy recognizes.
 const LINES: &[&str] = &[
     "   Compiling shop v0.1.0",
     "    Finished `test` profile [unoptimized] target(s) in 0.1s",
@@ -218,8 +218,8 @@ fn line() -> impl Strategy_<Value = String> {
 }
 
 proptest! {
-    /// Proves OUT-7a: however lines are mixed and wherever they end, no panic and no error of the
-    /// compiler is lost, not even without the fact guard.
+    /// Proves OUT-7a: for any mix and any end of the lines, each panic and compiler error is retained, even
+    /// without the fact guard.
     #[test]
     fn nothing_that_matters_is_lost(lines in proptest::collection::vec(line(), 0..80), exit_code in 0..2i32) {
         let input = lines.join("\n");

@@ -1,12 +1,12 @@
-//! The format of Python's unittest, and of what is built on it: a sign or a line a test; failures under a
-//! rule of `=`, their tracebacks under one of `-`.
+//! The format of Python's unittest and of derived runners: a sign or a line per test, failures below a rule of
+//! `=`, tracebacks below a rule of `-`.
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::python_traceback::Frames;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::find::Find as _;
 
-/// Lines of what tests print.
+/// First and last lines of the output of tests.
 const FOREIGN: (usize, usize) = (12, 12);
 const MAX_LINE_BYTES: usize = 2000;
 /// Lines of a message.
@@ -15,17 +15,17 @@ const MESSAGE_BRIEF: usize = 4;
 
 struct Unittest {
     limits: Limits,
-    /// A rule of `=`: a failure may follow.
+    /// A rule of `=`, after which a failure may follow.
     rule: Option<OwnedLine>,
     /// In a failure.
     failure: bool,
-    /// That a traceback follows is told once.
+    /// True if the header of a traceback was shown.
     traceback: bool,
     frames: Frames,
     message: usize,
     failures: usize,
     foreign: Excerpt,
-    /// The name of a test whose result is in the next line.
+    /// The line of a test whose result is on the next line.
     name: Option<OwnedLine>,
     last: Option<OwnedLine>,
     ended: bool,
@@ -33,7 +33,7 @@ struct Unittest {
     tests: bool,
 }
 
-/// Whether only unittest prints this.
+/// Returns true if only unittest prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     is_count(text)
 }
@@ -56,7 +56,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// `Ran 12 tests in 0.003s`.
+/// Returns true for the count of tests: `Ran 12 tests in 0.003s`.
 fn is_count(text: &str) -> bool {
     text.strip_prefix("Ran ")
         .and_then(|rest| rest.cut_at(" test"))
@@ -69,7 +69,7 @@ fn is_rule(text: &str, sign: u8) -> bool {
     text.len() == 70 && text.bytes().all(|byte| byte == sign)
 }
 
-/// `ERROR: test_a (mod.Class.test_a)`.
+/// Returns true for the title of a failure: `ERROR: test_a (mod.Class.test_a)`.
 fn is_failing(text: &str) -> bool {
     ["ERROR: ", "FAIL: ", "UNEXPECTED SUCCESS: "]
         .iter()
@@ -114,7 +114,7 @@ impl Unittest {
         }
     }
 
-    /// What comes before the failures.
+    /// Processes a line before the failures.
     fn progress(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         let signs = text.bytes().all(|sign| b".FEsxu".contains(&sign));
@@ -134,7 +134,7 @@ impl Unittest {
                 }
                 "FAIL" | "ERROR" | "unexpected success" => {
                     self.bad = true;
-                    // Told again below.
+                    // The failure is shown below.
                     self.last = Some(line.into());
                 }
                 _ => self.foreign.line(line, out),
@@ -142,7 +142,7 @@ impl Unittest {
             let _ = name;
             return;
         }
-        // The name stands above its description: `test_a (mod.Class.test_a)`.
+        // The name precedes the description of the test: `test_a (mod.Class.test_a)`.
         if text.ends_with(')') && text.starts_with("test") && text.contains(" (") {
             self.last = Some(line.into());
             return;

@@ -1,5 +1,4 @@
-//! The format of Vitest: a line for each file or each test, the failures between rules of `⎯`, totals
-//! in the end.
+//! The format of Vitest: a line per file or per test, failures between rules of `⎯`, and the totals at the end.
 
 use super::super::excerpt::Excerpt;
 use super::coverage;
@@ -9,16 +8,16 @@ use super::prefix_set::PrefixSet;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
-/// Lines at the start and at the end of what tests print, and of what is not Vitest's.
+/// First and last lines of the output of tests, and of output that is not from Vitest.
 const CONSOLE: (usize, usize) = (10, 10);
 const FOREIGN: (usize, usize) = (30, 30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Open,
-    /// Behind the name of a test that failed, while tests run.
+    /// After the name of a failed test, while tests run.
     Named,
-    /// In what a test prints.
+    /// In the console output of a test.
     Console,
     Failure,
 }
@@ -33,7 +32,7 @@ struct Vitest {
     failed: bool,
 }
 
-/// Whether only Vitest prints this.
+/// Returns true if only Vitest prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     let failure = text.strip_prefix(" FAIL  ");
     is_start(text)
@@ -53,14 +52,14 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// ` RUN  v3.2.7 /home/user/store`
+/// Returns true for the first line of a run: ` RUN  v3.2.7 /home/user/store`.
 fn is_start(text: &str) -> bool {
     [" RUN  v", " DEV  v"]
         .iter()
         .any(|start| text.starts_with(start))
 }
 
-/// Totals: ` Test Files  1 failed (3)`, `      Tests  …`, with their words.
+/// Parses the name of a total: ` Test Files  1 failed (3)`, `      Tests  …`.
 fn total(text: &str) -> Option<&str> {
     static TOTALS: PrefixSet = PrefixSet::new(&[
         "Test Files",
@@ -75,7 +74,7 @@ fn total(text: &str) -> Option<&str> {
     if trimmed.len() == text.len() {
         return None;
     }
-    // None of them is the beginning of another, with a blank behind it.
+    // No name is followed by a space and the rest of another name.
     let name = TOTALS.get(TOTALS.position(trimmed)?);
     let rest = &trimmed[name.len()..];
     (rest.starts_with(' ')
@@ -85,7 +84,7 @@ fn total(text: &str) -> Option<&str> {
     .then_some(name)
 }
 
-/// The sign before a file or a test, and what is behind it.
+/// Parses the sign before a file or a test, and the text after it.
 fn sign(text: &str) -> Option<(char, &str)> {
     let trimmed = text.trim_ascii_start();
     if trimmed.len() == text.len() {
@@ -98,7 +97,7 @@ fn sign(text: &str) -> Option<(char, &str)> {
     Some((sign, trimmed[sign.len_utf8()..].strip_prefix(' ')?))
 }
 
-/// What a rule of `⎯` says: `⎯⎯⎯ Failed Tests 8 ⎯⎯⎯`.
+/// Parses the text in a rule of `⎯`: `⎯⎯⎯ Failed Tests 8 ⎯⎯⎯`.
 fn rule(text: &str) -> Option<&str> {
     text.starts_with("⎯⎯")
         .then(|| text.trim_matches(|c| c == '⎯' || c == ' '))
@@ -118,7 +117,7 @@ impl Vitest {
         self.close(out);
         let is_first = |held: &OwnedLine| held.text.trim_ascii_start().starts_with("Test Files");
         if name == "Test Files" && self.totals.iter().any(is_first) {
-            // On a terminal they are printed again and again.
+            // On a terminal the totals are printed repeatedly.
             self.totals.clear();
         }
         if name == "Start at" || self.totals.len() > 12 {
@@ -135,7 +134,7 @@ impl Vitest {
         }
     }
 
-    /// A line with a sign; `false` when it is none of Vitest's.
+    /// Processes a line with a sign. Returns `false` if it is not a line of Vitest.
     fn sign(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let Some((sign, rest)) = sign(line.text) else {
             return false;
@@ -157,13 +156,13 @@ impl Vitest {
     }
 }
 
-/// Whether it is a file, with the number of its tests or on its way.
+/// Returns true for a file with its number of tests, or a queued file.
 fn is_file(rest: &str) -> bool {
     let rest = without_time(rest);
     rest.contains(" (") && rest.ends_with(')') || rest.contains(" [queued]") || rest.contains("/")
 }
 
-/// Whether it is a place, of a failure whose beginning is not there: `test/user.test.ts:8:3`.
+/// Returns true for a place in a failure whose start is missing: `test/user.test.ts:8:3`.
 fn is_place(rest: &str) -> bool {
     let mut parts = rest.rsplitn(3, ':');
     let numbers = parts.by_ref().take(2);
@@ -237,7 +236,7 @@ impl Strategy for Vitest {
     }
 }
 
-/// Whether it is a line of signs, one a test.
+/// Returns true for a line of signs, one per test.
 fn is_dots(text: &str) -> bool {
     let is_sign = |c| matches!(c, '·' | 'x' | '-' | '*' | '↓' | '.');
     text.chars().all(is_sign) && text.contains(['·', '.'])

@@ -1,28 +1,30 @@
-//! What runners of several packages print: `pnpm -r`, turbo, lerna. Each line begins with the name of
-//! its package; the lines of several come in turns. Those of each package are read by themselves.
+//! Runners of several packages (`pnpm -r`, turbo, lerna): each line begins with the name of its package, and
+//! lines of packages are interleaved.
+//!
+//! Each package has its own parser.
 
 use std::collections::BTreeMap;
 
 use super::{Detect, ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::find::Find as _;
 
-/// Packages that are told apart; lines of further ones stay.
+/// Packages that have their own parser. Lines of further packages are unchanged.
 const MAX_SOURCES: usize = 64;
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 100;
 
 struct Workspaces {
     limits: Limits,
-    /// Where in `sources` the lines of a name are read.
+    /// Indices into `sources` by name.
     names: BTreeMap<String, usize>,
     sources: Vec<Detect>,
-    /// The last name, and where it is read.
+    /// The last name and its index.
     last: (String, usize),
-    /// A line with its name; its memory is used again.
+    /// Buffer for a line with its name.
     named: String,
 }
 
-/// Whether only such a runner prints this.
+/// Returns true if only such a runner prints this line.
 pub(super) fn recognizes(text: &str) -> bool {
     text.starts_with("Scope: ") && text.ends_with(" workspace projects")
         || text.starts_with("• Packages in scope: ")
@@ -41,7 +43,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     })
 }
 
-/// `packages/a test` of `packages/a test$ jest`, with which pnpm begins.
+/// Parses `packages/a test` from `packages/a test$ jest`, the first line of a script in pnpm.
 fn announced(text: &str) -> Option<&str> {
     let (name, _) = text.cut_at("$ ")?;
     let (path, script) = name.split_once(' ')?;
@@ -49,7 +51,7 @@ fn announced(text: &str) -> Option<&str> {
     (path.contains('/') && !script.is_empty() && script.chars().all(plain)).then_some(name)
 }
 
-/// The name that a line begins with, up to behind what sets it off, and the rest: `@x/a:test: ok`.
+/// Splits a line after the name and its separator: `@x/a:test: ok`.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (at, behind) = match text.place_of(": ") {
         Some(at) => (at, at + 2),
@@ -68,14 +70,14 @@ fn split(text: &str) -> Option<(&str, &str)> {
     fits.then(|| text.split_at(behind))
 }
 
-/// `src/a.ts:12:5` is a place.
+/// Returns true if the name ends in a line number: `src/a.ts:12:5`.
 fn is_position(name: &str) -> bool {
     let (_, last) = name.rsplit_once(':').unwrap_or(("", ""));
     !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl Workspaces {
-    /// The same; mostly it is the name of the line before.
+    /// Splits a line after its name. Most lines have the name of the previous line.
     fn split<'t>(&self, text: &'t str) -> Option<(&'t str, &'t str)> {
         let (last, _) = &self.last;
         match last.ends_with(": ") && text.starts_with(last.as_str()) {
@@ -84,7 +86,7 @@ impl Workspaces {
         }
     }
 
-    /// Where the lines of a name are read; `None` where there are too many names.
+    /// The index of the parser for a name; `None` if there are too many names.
     fn source(&mut self, name: &str) -> Option<usize> {
         if self.last.0 == name {
             return Some(self.last.1);
@@ -106,7 +108,7 @@ impl Workspaces {
     }
 }
 
-/// Puts the name of the package before what is kept of its lines.
+/// A sink that adds the name of the package to each line.
 struct Named<'n> {
     name: &'n str,
     named: &'n mut String,
@@ -157,7 +159,7 @@ impl Strategy for Workspaces {
             let name = &name;
             let source = &mut self.sources[at];
             let found = source.understands();
-            // How each of them ended is not known.
+            // The exit code of each package is unknown.
             let named = &mut self.named;
             let understood = source.finish(ExitInfo::default(), &mut Named { name, named, out });
             if found {

@@ -1,4 +1,4 @@
-//! The lines that the test harness of the standard library prints.
+//! Lines that the test harness of the standard library prints.
 
 use crate::find::Find as _;
 
@@ -12,14 +12,14 @@ pub(super) enum Status {
     Other,
 }
 
-/// Name and status of `test NAME ... STATUS`.
+/// Parses name and status from `test NAME ... STATUS`.
 pub(super) fn status(text: &str) -> Option<(&str, Status)> {
     let rest = text.strip_prefix("test ")?;
     if let Some(name) = rest.strip_suffix(" ... ok") {
         return Some((name, Status::Passed));
     }
     let (name, status) = rest.cut_at_last(" ... ")?;
-    // With a time: `ok <0.002s>`.
+    // The status may have a time: `ok <0.002s>`.
     let word = status.split(' ').next().unwrap_or_default();
     let timed = status[word.len()..].trim_start();
     let plain = timed.is_empty() || (timed.starts_with('<') && timed.ends_with('>'));
@@ -32,7 +32,7 @@ pub(super) fn status(text: &str) -> Option<(&str, Status)> {
     Some((name, status))
 }
 
-/// The name as the list of failures has it: without what is expected of the test.
+/// The name as in the list of failures: without the expectation for the test.
 pub(super) fn plain_name(name: &str) -> &str {
     for suffix in [" - should panic", " - compile fail", " - compile"] {
         if let Some(name) = name.strip_suffix(suffix) {
@@ -50,14 +50,14 @@ pub(super) fn is_running(text: &str) -> bool {
     digits > 0 && matches!(&count[digits..], " test" | " tests")
 }
 
-/// The test in `---- NAME stdout ----`.
+/// Parses the test name from `---- NAME stdout ----`.
 pub(super) fn output_of(text: &str) -> Option<&str> {
     let name = text.strip_prefix("---- ")?.strip_suffix(" ----")?;
     name.strip_suffix(" stdout")
         .or_else(|| name.strip_suffix(" stderr"))
 }
 
-/// Whether it is a line of dots as `--quiet` prints them: `..i.F 12/20`.
+/// Returns true for a line of dots that `--quiet` prints: `..i.F 12/20`.
 pub(super) fn is_dots(text: &str) -> bool {
     let dots = text.split(' ').next().unwrap_or_default();
     !dots.is_empty()
@@ -67,12 +67,12 @@ pub(super) fn is_dots(text: &str) -> bool {
             .all(|byte| byte.is_ascii_digit() || byte == b'/' || byte == b' ')
 }
 
-/// Whether no test ran, and none failed.
+/// Returns true if no test ran and none failed.
 pub(super) fn is_empty_result(result: &str) -> bool {
     result.starts_with("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; ")
 }
 
-/// The name in a line about a failing test.
+/// Parses the name from a line about a failing test.
 pub(super) fn failed_name(text: &str) -> Option<&str> {
     match status(text) {
         Some((name, _)) => Some(plain_name(name)),
