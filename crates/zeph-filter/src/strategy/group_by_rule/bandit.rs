@@ -1,12 +1,12 @@
-//! What Bandit prints: `>> Issue: [B101:assert_used] Use of assert detected.`, and below it how bad it is, where to
-//! read more, the place, and the source.
+//! Parser for Bandit: `>> Issue: [B101:assert_used] Use of assert detected.`, then severity, link, place and
+//! source.
 
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 
 #[derive(Default)]
 struct Bandit {
     open: Option<Diagnostic>,
-    /// The source follows.
+    /// True if the source follows.
     source: bool,
 }
 
@@ -14,7 +14,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
     Box::new(Bandit::default())
 }
 
-/// A line of the source: its number, a tab, the text.
+/// Returns true for a line of source: a number, a tab and the text.
 fn is_source(text: &str) -> bool {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     digits > 0 && matches!(text.as_bytes().get(digits), None | Some(b'\t'))
@@ -95,7 +95,7 @@ mod tests {
     use super::super::super::testing::run;
     use super::super::make;
 
-    /// Proves OUT-7: each place, the check and how bad it is.
+    /// Proves OUT-7: each place, the check and its severity.
     #[test]
     fn issues_come_in_groups() {
         let issue = |place: &str| {

@@ -1,5 +1,5 @@
-//! What Biome prints: place and rule over a line of `━`, the message below them, and, set off, the source, what
-//! would mend it, and what it says besides.
+//! Parser for Biome: place and rule before a line of `━`, the message below, then the source, a suggested fix
+//! and notes with indentation.
 //!
 //! ```text
 //! src/a.ts:3:23 lint/suspicious/noExplicitAny  FIXABLE  ━━━━━━━━━━
@@ -14,7 +14,7 @@ const MAX_MESSAGE_BYTES: usize = 1000;
 
 #[derive(Default)]
 struct Biome {
-    /// The diagnostic whose message is to come, or may go on.
+    /// The diagnostic whose message follows or may continue.
     open: Diagnostic,
     at: Section,
 }
@@ -23,10 +23,10 @@ struct Biome {
 enum Section {
     #[default]
     Outside,
-    /// Behind place and rule.
+    /// After place and rule.
     Header,
     Message,
-    /// Behind the message.
+    /// After the message.
     Below,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
     Box::new(Biome::default())
 }
 
-/// Place and rule; the rule alone where something is said of the whole run.
+/// Parses place and rule. The place is empty for a message about the whole run.
 fn header(text: &str) -> Option<(&str, &str)> {
     let head = text.strip_suffix("━━")?.trim_end_matches('━').trim_ascii();
     if text.starts_with(' ') {
@@ -44,7 +44,7 @@ fn header(text: &str) -> Option<(&str, &str)> {
     Some(head.rsplit_once(' ').unwrap_or(("", head)))
 }
 
-/// Level and text of `  × Unexpected any.`
+/// Parses level and text of `  × Unexpected any.`
 fn message(text: &str) -> Option<(&'static str, &str)> {
     let rest = text.strip_prefix("  ")?;
     [("× ", "error"), ("! ", "warning"), ("i ", "info")]
@@ -78,7 +78,7 @@ impl Dialect for Biome {
             return;
         }
         match (self.at, message(text)) {
-            // Of the whole run.
+            // A message about the whole run.
             (Section::Header, Some(_)) if self.open.place.is_empty() => {
                 self.at = Section::Outside;
                 found.keep_after(line);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(header("src/a.ts:3:23 lint/x/y"), None);
     }
 
-    /// Proves OUT-7: each place, the rule and the message; what is said of the run.
+    /// Proves OUT-7: each place, the rule and the message; messages about the run.
     #[test]
     fn what_is_said_of_a_place_comes_in_groups() {
         let of = |place: &str| {

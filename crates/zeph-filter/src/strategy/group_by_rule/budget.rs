@@ -1,5 +1,5 @@
-//! Groups of diagnostics within the length that is read: every group is told, with its number; where all places
-//! do not fit, each group has a fair share of the room.
+//! Size limit for printed groups: each group is shown with its count. If the places of all groups do not fit,
+//! each group has a fair share of the size.
 
 use std::fmt::Write as _;
 
@@ -8,46 +8,46 @@ use memchr::memchr2_iter;
 use super::super::group_paths::share;
 use super::Sink;
 
-/// Bytes that the groups of one output may take: of a longer output head and tail are read.
+/// Bytes for the groups of one output. Longer output is reduced to head and tail.
 const MAX_REPORTED_BYTES: usize = 46_000;
-/// What there is for groups that come when these are used up.
+/// Bytes for groups that follow after these are used up.
 const MIN_GROUP_BYTES: usize = 2_000;
 /// Bytes of a line of places.
 const WIDTH: usize = 110;
-/// Bytes for the names of files whose places are left out.
+/// Bytes for the names of files whose places are omitted.
 const MAX_NAMES_BYTES: usize = 160;
 
-/// A group, to be printed.
+/// A group in printable form.
 #[derive(Debug, Default)]
 pub(super) struct Block<'t> {
-    /// The line where it belongs.
+    /// The number of the line at which it is printed.
     pub(super) number: u64,
-    /// What it says, in any case.
+    /// Lines that are always printed.
     pub(super) head: Vec<String>,
-    /// What it says behind the places.
+    /// Lines after the places.
     pub(super) foot: Vec<String>,
-    /// All places as the tool prints them; `None`: as `short` has them.
+    /// All places in the form of the tool; `None` if `short` has that form.
     pub(super) full: Option<Lines>,
-    /// The same places, the name of a file told once.
+    /// The same places, with the name of each file once.
     pub(super) short: Pieces<'t>,
 }
 
-/// Lines of places. More of them than may be told have a length, but no text.
+/// Lines of places. Lines after the limit add to the length only.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Bytes that may be told.
+    /// The limit in bytes for the text.
     most: usize,
-    /// Those that are told, behind one another, and where each ends.
+    /// The lines within the limit, concatenated, and the end of each.
     text: String,
     ends: Vec<usize>,
-    /// Bytes of all of them, and of the last one; line breaks do not count.
+    /// Bytes of all lines, and of the last one, without line breaks.
     bytes: usize,
     last: usize,
     count: usize,
 }
 
 impl Lines {
-    /// None yet; at most so many bytes are told.
+    /// An empty list with the limit `most` in bytes.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -64,18 +64,18 @@ impl Lines {
         self.bytes + self.count
     }
 
-    /// Another line.
+    /// Begins another line.
     pub(super) fn begin(&mut self, text: &str) {
         self.last = 0;
         self.count += 1;
-        // The first one is told in any case.
+        // The first line is always stored.
         if self.count == 1 || self.size() <= self.most {
             self.ends.push(self.text.len());
         }
         self.add(text);
     }
 
-    /// More of the last line.
+    /// Appends to the last line.
     pub(super) fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.last += text.len();
@@ -88,7 +88,7 @@ impl Lines {
         }
     }
 
-    /// Without the blanks at the end of the last line, which are at most as many as `most`.
+    /// Removes the trailing spaces of the last line, which are at most `most`.
     pub(super) fn trim_end(&mut self, most: usize) {
         let is_told = self.count == self.ends.len();
         let start = self.start_of_last();
@@ -111,7 +111,7 @@ impl Lines {
         before.map_or(0, |before| self.ends[before])
     }
 
-    /// Those that are told.
+    /// The stored lines.
     fn texts(&self) -> impl Iterator<Item = &str> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         starts
@@ -120,7 +120,7 @@ impl Lines {
     }
 }
 
-/// Lines of places in one file each.
+/// Lines of places, each with places in one file.
 #[derive(Debug, Default)]
 pub(super) struct Pieces<'t> {
     lines: Lines,
@@ -137,7 +137,7 @@ struct Piece<'t> {
 }
 
 impl<'t> Pieces<'t> {
-    /// The same as [`Lines::new`].
+    /// An empty list, with a limit as for [`Lines::new`].
     pub(super) fn new(most: usize) -> Self {
         Self {
             lines: Lines::new(most),
@@ -145,7 +145,7 @@ impl<'t> Pieces<'t> {
         }
     }
 
-    /// Another line, of this file.
+    /// Begins another line for this file.
     pub(super) fn begin(&mut self, file: &'t str, text: &str) {
         self.lines.begin(text);
         let length = self.lines.length();
@@ -156,13 +156,13 @@ impl<'t> Pieces<'t> {
         });
     }
 
-    /// More of the last line.
+    /// Appends to the last line.
     pub(super) fn add(&mut self, text: &str) {
         self.lines.add(text);
         self.measure();
     }
 
-    /// A place, in the last line.
+    /// Appends a place to the last line.
     pub(super) fn add_place(&mut self, text: &str) {
         self.add(text);
         if let Some(last) = self.pieces.last_mut() {
@@ -170,7 +170,7 @@ impl<'t> Pieces<'t> {
         }
     }
 
-    /// The same as [`Lines::trim_end`].
+    /// Removes trailing spaces, as [`Lines::trim_end`] does.
     pub(super) fn trim_end(&mut self, most: usize) {
         self.lines.trim_end(most);
         self.measure();
@@ -187,13 +187,13 @@ impl<'t> Pieces<'t> {
         self.lines.length()
     }
 
-    /// The places in the last line.
+    /// The number of places in the last line.
     pub(super) fn count(&self) -> usize {
         self.pieces.last().map_or(0, |last| last.count)
     }
 }
 
-/// How much was told so far.
+/// The number of bytes printed so far.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     told: usize,
@@ -242,7 +242,7 @@ impl Block<'_> {
         }
     }
 
-    /// As many places as fit, and how many more there are, with the names of some of their files.
+    /// Prints the places that fit, then the number of omitted places with the names of some of their files.
     fn say_cut(&self, room: usize, out: &mut dyn Sink) {
         let room = room.saturating_sub(self.head_size() + MAX_NAMES_BYTES + 40);
         let mut used = 0;
@@ -261,7 +261,7 @@ impl Block<'_> {
     }
 }
 
-/// How many places are left out, and the names of some of their files.
+/// Formats the number of omitted places, with the names of some of their files.
 fn note(left: &[Piece<'_>]) -> Option<String> {
     let same = left.chunk_by(|a, b| a.file == b.file);
     let same = same.map(|same| (same[0].file, same.iter().map(|piece| piece.count).sum()));
@@ -293,15 +293,14 @@ fn note(left: &[Piece<'_>]) -> Option<String> {
 }
 
 impl Budget {
-    /// Bytes that the next groups may take.
+    /// Bytes for the next groups.
     pub(super) fn room(&self) -> usize {
         MAX_REPORTED_BYTES
             .saturating_sub(self.told)
             .max(MIN_GROUP_BYTES)
     }
 
-    /// Hands on groups: whole where there is room, else those that are long with shorter places, and as
-    /// many of these as fit.
+    /// Prints groups. If the room does not suffice, long groups have the short form, with the places that fit.
     pub(super) fn tell(&mut self, blocks: &[Block<'_>], out: &mut dyn Sink) {
         let full: Vec<usize> = blocks.iter().map(Block::full_size).collect();
         let room = self.room();
@@ -310,7 +309,7 @@ impl Budget {
             blocks.iter().for_each(|block| block.say_full(out));
             return;
         }
-        // Who takes less than a fair share is told whole; the others share the rest.
+        // A group below its fair share is printed in full. The other groups share the rest.
         let shares = share(room, &full);
         let whole = |at: usize| shares[at] == full[at];
         let taken: usize = (0..blocks.len())
@@ -332,7 +331,7 @@ impl Budget {
     }
 }
 
-/// The places of a group by file: `src/a.py:3:5 17:1`.
+/// Appends the places of a group by file: `src/a.py:3:5 17:1`.
 pub(super) fn by_file<'t>(places: impl Iterator<Item = &'t str>, pieces: &mut Pieces<'t>) {
     let mut last = None;
     for place in places {
@@ -348,7 +347,7 @@ pub(super) fn by_file<'t>(places: impl Iterator<Item = &'t str>, pieces: &mut Pi
     }
 }
 
-/// File and position of `src/a.py:3:5`.
+/// Splits `src/a.py:3:5` into file and position.
 fn split(place: &str) -> (&str, &str) {
     let bytes = place.as_bytes();
     let is_end = |at: &usize| bytes.get(at + 1).is_some_and(u8::is_ascii_digit);

@@ -1,7 +1,7 @@
-//! Diagnostics that a tool tells in one line each: what they say once, and behind it all places.
+//! Groups of one-line diagnostics: each message once, then all its places.
 //!
-//! Messages that differ in what they quote, and in numbers, are one: the first is told in full, and
-//! with the places of the others what they have instead. Nothing that a diagnostic says is left out.
+//! Messages that differ only in quoted text and numbers form one group. The first message is shown in full.
+//! Each place of another message shows its different parts, so no information is lost.
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ use super::budget::{Block, Budget, Pieces};
 use super::{Line, OwnedLine, Sink};
 use crate::bytes::{between, equal, find};
 
-/// Bytes that are held; of more, what there is is told and the groups begin anew.
+/// Buffered bytes. After this limit the groups are printed, and new groups begin.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Characters of a line of places.
 const WIDTH: usize = 160;
 
-/// What a tool says of one place.
+/// The message of a tool about one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Remark<'t> {
     /// `error`, `warning`, as the tool prints it.
@@ -25,24 +25,24 @@ pub(super) struct Remark<'t> {
     /// The rule; may be empty.
     pub(super) code: &'t str,
     pub(super) message: &'t str,
-    /// The file, told once for all places in it; empty where `place` has it.
+    /// The file, shown once for all its places; empty if `place` contains it.
     pub(super) file: &'t str,
-    /// Where: `3:5`, or with the file: `src/a.ts(3,5)`.
+    /// The place: `3:5`, or with the file: `src/a.ts(3,5)`.
     pub(super) place: &'t str,
 }
 
-/// Remarks by rule and by form, in the order in which they came.
+/// Remarks by rule and by form, in order of appearance.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
     groups: Vec<Group>,
     by_key: HashMap<String, usize>,
     key: String,
-    /// Of the last message; their memory is used again.
+    /// Form and parts of the last message. Their memory is reused.
     form: String,
     parts: Vec<Range<usize>>,
-    /// Files and places, behind one another.
+    /// The texts of all files and places, concatenated.
     texts: String,
-    /// The last file that a remark had.
+    /// The file of the last remark.
     file: Text,
     /// The group of the last remark.
     last: usize,
@@ -63,20 +63,20 @@ struct Group {
 
 #[derive(Debug)]
 struct Form {
-    /// The first message, and what it has where the others differ.
+    /// The first message, and its parts that differ in other messages.
     message: String,
     parts: Vec<String>,
     places: Vec<Place>,
 }
 
-/// Where it is said, and what differs there: ranges of [`Remarks::texts`].
+/// A place and its different parts, as ranges of [`Remarks::texts`].
 #[derive(Debug)]
 struct Place {
     file: Text,
     text: Text,
 }
 
-/// Where a text is in [`Remarks::texts`].
+/// A range of [`Remarks::texts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Text {
     start: u32,
@@ -84,7 +84,7 @@ struct Text {
 }
 
 impl Text {
-    /// Adds a text to others.
+    /// Appends `text` to `texts`.
     fn push(texts: &mut String, text: &str) -> Self {
         let start = texts.len() as u32;
         texts.push_str(text);
@@ -98,12 +98,12 @@ impl Text {
 }
 
 impl Remarks {
-    /// Whether there was any.
+    /// Returns true if the output has a remark.
     pub(super) fn seen(&self) -> bool {
         self.seen
     }
 
-    /// Something was understood that is in no group.
+    /// Records that the output was understood, although no group has the line.
     pub(super) fn understood(&mut self) {
         self.seen = true;
     }
@@ -122,7 +122,7 @@ impl Remarks {
         }
     }
 
-    /// Where the group of a rule is.
+    /// The index of the group for a rule.
     fn group(&mut self, number: u64, remark: Remark<'_>) -> usize {
         let is_same = |last: &Group| last.code == remark.code && last.level == remark.level;
         if self.groups.get(self.last).is_some_and(is_same) {
@@ -151,7 +151,7 @@ impl Remarks {
         self.last
     }
 
-    /// Tells all, and begins anew.
+    /// Prints all groups and clears them.
     pub(super) fn tell(&mut self, out: &mut dyn Sink) {
         let room = self.budget.room();
         let blocks = self.groups.iter();
@@ -166,7 +166,7 @@ impl Remarks {
 }
 
 impl Group {
-    /// Takes a remark with a message of this form; returns how many bytes more there are.
+    /// Adds a remark with a message of this form. Returns the number of added bytes.
     fn add(
         &mut self,
         remark: Remark<'_>,
@@ -209,7 +209,7 @@ impl Group {
         bytes
     }
 
-    /// As it is printed in at most `room` bytes; `texts`: [`Remarks::texts`].
+    /// Formats the group in at most `room` bytes. `texts`: [`Remarks::texts`].
     fn block<'t>(&'t self, texts: &'t str, room: usize) -> Block<'t> {
         let mut head = format!("{} {}", self.level, self.code);
         if self.code.is_empty() {
@@ -241,7 +241,7 @@ impl Group {
                     block.short.add(&form.message);
                 }
             }
-            // Files of which one form is told in turns are told once.
+            // Consecutive places in the same file are joined, so the file is shown once.
             let alike =
                 |a: &Place, b: &Place| a.file == b.file || a.file.of(texts) == b.file.of(texts);
             for places in form.places.chunk_by(alike) {
@@ -252,12 +252,12 @@ impl Group {
     }
 }
 
-/// The places of one file, in as many lines as it takes.
+/// Appends the places of one file, in as many lines as necessary.
 fn push_places<'t>(places: &[Place], texts: &'t str, pieces: &mut Pieces<'t>) {
     let Some(first) = places.first() else { return };
     let file = first.file.of(texts);
     let places = || places.iter().map(|place| place.text.of(texts));
-    // Where a place has more than a number, it has to be seen where the next begins.
+    // If a place has more than a number, `; ` separates the places.
     let between = match places().any(|place| memchr(b' ', place.as_bytes()).is_some()) {
         true => "; ",
         false => " ",
@@ -278,13 +278,13 @@ fn push_places<'t>(places: &[Place], texts: &'t str, pieces: &mut Pieces<'t>) {
     }
 }
 
-/// What messages of one form have in common, and where each has something instead: what it quotes, and
+/// Splits a message into its form, which similar messages share, and its variable parts: quoted text and
 /// numbers.
 fn read_form(message: &str, form: &mut String, parts: &mut Vec<Range<usize>>) {
     form.clear();
     parts.clear();
     let bytes = message.as_bytes();
-    // Up to here everything is in the form.
+    // The form contains everything before this index.
     let mut done = 0;
     let mut at = 0;
     let marks = |word| {
@@ -318,21 +318,21 @@ fn read_form(message: &str, form: &mut String, parts: &mut Vec<Range<usize>>) {
     form.push_str(&message[done..]);
 }
 
-/// Reads what a tool prints, line by line.
+/// Line parser for the output of a tool.
 pub(super) trait Reader: Send {
-    /// Takes the next line.
+    /// Processes the next line.
     fn line(&mut self, line: Line<'_>, remarks: &mut Remarks, out: &mut dyn Sink);
-    /// The output has ended: hands on what is held.
+    /// Emits the buffered lines at the end of the output.
     fn finish(&mut self, remarks: &mut Remarks, out: &mut dyn Sink);
 }
 
-/// A line that is none of the diagnostics: they are told before it.
+/// Emits a line that is not a diagnostic, after the groups.
 pub(super) fn keep_behind(line: Line<'_>, remarks: &mut Remarks, out: &mut dyn Sink) {
     remarks.tell(out);
     out.keep(line);
 }
 
-/// Hands on a line that was held.
+/// Emits a buffered line.
 pub(super) fn release(held: &mut Option<OwnedLine>, remarks: &mut Remarks, out: &mut dyn Sink) {
     if let Some(held) = held.take() {
         keep_behind(held.line(), remarks, out);

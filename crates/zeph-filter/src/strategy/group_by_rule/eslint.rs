@@ -1,5 +1,7 @@
-//! What ESLint prints: in its own style (a file, and below it lines of place, level, message and rule),
-//! and in the formats `unix` and `compact`. Stylelint and others print the same style.
+//! Parser for ESLint: the `stylish` format (a file, then lines of place, level, message and rule), `unix` and
+//! `compact`.
+//!
+//! Stylelint and other tools also print the `stylish` format.
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind, release};
 use super::{Line, OwnedLine, Sink};
@@ -16,7 +18,7 @@ pub(super) fn start() -> Box<dyn Reader> {
     Box::new(Eslint::default())
 }
 
-/// `12:5` and what is behind it.
+/// Splits after a position such as `12:5`.
 fn position(text: &str) -> Option<(&str, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let line = digits(text);
@@ -25,7 +27,7 @@ fn position(text: &str) -> Option<(&str, &str)> {
     (column > 0).then(|| text.split_at(line + 1 + column))
 }
 
-/// `  12:5  error  'x' is not defined  no-undef`
+/// Parses `  12:5  error  'x' is not defined  no-undef`.
 fn stylish(text: &str) -> Option<Remark<'_>> {
     let (place, rest) = position(text.trim_ascii_start())?;
     let rest = rest.strip_prefix(' ')?.trim_ascii();
@@ -37,7 +39,7 @@ fn stylish(text: &str) -> Option<Remark<'_>> {
     };
     let rest = rest.strip_prefix(level)?.strip_prefix(' ')?;
     let rest = rest.trim_ascii_start();
-    // A message may end without a rule: a file that cannot be parsed.
+    // A message may have no rule, for example for a file that cannot be parsed.
     let (message, code) = match rest.cut_at_last("  ") {
         Some((message, code)) if !code.contains(' ') => (message.trim_ascii_end(), code),
         _ => (rest, ""),
@@ -51,7 +53,7 @@ fn stylish(text: &str) -> Option<Remark<'_>> {
     })
 }
 
-/// `/src/a.js:12:5: message [Error/no-undef]`
+/// Parses `/src/a.js:12:5: message [Error/no-undef]`.
 fn unix(text: &str) -> Option<Remark<'_>> {
     let (rest, what) = text.strip_suffix(']')?.cut_at_last(" [")?;
     let (level, code) = what.split_once('/').unwrap_or((what, ""));
@@ -69,7 +71,7 @@ fn unix(text: &str) -> Option<Remark<'_>> {
     })
 }
 
-/// `/src/a.js: line 12, col 5, Error - message (no-undef)`
+/// Parses `/src/a.js: line 12, col 5, Error - message (no-undef)`.
 fn compact(text: &str) -> Option<Remark<'_>> {
     let (file, rest) = text.cut_at(": line ")?;
     let level_at = rest

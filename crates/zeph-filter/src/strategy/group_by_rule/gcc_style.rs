@@ -1,8 +1,8 @@
-//! Diagnostics of one line that begin with their place: `src/a.c:3:5: warning: unused [-Wunused]`.
+//! One-line diagnostics that begin with their place: `src/a.c:3:5: warning: unused [-Wunused]`.
 //!
-//! Compilers (gcc, clang, javac, go) show the source below, under a gutter or with a line of `^` and `~`;
-//! of their errors each stays as it is, with the first of its notes. Of linters (flake8, pylint, mypy, ruff's
-//! short form) everything comes in groups.
+//! Compilers (gcc, clang, javac, go) show the source below, with a gutter or with a line of `^` and `~`. Their
+//! errors are unchanged, each with its first notes. All diagnostics of linters (flake8, pylint, mypy, ruff's
+//! short form) are grouped.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
@@ -14,43 +14,43 @@ use super::super::line_buffer::HeldLines;
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line, OwnedLine};
 use crate::find::Find as _;
 
-/// Lines that are held below a diagnostic: the rest of its message, and the source.
+/// Buffered lines below a diagnostic: the rest of its message, and the source.
 const MAX_PENDING: usize = 4;
-/// Notes of an error that stay: of own code, and of libraries.
+/// Notes of an error that are shown: in own code, and in libraries.
 const NOTES: (u8, u8) = (4, 1);
-/// Errors of which is known that they were told.
+/// Hashes of errors that were shown.
 const MAX_REPORTED: usize = 8192;
 /// Bytes of a message in a group.
 const MAX_MESSAGE_BYTES: usize = 1000;
 
 struct Colon {
-    /// Errors stay as they are.
+    /// True for a compiler, whose errors are unchanged.
     compiler: bool,
-    /// The diagnostic whose message may go on; its memory is used again.
+    /// The diagnostic whose message may continue. Its memory is reused.
     open: Diagnostic,
     is_open: bool,
-    /// What is set off below it says more of it.
+    /// True if indented lines below it continue the message.
     dashed: bool,
-    /// A path alone: the file of what follows, which names it too.
+    /// A line with only a path: the file of the next diagnostics, which also contain it.
     file: Option<OwnedLine>,
     pending: HeldLines,
-    /// A source excerpt may follow; behind a line of signs, what mends it.
+    /// True if a source excerpt may follow. `signs`: a suggested fix may follow the line of signs.
     excerpt: bool,
     signs: bool,
-    /// The last diagnostic is an error that was handed on: what is set off below it belongs to it.
+    /// True if the last diagnostic is an emitted error: indented lines below belong to it.
     told_error: bool,
     notes: (u8, u8),
-    /// Where a template was used, told before the error.
+    /// The last line that named the use of a template, before the error.
     needed: String,
     told: HashSet<u64, FixedState>,
 }
 
-/// Of compilers.
+/// The dialect of compilers.
 pub(super) fn compiler() -> Box<dyn Dialect> {
     start(true)
 }
 
-/// Of linters.
+/// The dialect of linters.
 pub(super) fn linter() -> Box<dyn Dialect> {
     start(false)
 }
@@ -77,27 +77,27 @@ enum Level {
     Error,
     Warning,
     Note,
-    /// Where a template was used, or a macro.
+    /// The use of a template or of a macro.
     Needed,
 }
 
-/// What a line says of a place.
+/// The parsed first line of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header<'t> {
     place: &'t str,
     level: Level,
-    /// As the tool prints it; empty where it does not.
+    /// The level as the tool prints it; empty if it is missing.
     word: &'t str,
     code: Option<&'t str>,
     message: &'t str,
 }
 
-/// Place and the rest of `src/a.c:3:5: …`; the numbers belong to the place.
+/// Splits `src/a.c:3:5: …` into the place with its numbers and the rest.
 fn place(text: &str) -> Option<(&str, &str)> {
     let bytes = text.as_bytes();
-    // There is no blank in the path.
+    // The path does not contain a space.
     let colon = memchr2(b':', b' ', bytes).filter(|at| bytes[*at] == b':')?;
-    // A drive, as in `C:\a.c:3`.
+    // The colon belongs to a drive, as in `C:\a.c:3`.
     let colon = match bytes.get(colon + 1) {
         Some(b'\\') if colon == 1 => 2 + memchr(b':', &bytes[2..])?,
         _ => colon,
@@ -153,7 +153,7 @@ fn header(text: &str, compiler: bool) -> Option<Header<'_>> {
     let (code, message) = code(message);
     let flag = code.is_some_and(|code| code.starts_with("[-W") && !code.starts_with("[-Werror"));
     let level = match word {
-        // Of most linters.
+        // The levels of most linters.
         "" | "error" if !compiler => Level::Warning,
         "note"
         | "remark"
@@ -178,14 +178,14 @@ fn header(text: &str, compiler: bool) -> Option<Header<'_>> {
     })
 }
 
-/// What a linter says in one line.
+/// Parses a one-line diagnostic of a linter.
 pub(super) fn one_line(line: Line<'_>) -> Option<Diagnostic> {
     let mut diagnostic = Diagnostic::default();
     set(&mut diagnostic, line.number, header(line.text, false)?);
     Some(diagnostic)
 }
 
-/// Becomes what a line says; its memory is used again.
+/// Assigns a parsed line to `diagnostic`, and reuses its memory.
 fn set(diagnostic: &mut Diagnostic, number: u64, header: Header<'_>) {
     let message = header.message;
     let message = &message[..message.floor_char_boundary(MAX_MESSAGE_BYTES)];
@@ -203,7 +203,7 @@ fn set(diagnostic: &mut Diagnostic, number: u64, header: Header<'_>) {
     }
 }
 
-/// Whether a word is a level: of compilers in any language.
+/// Returns true if a word is a level. Compilers print it in any language.
 fn is_level(word: &str, compiler: bool) -> bool {
     if compiler {
         let mut blanks = 0;
@@ -218,8 +218,8 @@ fn is_level(word: &str, compiler: bool) -> bool {
     )
 }
 
-/// The rule, and the message without it: `[name-defined]`, `[-Wunused]` or `(reportCallIssue)` at the end, `E501 ` or
-/// `C0114: ` at the start.
+/// Splits a message into the rule and the text. The rule is `[name-defined]`, `[-Wunused]` or
+/// `(reportCallIssue)` at the end, or `E501 ` or `C0114: ` at the start.
 fn code(message: &str) -> (Option<&str>, &str) {
     if let Some((rest, name)) = message
         .strip_suffix(')')
@@ -260,33 +260,34 @@ fn code(message: &str) -> (Option<&str>, &str) {
     (None, message)
 }
 
-/// Whether a line is set off deeper than a diagnostic: pyright does so with blanks that do not break.
+/// Returns true if a line is indented deeper than a diagnostic. Pyright uses non-breaking spaces.
 fn is_set_off(text: &str) -> bool {
     let mut signs = text.chars();
     signs.by_ref().take(4).all(char::is_whitespace) && signs.next().is_some()
 }
 
-/// Whether a line is a path alone.
+/// Returns true if a line is only a path.
 fn is_file(text: &str) -> bool {
     let rest = text.get(1..2).filter(|colon| *colon == ":");
     (text.starts_with('/') || rest.is_some()) && !text.contains(' ') && text.contains('.')
 }
 
-/// A line of signs below the source.
+/// Returns true for a line of signs below the source.
 fn is_signs(text: &str) -> bool {
     text.bytes()
         .all(|byte| matches!(byte, b' ' | b'\t' | b'^' | b'~' | b'|'))
         && memchr2(b'^', b'~', text.as_bytes()).is_some()
 }
 
-/// A line under a gutter: `   13 |     int x;`, `      |     ^`.
+/// Returns true for a line with a gutter: `   13 |     int x;`, `      |     ^`.
 fn is_gutter(text: &str) -> bool {
     let bytes = text.as_bytes().trim_ascii_start();
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
     text.starts_with(' ') && bytes[digits.count()..].trim_ascii_start().starts_with(b"|")
 }
 
-/// In which function, or over which files: a line that ends in a colon and says nothing by itself.
+/// Returns true for a line that names only the function or the including files. It ends with a colon or a
+/// comma.
 fn is_context(text: &str) -> bool {
     let Some(body) = text.strip_suffix([':', ',']) else {
         return false;
@@ -308,7 +309,7 @@ fn is_library(place: &str) -> bool {
     place.starts_with("/usr/") || place.contains("/include/c++/")
 }
 
-/// A line that no diagnostic begins: what is set off below an error says more of it.
+/// Emits a line that does not begin a diagnostic. An indented line after an error belongs to the error.
 fn below(line: Line<'_>, told_error: bool, found: &mut Found<'_>) {
     if told_error && line.text.starts_with([' ', '\t']) {
         found.keep(line);
@@ -318,7 +319,7 @@ fn below(line: Line<'_>, told_error: bool, found: &mut Found<'_>) {
 }
 
 impl Colon {
-    /// What is open is complete; what was held below it is no source.
+    /// Completes the open diagnostic. The buffered lines below it are not a source excerpt.
     fn close(&mut self, found: &mut Found<'_>) {
         if std::mem::take(&mut self.is_open) {
             found.diagnostic(&self.open);
@@ -334,7 +335,8 @@ impl Colon {
         self.signs = false;
     }
 
-    /// A line of signs: what is held is the source, and before it the rest of the message.
+    /// Processes a line of signs: the last buffered line is the source, the lines before it continue the
+    /// message.
     fn signs(&mut self) {
         let source = self.pending.len().saturating_sub(1);
         for held in self.pending.iter().take(source) {
@@ -353,7 +355,7 @@ impl Colon {
         self.signs = true;
     }
 
-    /// What is set off below what is open, with the rule at its end, as pyright prints it.
+    /// Appends an indented line to the open diagnostic. Pyright prints the rule at its end.
     fn more(&mut self, text: &str) {
         let (code, rest) = code(text);
         let open = &mut self.open;
@@ -441,7 +443,7 @@ impl Dialect for Colon {
                 self.signs();
                 return;
             }
-            // Behind the signs, below the source: what would mend it, without a name.
+            // The line after the signs is a suggested fix without a name.
             if std::mem::take(&mut self.signs)
                 && text.starts_with(' ')
                 && !text.trim_ascii_start().contains(": ")

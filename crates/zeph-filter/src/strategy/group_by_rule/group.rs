@@ -1,4 +1,4 @@
-//! Groups of diagnostics, and how they are printed.
+//! Groups of diagnostics and their printed form.
 
 use foldhash::HashMap;
 
@@ -7,26 +7,26 @@ use super::budget::{Block, Budget, Lines, Pieces, by_file};
 use super::{Diagnostic, Line, Sink};
 use crate::bytes::{between, equal, find};
 
-/// Bytes that are held; of more, what there is is told and the groups begin anew.
+/// Buffered bytes. After this limit the groups are printed, and new groups begin.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of a line of places.
 const WIDTH: usize = 110;
 /// Characters of a line of help.
 const MAX_HELP_CHARS: usize = 200;
 
-/// Diagnostics by rule, in the order in which the rules are first broken.
+/// Diagnostics by rule, in the order of their first violations.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     groups: Vec<Group>,
     by_key: HashMap<String, usize>,
-    /// Rules by the form of their messages: the compiler names a rule with its first message alone.
+    /// Rules by message form, because the compiler names a rule only with its first message.
     codes: HashMap<String, String>,
     after: HeldLines,
     bytes: usize,
     seen: bool,
     budget: Budget,
     key: String,
-    /// Places, behind one another.
+    /// The texts of all places, concatenated.
     places: String,
     /// The group of the last diagnostic.
     last: usize,
@@ -41,7 +41,7 @@ struct Group {
     count: usize,
     messages: Vec<Message>,
     by_text: HashMap<String, usize>,
-    /// The message that came last.
+    /// The index of the last message.
     last: usize,
 }
 
@@ -51,7 +51,7 @@ struct Message {
     places: Vec<Place>,
 }
 
-/// Where it is in [`Groups::places`].
+/// A range of [`Groups::places`].
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: u32,
@@ -65,12 +65,12 @@ impl Place {
 }
 
 impl Groups {
-    /// Whether there was any diagnostic.
+    /// Returns true if the output has a diagnostic.
     pub(super) fn seen(&self) -> bool {
         self.seen
     }
 
-    /// Something was understood that is in no group.
+    /// Records that the output was understood, although no group has the line.
     pub(super) fn understood(&mut self) {
         self.seen = true;
     }
@@ -86,7 +86,7 @@ impl Groups {
             }
         };
         let known = self.groups[index].place_of(message);
-        // Of a message that is known the form is.
+        // The form of a known message is also known.
         if let (None, Some(code)) = (known, &diagnostic.code)
             && self.code(diagnostic).is_none()
         {
@@ -99,14 +99,14 @@ impl Groups {
         }
     }
 
-    /// The rule whose messages have the form of this one's, which `key` is then.
+    /// The rule for the form of this message. Sets `key` to the form.
     fn code(&mut self, diagnostic: &Diagnostic) -> Option<&String> {
         self.key.clear();
         form(&diagnostic.level, &diagnostic.message, &mut self.key);
         self.codes.get(&self.key)
     }
 
-    /// Where the group of a rule is; without one, of the form that `key` is.
+    /// The index of the group for a rule. Without a rule, `key` (the form) selects the group.
     fn group(&mut self, diagnostic: &Diagnostic, code: Option<&String>) -> usize {
         if let Some(code) = code {
             let is_same =
@@ -140,7 +140,7 @@ impl Groups {
         self.last
     }
 
-    /// Takes a line that comes behind the groups.
+    /// Processes a line that is printed after the groups.
     pub(super) fn after(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         if self.groups.is_empty() {
             out.keep(line);
@@ -153,7 +153,7 @@ impl Groups {
         }
     }
 
-    /// Prints all groups, and what comes behind them.
+    /// Prints all groups, then the lines after them.
     pub(super) fn flush(&mut self, out: &mut dyn Sink) {
         let room = self.budget.room();
         let blocks = self.groups.iter();
@@ -170,7 +170,7 @@ impl Groups {
         self.bytes = 0;
     }
 
-    /// The rule whose messages have this form, if one is known.
+    /// Returns true if the rule for this message form is known.
     pub(super) fn knows(&mut self, level: &str, message: &str) -> bool {
         self.key.clear();
         form(level, message, &mut self.key);
@@ -178,13 +178,13 @@ impl Groups {
     }
 }
 
-/// What messages of one form have in common: all but what is quoted, and numbers.
+/// Computes the common form of similar messages: all text except quoted text and numbers.
 fn form(level: &str, message: &str, form: &mut String) {
     form.push_str(level);
     form.push(':');
     let bytes = message.as_bytes();
     let mut quoted = false;
-    // Up to here everything is in the form.
+    // The form contains everything before this index.
     let mut done = 0;
     let marks = |word| between(word, b'0', b'9') | equal(word, b'`');
     while let Some(next) = find(&bytes[done..], marks) {
@@ -192,7 +192,7 @@ fn form(level: &str, message: &str, form: &mut String) {
         match (bytes[at] == b'`', quoted) {
             (true, true) => form.push('`'),
             (_, false) => form.push_str(&message[done..at]),
-            // What is quoted is left out anyway.
+            // Quoted text is omitted.
             (false, true) => {}
         }
         done = at + 1;
@@ -205,7 +205,7 @@ fn form(level: &str, message: &str, form: &mut String) {
 }
 
 impl Group {
-    /// Where a message is, if it is known: often it is the last one.
+    /// The index of a known message. Often it is the last one.
     fn place_of(&self, text: &str) -> Option<usize> {
         let last = self.messages.get(self.last);
         match last.is_some_and(|last| last.text == text) {
@@ -214,7 +214,8 @@ impl Group {
         }
     }
 
-    /// How many bytes more there are; `known`: where the message is, if it is known; `places`: [`Groups::places`].
+    /// Adds a place, and returns the number of added bytes. `known`: the index of the message, if it is known;
+    /// `places`: [`Groups::places`].
     fn add(&mut self, known: Option<usize>, text: &str, place: &str, places: &mut String) -> usize {
         let mut bytes = place.len() + 32;
         let index = match known {
@@ -231,7 +232,7 @@ impl Group {
         };
         self.last = index;
         let known = &mut self.messages[index].places;
-        // Several targets of a crate say the same, one after the other.
+        // Several targets of a crate print the same diagnostic in succession.
         if known.last().is_none_or(|last| last.text(places) != place) {
             let start = places.len() as u32;
             places.push_str(place);
@@ -242,7 +243,7 @@ impl Group {
         bytes
     }
 
-    /// A message of the group, as the tool would print it.
+    /// Formats a message of the group like the tool.
     fn title(&self, message: &str) -> String {
         match (self.level.as_str(), self.code.as_deref()) {
             ("", None) => message.to_owned(),
@@ -254,7 +255,7 @@ impl Group {
         }
     }
 
-    /// As it is printed in at most `room` bytes; `places`: [`Groups::places`].
+    /// Formats the group in at most `room` bytes. `places`: [`Groups::places`].
     fn block<'t>(&'t self, places: &'t str, room: usize) -> Block<'t> {
         let mut block = Block {
             number: self.number,
@@ -264,7 +265,7 @@ impl Group {
         let Some(first) = self.messages.first() else {
             return block;
         };
-        // The first message in the tool's own form, so that it is recognized.
+        // The first message has the form of the tool, so that it is recognized.
         let title = self.title(&first.text);
         match (self.messages.as_slice(), first.places.as_slice()) {
             ([_], [place]) => block
@@ -280,7 +281,7 @@ impl Group {
         }
         let mut full = Lines::new(room);
         for (index, message) in self.messages.iter().enumerate() {
-            // An error can be looked for by the words that the tool has for it.
+            // Errors have their level, so that a search for it finds them.
             let said = match (index, self.level.starts_with("error")) {
                 (0, _) => String::new(),
                 (_, true) => format!(" {}: {}", self.level, message.text),
@@ -296,7 +297,7 @@ impl Group {
     }
 }
 
-/// The beginning of a line of help.
+/// The first characters of a line of help.
 fn shortened(help: &str) -> String {
     match help.char_indices().nth(MAX_HELP_CHARS) {
         Some((end, _)) => format!("{}…", &help[..end]),
@@ -304,7 +305,7 @@ fn shortened(help: &str) -> String {
     }
 }
 
-/// The places, and behind them what is said of them.
+/// Appends the places, then the message `said` about them.
 fn push_places<'t>(places: impl Iterator<Item = &'t str>, said: &str, lines: &mut Lines) {
     lines.begin(" ");
     for place in places {

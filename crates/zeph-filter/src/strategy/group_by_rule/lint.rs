@@ -1,4 +1,4 @@
-//! What scripts print of which nobody knows whether they run ESLint or the TypeScript compiler, or both.
+//! Parser for scripts that may run ESLint, the TypeScript compiler, or both.
 
 use super::by_file::{Reader, Remarks};
 use super::{Line, Sink, eslint, tsc};
@@ -6,7 +6,7 @@ use super::{Line, Sink, eslint, tsc};
 struct Lint {
     eslint: Box<dyn Reader>,
     tsc: Box<dyn Reader>,
-    /// The last diagnostic was the compiler's: what is set off below it explains it.
+    /// True if the last diagnostic is from the compiler: indented lines below explain it.
     compiler: bool,
 }
 
@@ -32,7 +32,7 @@ impl Reader for Lint {
         if self.compiler {
             self.tsc.line(line, remarks, out);
         } else if !(text.starts_with("> ") || text.starts_with("$ ")) {
-            // What the package manager says before it starts a script goes.
+            // The lines of the package manager before a script are omitted.
             self.eslint.line(line, remarks, out);
         }
     }

@@ -1,8 +1,8 @@
-//! `group_by_rule`: diagnostics by the rule that they break, each with its place.
+//! The `group_by_rule` strategy: diagnostics by the rule that they violate, each with its places.
 //!
-//! A dialect reads what a tool prints: a row in [`DIALECTS`] and a file. What has to be read whole
-//! it hands on at once, as it was; of what is told often in the same words it makes a
-//! [`Diagnostic`], and these come in groups: the message once, all places behind it.
+//! A dialect parses the output of a tool: a row in [`DIALECTS`] and a file. It emits lines that must be read in
+//! full immediately and unchanged. It converts frequent messages to [`Diagnostic`] values. These are grouped:
+//! the message once, then all its places.
 
 mod bandit;
 mod biome;
@@ -29,68 +29,68 @@ use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 use by_file::{Reader, Remarks};
 use group::Groups;
 
-/// What a tool says of one place.
+/// The message of a tool about one place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Diagnostic {
     /// The number of its first line.
     pub(super) number: u64,
     /// `warning`, `error`, …, as the tool prints it.
     pub(super) level: String,
-    /// The name of the rule, if the tool has told it.
+    /// The name of the rule, if the tool printed it.
     pub(super) code: Option<String>,
-    /// What is wrong, in one line.
+    /// The message in one line.
     pub(super) message: String,
-    /// Where, as the tool prints it: `src/lib.rs:3:5`.
+    /// The place as the tool prints it: `src/lib.rs:3:5`.
     pub(super) place: String,
-    /// How to mend it, in one line; told once in a group.
+    /// A suggested fix in one line. A group shows it once.
     pub(super) help: Option<String>,
 }
 
-/// Reads what a tool prints.
+/// Parser for the output of a tool.
 pub(super) trait Dialect: Send {
-    /// Takes the next line. What it makes of it goes to `found`, now or with a later line.
+    /// Processes the next line. Results are passed to `found`, possibly together with a later line.
     fn line(&mut self, line: Line<'_>, found: &mut Found<'_>);
 
-    /// The output has ended.
+    /// Processes the end of the output.
     fn finish(&mut self, end: ExitInfo, found: &mut Found<'_>);
 }
 
-/// Where a dialect puts what it reads.
+/// Receiver of the results of a dialect.
 pub(super) struct Found<'f> {
     groups: &'f mut Groups,
     out: &'f mut dyn Sink,
 }
 
 impl Found<'_> {
-    /// A line that stays as and where it is.
+    /// Emits an unchanged line at its position.
     pub(super) fn keep(&mut self, line: Line<'_>) {
         self.out.keep(line);
     }
 
-    /// A diagnostic that stays as it is.
+    /// Emits an unchanged diagnostic.
     pub(super) fn keep_diagnostic(&mut self, line: Line<'_>) {
         self.groups.understood();
         self.out.keep(line);
     }
 
-    /// A line that stays as it is, behind the groups.
+    /// Emits an unchanged line after the groups.
     pub(super) fn keep_after(&mut self, line: Line<'_>) {
         self.groups.after(line, self.out);
     }
 
-    /// A diagnostic for the groups.
+    /// Adds a diagnostic to the groups.
     pub(super) fn diagnostic(&mut self, diagnostic: &Diagnostic) {
         self.groups.add(diagnostic, self.out);
     }
 
-    /// Something else begins: the groups are told here.
+    /// Prints the groups, because another section begins.
     pub(super) fn boundary(&mut self) {
         self.groups.flush(self.out);
     }
 }
 
 struct Row {
-    /// As a rule names it.
+    /// The name of the dialect in rules.
     name: &'static str,
     start: fn() -> Box<dyn Dialect>,
 }
@@ -132,7 +132,7 @@ struct LineRow {
     start: fn() -> Box<dyn Reader>,
 }
 
-/// The dialects of tools that tell each diagnostic in one line.
+/// Dialects of tools that print each diagnostic in one line.
 const LINE_DIALECTS: &[LineRow] = &[
     LineRow {
         name: "eslint",
@@ -185,7 +185,7 @@ impl StrategyFactory for GroupByRule {
         })
     }
 
-    /// Where there are no diagnostics, there is nothing to do.
+    /// Output without diagnostics needs no change.
     fn judges_lines_alone(&self) -> bool {
         true
     }
@@ -226,7 +226,7 @@ impl StrategyFactory for ByFile {
         })
     }
 
-    /// Where there are no diagnostics, there is nothing to do.
+    /// Output without diagnostics needs no change.
     fn judges_lines_alone(&self) -> bool {
         true
     }

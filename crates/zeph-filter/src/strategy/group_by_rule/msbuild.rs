@@ -1,17 +1,18 @@
-//! What MSBuild and the C# compiler print: `Program.cs(5,13): error CS0103: … [app.csproj]`, each twice.
+//! Parser for MSBuild and the C# compiler, which print each diagnostic twice: `Program.cs(5,13): error CS0103:
+//! … [app.csproj]`.
 
 use foldhash::HashSet;
 
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 use crate::find::Find as _;
 
-/// Diagnostics of which is known that they were told.
+/// Diagnostics that are remembered as shown.
 const MAX_REPORTED: usize = 8192;
 
 #[derive(Default)]
 struct MsBuild {
     told: HashSet<String>,
-    /// What the last one says; its memory is used again.
+    /// Place, rule and message of the last diagnostic. Its memory is reused.
     key: String,
 }
 
@@ -19,7 +20,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
     Box::new(MsBuild::default())
 }
 
-/// Place, level, code and message.
+/// Parses place, level, code and message.
 fn parse(text: &str) -> Option<(&str, &str, &str, &str)> {
     let (place, rest) = text.cut_at("): ")?;
     let (_, position) = place.cut_at_last("(")?;

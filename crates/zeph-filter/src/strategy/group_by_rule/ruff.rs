@@ -1,11 +1,12 @@
-//! What ruff prints: code and message, ` --> place`, an excerpt of the source, and help; a blank line
-//! ends it. Its short form is that of other linters.
+//! Parser for ruff: code and message, ` --> place`, a source excerpt, and help, up to a blank line.
+//!
+//! The short form is that of other linters.
 
 use super::gcc_style::one_line;
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line, OwnedLine};
 
 struct Ruff {
-    /// A line that may be a code and a message.
+    /// A line that may contain a code and a message.
     header: Option<OwnedLine>,
     open: Option<Diagnostic>,
 }
@@ -17,7 +18,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
     })
 }
 
-/// Code and message of `F401 [*] message`, `unused-import: message`, `error[rule]: message`.
+/// Parses code and message from `F401 [*] message`, `unused-import: message` or `error[rule]: message`.
 fn header(text: &str) -> Option<(&str, &str)> {
     let (word, message) = text.split_once(' ')?;
     let word = word.strip_suffix(':').unwrap_or(word);

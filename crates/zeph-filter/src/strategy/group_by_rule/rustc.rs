@@ -1,8 +1,8 @@
-//! What rustc, clippy, rustdoc and cargo say of a program.
+//! Parser for diagnostics of rustc, clippy, rustdoc and cargo.
 //!
-//! A diagnostic is a level, maybe a code, and a message; then its place, an excerpt of the source
-//! under a gutter, and notes; a blank line ends it. Lints come in groups. Errors stay whole, but for
-//! what repeats: frames of the gutter, and where to read more.
+//! A diagnostic is a level, an optional code, and a message; then its place, a source excerpt with a gutter,
+//! and notes, up to a blank line. Lints are grouped. Errors are complete, except repeated parts: empty gutter
+//! lines, and links to explanations.
 
 mod text;
 
@@ -17,25 +17,25 @@ use text::{
     is_tally, label, notes, place, short,
 };
 
-/// Lines of one diagnostic that are held.
+/// Buffered lines of one diagnostic.
 const MAX_LINES: usize = 400;
-/// Bytes of one diagnostic that are held.
+/// Buffered bytes of one diagnostic.
 const MAX_BYTES: usize = 256 * 1024;
-/// Lines that a message may have.
+/// The maximum number of lines in a message.
 const MAX_MESSAGE_LINES: usize = 12;
-/// Types of a list that are named.
+/// Types of a list that are shown.
 const MAX_TYPES: usize = 3;
-/// Errors that are shown with their excerpts; those beyond come in groups, as lints do.
+/// Errors that are shown with source excerpts. Further errors are grouped like lints.
 const WHOLE: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Between,
-    /// Behind a level and a message: maybe of a diagnostic.
+    /// After a level and a message, which may begin a diagnostic.
     Message,
-    /// Behind its place.
+    /// After the place of a diagnostic.
     Body,
-    /// Tests print what they want.
+    /// In the output of tests, which may have any form.
     Tests,
 }
 
@@ -43,14 +43,14 @@ enum Section {
 #[derive(Default)]
 struct Block {
     lines: HeldLines,
-    /// How many of them are the message; 0 as long as that is not known.
+    /// The number of lines in the message; 0 while it is unknown.
     message: usize,
 }
 
 struct Rustc {
     at: Section,
     block: Block,
-    /// Errors that are shown with their excerpts.
+    /// Errors that were shown with source excerpts.
     whole: HashSet<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
     })
 }
 
-/// Whether a line can belong to a diagnostic behind its place.
+/// Returns true if a line can belong to a diagnostic after its place.
 fn is_body(text: &str) -> bool {
     match text.as_bytes() {
         [b' ', ..] => progress(text).is_none() && !is_panic(text),
@@ -86,7 +86,7 @@ impl Block {
         self.lines.len() >= MAX_LINES || self.lines.bytes() >= MAX_BYTES
     }
 
-    /// The level and the code that stand before the message, and the message in one line.
+    /// Level, code and message, with the message in one line.
     fn head(&self) -> Option<(&str, Option<&str>, String)> {
         let mut lines = self.lines.iter();
         let (level, code, message) = header(lines.next()?.text)?;
@@ -100,20 +100,20 @@ impl Block {
 }
 
 impl Rustc {
-    /// Ends the diagnostic that is held, whose lines it returns.
+    /// Ends the buffered diagnostic and returns its lines.
     fn take(&mut self) -> Block {
         self.at = Section::Between;
         std::mem::take(&mut self.block)
     }
 
-    /// Takes back the memory of one that is told.
+    /// Reuses the memory of a processed diagnostic.
     fn reuse(&mut self, mut block: Block) {
         block.lines.clear();
         block.message = 0;
         self.block = block;
     }
 
-    /// What is held is no diagnostic.
+    /// Emits the buffered lines, which are not a diagnostic.
     fn release(&mut self, found: &mut Found<'_>) {
         let block = self.take();
         for line in block.lines.iter() {
@@ -122,7 +122,7 @@ impl Rustc {
         self.reuse(block);
     }
 
-    /// The diagnostic that is held is complete.
+    /// Processes the buffered diagnostic, which is complete.
     fn complete(&mut self, found: &mut Found<'_>) {
         let block = self.take();
         self.tell(&block, found);
@@ -211,10 +211,10 @@ impl Rustc {
     }
 }
 
-/// Hands on a diagnostic without what repeats.
+/// Emits a diagnostic without repeated parts.
 fn keep_trimmed(block: &Block, code: Option<String>, found: &mut Found<'_>) {
     let mut suggestion = false;
-    // Of the types that a trait is implemented for, which may be many, so many more are named.
+    // The list of types that implement a trait can be long, so it is truncated.
     let mut implementors = None;
     for (index, line) in block.lines.iter().enumerate() {
         let text = line.text.trim_ascii();
@@ -261,8 +261,8 @@ fn keep_trimmed(block: &Block, code: Option<String>, found: &mut Found<'_>) {
     }
 }
 
-/// The message, and what is said at the marked place where the message names nothing: `mismatched
-/// types: expected `u8`, found `bool``.
+/// The message. If it does not name anything, the label is appended: `mismatched types: expected `u8`, found
+/// `bool``.
 fn with_label(block: &Block, message: String) -> String {
     if message.contains('`') {
         return message;
@@ -274,7 +274,7 @@ fn with_label(block: &Block, message: String) -> String {
     }
 }
 
-/// Whether the line begins the output of tests.
+/// Returns true if the line begins the output of tests.
 fn is_test(text: &str) -> bool {
     (text.starts_with("running ") && (text.ends_with(" tests") || text == "running 1 test"))
         || (text.starts_with("test ") && text.contains(" ... "))

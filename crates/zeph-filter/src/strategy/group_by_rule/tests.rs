@@ -55,7 +55,7 @@ fn lints_have_their_names_from_notes() {
     );
 }
 
-/// Proves OUT-7: an error with its code, message, place and what is said of it.
+/// Proves OUT-7: an error with its code, message, place and notes.
 #[test]
 fn errors_stay_whole_but_for_empty_gutters() {
     check(

@@ -1,5 +1,5 @@
-//! What the TypeScript compiler prints: `src/a.ts(1,2): error TS2304: …`, and with `--pretty`
-//! `src/a.ts:1:2 - error TS2304: …` with an excerpt of the source.
+//! Parser for the TypeScript compiler: `src/a.ts(1,2): error TS2304: …`, or `src/a.ts:1:2 - error TS2304: …`
+//! with a source excerpt (`--pretty`).
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind};
 use super::{Line, OwnedLine, Sink};
@@ -7,13 +7,13 @@ use crate::find::Find as _;
 
 #[derive(Default)]
 struct Tsc {
-    /// The diagnostic that came last: lines that explain it may follow. Its memory is used again.
+    /// The last diagnostic, because an explanation may follow. Its memory is reused.
     last: OwnedLine,
     parts: Option<Parts>,
     pretty: bool,
-    /// In the excerpt of the source behind it.
+    /// True inside the source excerpt after a diagnostic.
     excerpt: bool,
-    /// In the table of errors by file.
+    /// True inside the table of errors by file.
     table: bool,
 }
 
@@ -21,15 +21,15 @@ pub(super) fn start() -> Box<dyn Reader> {
     Box::new(Tsc::default())
 }
 
-/// Where the parts of a diagnostic are.
+/// The positions of the parts of a diagnostic.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
     place: usize,
     level: &'static str,
-    /// Where the rule begins and ends.
+    /// Start and end of the rule.
     code: (usize, usize),
     message: usize,
-    /// It is in the pretty form.
+    /// True for the `--pretty` form.
     pretty: bool,
 }
 
@@ -45,7 +45,7 @@ impl Parts {
     }
 }
 
-/// The parts of a diagnostic.
+/// Parses the parts of a diagnostic.
 fn diagnostic(text: &str) -> Option<Parts> {
     let at = text.place_of(" TS").filter(|_| !text.starts_with(' '))?;
     let digits = text[at + 3..]
@@ -73,12 +73,12 @@ fn diagnostic(text: &str) -> Option<Parts> {
     })
 }
 
-/// Whether it is one of the compiler's.
+/// Returns true for a diagnostic of the compiler.
 pub(super) fn is_diagnostic(text: &str) -> bool {
     diagnostic(text).is_some()
 }
 
-/// A line of source, or what marks a part of it: `7   use(1)`, `      ~~~`.
+/// Returns true for a line of source or a line that marks a part of it: `7   use(1)`, `      ~~~`.
 pub(super) fn is_source(text: &str) -> bool {
     let text = text.trim_ascii_start();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -89,7 +89,7 @@ pub(super) fn is_source(text: &str) -> bool {
 }
 
 impl Tsc {
-    /// The last diagnostic is complete.
+    /// Completes the last diagnostic.
     fn close(&mut self, remarks: &mut Remarks, out: &mut dyn Sink) {
         if let Some(parts) = self.parts.take() {
             remarks.add(self.last.number, parts.of(&self.last.text), out);
@@ -123,7 +123,7 @@ impl Reader for Tsc {
             return;
         }
         if indented {
-            // It explains the last one, which is then told as and where it was.
+            // The line explains the last diagnostic, so both are emitted unchanged.
             if self.parts.take().is_some() {
                 remarks.understood();
                 out.keep(self.last.line());

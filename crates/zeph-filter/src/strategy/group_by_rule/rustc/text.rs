@@ -1,10 +1,10 @@
-//! The lines of which a diagnostic is made.
+//! Line parsers for the parts of a diagnostic.
 
 use super::super::Diagnostic;
 use crate::find::Find as _;
 use crate::line::Line;
 
-/// Level, code and message of `error[E0308]: mismatched types`.
+/// Parses level, code and message from `error[E0308]: mismatched types`.
 pub(super) fn header(text: &str) -> Option<(&str, Option<&str>, &str)> {
     let level = match text.as_bytes().first()? {
         b'e' if text.starts_with("error") => "error",
@@ -19,12 +19,12 @@ pub(super) fn header(text: &str) -> Option<(&str, Option<&str>, &str)> {
     Some((level, Some(code), message))
 }
 
-/// The place in `  --> src/lib.rs:3:5`.
+/// Parses the place from `  --> src/lib.rs:3:5`.
 pub(super) fn place(text: &str) -> Option<&str> {
     text.trim_ascii_start().strip_prefix("--> ")
 }
 
-/// Whether it counts what was said, or says that it stops.
+/// Returns true if a message counts diagnostics or states that the compiler stops.
 pub(super) fn is_tally(level: &str, message: &str) -> bool {
     match level {
         "warning" => {
@@ -48,30 +48,30 @@ pub(super) fn is_reading_hint(text: &str) -> bool {
         || text.starts_with("= note: for more information, see ")
 }
 
-/// Whether it only joins marks and what is said of them: `   |    |`.
+/// Returns true if a line only connects marks with their labels: `   |    |`.
 pub(super) fn is_gutter(text: &str) -> bool {
     text.bytes().all(|byte| byte == b'|' || byte == b' ')
 }
 
-/// Whether types follow, one a line.
+/// Returns true if a list of types follows, one per line.
 pub(super) fn is_list_of_types(text: &str) -> bool {
     text.starts_with("= help: the following ") && text.contains(" implement trait ")
 }
 
-/// Whether it is an error of the language, not a lint.
+/// Returns true for the code of an error of the language, not for a lint.
 pub(super) fn is_error_code(code: &str) -> bool {
     code.strip_prefix('E').is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
     })
 }
 
-/// Whether it only marks what a suggestion adds, takes or changes.
+/// Returns true if a line only marks the changes of a suggestion.
 pub(super) fn is_marks(text: &str) -> bool {
     let text = text.strip_prefix('|').unwrap_or(text);
     text.bytes().all(|byte| b" +~-".contains(&byte))
 }
 
-/// What is said of the marked place: `     |     ^^^ expected `u32``.
+/// The label at the marked place: `     |     ^^^ expected `u32``.
 pub(super) fn label(text: &str) -> Option<&str> {
     let (gutter, marks) = text.split_once('|')?;
     if !gutter.trim_ascii().is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn label(text: &str) -> Option<&str> {
     Some(label.trim_ascii()).filter(|label| !label.is_empty())
 }
 
-/// The rule that is named in notes, and the first help.
+/// The rule that is named in the notes, and the first help.
 pub(super) fn notes<'l>(lines: impl Iterator<Item = Line<'l>>) -> (Option<String>, Option<String>) {
     let mut code = None;
     let mut help = None;
@@ -110,10 +110,10 @@ pub(super) fn notes<'l>(lines: impl Iterator<Item = Line<'l>>) -> (Option<String
                 {
                     help = Some(format!("help: {text}"));
                 }
-                // What is denied as part of a group: `#![deny(unused)]` and a mark under it.
+                // The denied group `#![deny(unused)]` has a mark below it.
             }
             [b'0'..=b'9', ..] if suggested => {
-                // The first line of what is suggested: `12 + code`.
+                // The first line of the suggestion: `12 + code`.
                 let code = text.trim_start_matches(|c: char| c.is_ascii_digit());
                 if let (Some(added), Some(help)) = (code.strip_prefix(" + "), &mut help) {
                     help.push_str(" `");
@@ -128,7 +128,9 @@ pub(super) fn notes<'l>(lines: impl Iterator<Item = Line<'l>>) -> (Option<String
     (code, help)
 }
 
-/// The lint in a note: `#[warn(dead_code)]` on by default; `-D dead-code` implied by `-D warnings`;
+/// Parses the lint from a note.
+///
+/// The forms are: `#[warn(dead_code)]` on by default; `-D dead-code` implied by `-D warnings`;
 /// `#[deny(dead_code)]` implied by `#[deny(unused)]`; requested on the command line with `-W dead-code`.
 pub(super) fn lint_in_note(note: &str) -> Option<String> {
     let note = note
@@ -158,7 +160,7 @@ pub(super) fn lint_in_note(note: &str) -> Option<String> {
     Some(lint.replace('-', "_"))
 }
 
-/// A warning of `--message-format short`: `src/lib.rs:3:5: warning: unused variable: `x``.
+/// Parses a warning of `--message-format short`: `src/lib.rs:3:5: warning: unused variable: `x``.
 pub(super) fn short(text: &str) -> Option<Diagnostic> {
     let (place, message) = text.cut_at(": warning: ")?;
     let mut parts = place.rsplit(':');
