@@ -1,8 +1,8 @@
-//! `ansible`: of a playbook the tasks that changed something or failed, what was printed on purpose, and
-//! the recap.
+//! The `ansible` strategy: it retains the tasks of a playbook that changed something or failed, debug output,
+//! and the recap.
 //!
-//! The form is that of the `default` callback: a line in capitals for each play and task, below it a line
-//! for each host, `ok: [web1]`, with what the task returned behind `=>`.
+//! The format is that of the `default` callback: a line in capitals for each play and task, then a line per
+//! host, `ok: [web1]`, with the result of the task after `=>`.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::find::Find as _;
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
-/// Bytes of what a task returned.
+/// Bytes of the result of a task.
 const MAX_LINE_BYTES: usize = 1600;
-/// Lines of one value that is printed.
+/// Lines of one printed value.
 const MAX_LINES: usize = 200;
 
 #[derive(Debug)]
@@ -38,18 +38,18 @@ impl StrategyFactory for Ansible {
 
 #[derive(Debug, Default)]
 struct Run {
-    /// The lines of play and task, until something of them is told.
+    /// The lines of play and task, until a line below them is shown.
     play: Option<OwnedLine>,
     task: Option<OwnedLine>,
-    /// What a host returned, line by line, and what another did before it.
+    /// The result of the current host, line by line. `last_value` is that of a previous host.
     value: Option<Vec<OwnedLine>>,
     last_value: Vec<String>,
-    /// Behind the place of an error: lines of the playbook.
+    /// True after the place of an error: lines of the playbook follow.
     source: bool,
     understood: bool,
 }
 
-/// `TASK [Make folders]`, without the stars that fill the line.
+/// Parses `TASK [Make folders]`, without the trailing asterisks.
 fn heading(text: &str) -> Option<&str> {
     let known = [
         "PLAY [",
@@ -64,7 +64,7 @@ fn heading(text: &str) -> Option<&str> {
         .then(|| text.trim_end_matches(['*', ' ']))
 }
 
-/// What happened, and where: `changed` and `web1` of `changed: [web1] => …`.
+/// Parses status and host: `changed` and `web1` from `changed: [web1] => …`.
 fn result(text: &str) -> Option<(&str, &str)> {
     let (word, rest) = text.cut_at(": [")?;
     let known = [
@@ -106,7 +106,7 @@ impl Run {
         }
     }
 
-    /// A value is complete: it is told unless another host returned the same.
+    /// Ends a value, and shows it unless the previous host returned an equal one.
     fn end_value(&mut self, out: &mut dyn Sink) {
         let Some(lines) = self.value.take() else {
             return;

@@ -1,17 +1,17 @@
-//! What cargo says of its own work: a verb that ends in column 12, and what it is done to.
+//! Progress lines of cargo: a verb that ends in column 12, and its object.
 
-/// Kinds of such lines.
+/// The kind of a progress line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A program with tests, examples or measurements is started.
+    /// The start of a program with tests, examples or benchmarks.
     Program,
-    /// All that was asked for is built.
+    /// The end of the build.
     Finished,
-    /// A step on the way.
+    /// A step of the build.
     Step,
 }
 
-/// Verbs of steps; each is followed by a package, a number of them, or a registry.
+/// Verbs of steps. A package, a number of packages, or a registry follows the verb.
 const STEPS: &[&str] = &[
     "Compiling",
     "Checking",
@@ -31,7 +31,7 @@ const STEPS: &[&str] = &[
     "Scanning",
 ];
 
-/// The kind of the line, if it is one of cargo's.
+/// The kind of the line, if it is a progress line of cargo.
 pub(super) fn progress(text: &str) -> Option<Progress> {
     let bytes = text.as_bytes();
     let ends = |byte: &u8| byte.is_ascii_lowercase();
@@ -48,7 +48,7 @@ pub(super) fn progress(text: &str) -> Option<Progress> {
         return None;
     }
     match verb {
-        // With `--verbose` the compiler and build scripts are named too.
+        // With `--verbose` cargo also names the compiler and build scripts.
         "Running" if rest.contains(" --crate-name ") || rest.ends_with("/build-script-build`") => {
             Some(Progress::Step)
         }

@@ -1,27 +1,28 @@
-//! Strategies one after the other.
+//! A chain of strategies. Each strategy filters the output of the previous one.
 
 use super::{FilterConfidence, NamedRecipe, Strategy};
 use crate::line::{ExitInfo, Line, LineBlock, Sink};
 
-/// Each takes what the one before it hands on.
+/// A chain of strategies for one output.
 pub(crate) struct Chain {
     strategies: Vec<Box<dyn Strategy>>,
     recipes: Vec<NamedRecipe>,
 }
 
-/// What came of a chain.
+/// The outcome of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// The worst of those that had something to say: that one which looks at single lines found nothing to do
-    /// says nothing of how well the others understood the output.
+    /// The worst confidence, without the fallbacks of strategies that decide about each line separately.
+    ///
+    /// Such a fallback means that no line matched. It does not show that the output was misunderstood.
     pub(crate) confidence: FilterConfidence,
-    /// The worst of all: what counts where nothing was left out.
+    /// The worst confidence of all strategies. It applies if nothing was omitted.
     pub(crate) worst: FilterConfidence,
-    /// One that looks at more than single lines did not understand the output.
+    /// True if a strategy that uses several lines did not understand the output.
     pub(crate) mistaken: bool,
 }
 
-/// The strategies that follow, as the sink of the one before them.
+/// The sink of a strategy: the strategies after it.
 struct DownstreamSink<'c> {
     strategies: &'c mut [Box<dyn Strategy>],
     out: &'c mut dyn Sink,
@@ -36,7 +37,8 @@ impl Sink for DownstreamSink<'_> {
         pass_block(self.strategies, block, self.out);
     }
 
-    /// What a strategy says is final: the others know the command's own words alone.
+    /// Emits a generated line to the end of the chain, because later strategies understand only original
+    /// output.
     fn say(&mut self, number: u64, text: &str) {
         self.out.say(number, text);
     }
@@ -65,7 +67,7 @@ fn pass_block(strategies: &mut [Box<dyn Strategy>], block: LineBlock<'_>, out: &
 }
 
 impl Chain {
-    /// Started anew for one output.
+    /// Starts the strategies for one output.
     pub(crate) fn start(recipes: &[NamedRecipe]) -> Self {
         Self {
             strategies: recipes.iter().map(|recipe| recipe.recipe.start()).collect(),
@@ -73,12 +75,12 @@ impl Chain {
         }
     }
 
-    /// Takes the next lines.
+    /// Processes the next lines.
     pub(crate) fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
         pass_block(&mut self.strategies, block, out);
     }
 
-    /// The output has ended.
+    /// Ends the output.
     pub(crate) fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> Outcome {
         let mut outcome = Outcome {
             confidence: FilterConfidence::Full,

@@ -1,4 +1,5 @@
-//! `dedup`: of consecutive lines that differ in time and ids alone, the first and their number.
+//! The `dedup` strategy: it retains the first of consecutive lines that differ only in times and ids, with
+//! their number.
 
 use std::sync::Arc;
 
@@ -8,17 +9,17 @@ use super::line_template::{Mask, shape};
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
-/// Nothing can be set.
+/// The strategy has no parameters.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {}
 
-/// Tells runs of such lines once.
+/// Shows each run of such lines once.
 #[derive(Default)]
 pub(super) struct Dedup {
-    /// The first line of a run, and the shape that its lines share.
+    /// The shape that the lines of a run share, and the first of these lines.
     first: Option<(u64, OwnedLine)>,
-    /// Lines of the run.
+    /// The number of lines in the run.
     count: u64,
     dropped: bool,
 }

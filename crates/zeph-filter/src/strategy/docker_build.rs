@@ -1,9 +1,9 @@
-//! `docker_build`: of the steps of an image those that fail, with the end of what they printed; errors,
-//! warnings, and what was made.
+//! The `docker_build` strategy: it retains failed steps of an image build with the end of their output, errors,
+//! warnings and results.
 //!
-//! BuildKit's plain progress has a number before every line of a step (`#8 0.512 …`), so that steps that
-//! run side by side can be told apart; on a terminal it shows `=> [2/4] RUN …`. The builder before it
-//! printed `Step 2/4 : RUN …` and then whatever the step printed.
+//! BuildKit's plain progress has a number before every line of a step (`#8 0.512 …`), because steps run in
+//! parallel. On a terminal it shows `=> [2/4] RUN …`. The legacy builder prints `Step 2/4 : RUN …`, then the
+//! unchanged output of the step.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::duration_tokens::without_time;
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
-/// Lines of a step that are kept at hand for the case that it fails.
+/// Last lines of a step that are buffered in case it fails.
 const TAIL: usize = 40;
-/// Steps that run side by side.
+/// The maximum number of parallel steps.
 const MAX_STEPS: usize = 64;
 /// Bytes of a line.
 const MAX_LINE_BYTES: usize = 2000;
-/// Lines of what no builder prints.
+/// First and last lines of output that no builder prints.
 const FOREIGN: (usize, usize) = (30, 30);
 
 #[derive(Debug)]
@@ -50,13 +50,13 @@ impl StrategyFactory for DockerBuild {
 
 #[derive(Debug)]
 struct Build {
-    /// BuildKit's steps that have not ended, by their number.
+    /// BuildKit's open steps by number.
     steps: HashMap<u32, Step>,
-    /// Their names, where they are known.
+    /// The names of open steps, if they are known.
     names: HashMap<u32, OwnedLine>,
-    /// The step of the old builder.
+    /// The current step of the legacy builder.
     current: Option<Step>,
-    /// What failed steps printed: it is printed once more in the end.
+    /// Results and lines of failed steps that were shown, because BuildKit repeats them.
     told: HashSet<String>,
     excerpt: Excerpt,
     /// A line of the Dockerfile, until it is known which one is meant.
@@ -79,7 +79,7 @@ impl Step {
     }
 }
 
-/// Number and text of `#8 0.512 text`, `#8 [2/4] RUN …`, `#8 DONE 1.2s`.
+/// Parses number and text from `#8 0.512 text`, `#8 [2/4] RUN …` or `#8 DONE 1.2s`.
 fn numbered(text: &str) -> Option<(u32, &str)> {
     let rest = text.strip_prefix('#')?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -87,7 +87,7 @@ fn numbered(text: &str) -> Option<(u32, &str)> {
     Some((number, rest[digits..].strip_prefix(' ')?))
 }
 
-/// The text without the seconds before it: `0.512 text`.
+/// Removes the seconds before the text: `0.512 text`.
 fn without_seconds(text: &str) -> &str {
     let digits = text
         .bytes()
@@ -99,7 +99,7 @@ fn without_seconds(text: &str) -> &str {
     }
 }
 
-/// What was made: its name, and its digest.
+/// Returns true for a line with the name or the digest of a result.
 fn is_result(text: &str) -> bool {
     let text = text.trim_start_matches("=> ").trim_ascii();
     [
@@ -113,7 +113,7 @@ fn is_result(text: &str) -> bool {
 }
 
 impl Build {
-    /// A line of one of BuildKit's steps.
+    /// Processes a line of a BuildKit step.
     fn step(&mut self, line: Line<'_>, number: u32, rest: &str, out: &mut dyn Sink) {
         self.understood = true;
         let word = rest.split([' ', ':']).next().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Build {
                 }
             }
             _ if is_result(rest) => {
-                // It comes a second time when it is done.
+                // BuildKit repeats the line when the operation is done.
                 let name = rest.strip_suffix(" done").unwrap_or(rest);
                 let name = without_time(name);
                 if self.told.insert(name.to_owned()) {
@@ -157,7 +157,7 @@ impl Build {
         }
     }
 
-    /// The step has failed: its name, and the end of what it printed.
+    /// Shows the name of a failed step and the end of its output.
     fn fail(&mut self, number: u32, out: &mut dyn Sink) {
         if let Some(name) = self.names.remove(&number) {
             out.keep(name.line());
@@ -171,7 +171,7 @@ impl Build {
         }
     }
 
-    /// A step of the old builder has ended.
+    /// Ends the current step of the legacy builder.
     fn end_step(&mut self, failed: bool, out: &mut dyn Sink) {
         let Some(mut step) = self.current.take().filter(|_| failed) else {
             return;
@@ -182,7 +182,7 @@ impl Build {
         step.printed.flush(out);
     }
 
-    /// A line of the old builder; `false` when it is none.
+    /// Processes a line of the legacy builder. Returns `false` for other lines.
     fn old(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let text = line.text;
         if text.starts_with("Step ") && text.contains(" : ") {
@@ -218,13 +218,13 @@ impl Build {
         false
     }
 
-    /// What BuildKit says in the end of a step that failed; `false` when it is something else.
+    /// Processes a line of BuildKit's summary of a failed step. Returns `false` for other lines.
     fn recap(&mut self, line: Line<'_>, trimmed: &str, out: &mut dyn Sink) -> bool {
         if trimmed.len() > 4 && trimmed.bytes().all(|byte| byte == b'-') {
             self.source = None;
             return true;
         }
-        // `   3 | >>> RUN npm ci`
+        // A line of the Dockerfile: `   3 | >>> RUN npm ci`.
         let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
         if let Some(source) = trimmed[digits..]
             .trim_ascii_start()
@@ -240,7 +240,7 @@ impl Build {
     }
 }
 
-/// Notes what is handed on.
+/// A sink that records the emitted lines.
 struct Telling<'t> {
     told: &'t mut HashSet<String>,
     out: &'t mut dyn Sink,
@@ -259,7 +259,7 @@ impl Sink for Telling<'_> {
     }
 }
 
-/// What is moved from here to there: layers, the context.
+/// Returns true for the transfer of layers or of the build context.
 fn is_transfer(text: &str) -> bool {
     [
         "sha256:",
@@ -310,7 +310,7 @@ impl Strategy for Build {
     fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.end_step(true, out);
         self.excerpt.flush(out);
-        // Steps without an end: the build was killed, whatever the exit code says (`docker build . | tail`).
+        // Steps without an end: the build was killed, regardless of the exit code (`docker build . | tail`).
         let open: BTreeSet<u32> = self
             .steps
             .keys()
@@ -370,7 +370,7 @@ ERROR: failed to solve: process \"/bin/sh -c npm ci\" did not complete successfu
         assert!(!step.contains("FROM node"), "{step}");
     }
 
-    /// Proves OUT-7b: what broke off does not look as if all went well.
+    /// Proves OUT-7b: the output of an interrupted build is not reported as a success.
     #[test]
     fn a_build_that_broke_off_tells_where() {
         let killed = "#5 [2/3] RUN npm ci\n#5 DONE 1s\n#6 [3/3] RUN make\n#6 0.5 cc a.c";

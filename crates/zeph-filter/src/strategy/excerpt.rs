@@ -1,27 +1,27 @@
-//! Of a stretch of lines that nobody asked for, the first and the last.
+//! Excerpts: the first and the last lines of a block of unimportant lines.
 
 use std::collections::VecDeque;
 
 use crate::line::{Line, OwnedLine, Sink};
 
-/// Bytes of a line that stay when it is held or cut.
+/// Bytes that are retained of a buffered or truncated line.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// Hands on the first lines of a stretch at once, and the last ones when it ends; between them it says
-/// how many there were.
+/// Emits the first lines of a block immediately and the last ones at its end, with the number of omitted lines
+/// between them.
 #[derive(Debug)]
 pub(super) struct Excerpt {
     head: usize,
     tail: usize,
     seen: usize,
     held: VecDeque<OwnedLine>,
-    /// Lines that went, and the number of the last of them.
+    /// Omitted lines, and the number of the last one.
     gone: u64,
     last_gone: u64,
 }
 
 impl Excerpt {
-    /// Of `head` lines at the start and `tail` lines at the end.
+    /// Creates an excerpt of `head` lines at the start and `tail` lines at the end.
     pub(super) fn new(head: usize, tail: usize) -> Self {
         Self {
             head,
@@ -33,7 +33,7 @@ impl Excerpt {
         }
     }
 
-    /// The next line of the stretch.
+    /// Processes the next line of the block.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         self.seen += 1;
         if self.seen <= self.head {
@@ -45,7 +45,7 @@ impl Excerpt {
             return;
         }
         self.gone += 1;
-        // The buffer of the line that goes is used for the one that comes.
+        // The buffer of the removed line is reused.
         match self.held.pop_front() {
             None => self.last_gone = line.number,
             Some(mut old) => {
@@ -59,7 +59,7 @@ impl Excerpt {
         }
     }
 
-    /// The stretch ends, the next one begins: hands on the last lines.
+    /// Ends the block, emits its last lines, and starts the next block.
     pub(super) fn flush(&mut self, out: &mut dyn Sink) {
         if self.gone > 0 {
             out.say(self.last_gone, &format!("[… {} lines …]", self.gone));
@@ -70,7 +70,7 @@ impl Excerpt {
         self.reset();
     }
 
-    /// The stretch ends without its last lines.
+    /// Ends the block without its last lines.
     pub(super) fn forget(&mut self) {
         self.held.clear();
         self.reset();
@@ -88,7 +88,7 @@ fn held(line: Line<'_>) -> OwnedLine {
     }
 }
 
-/// Hands on a line of which at most about `most` bytes stay, half of them from its end.
+/// Emits a line. If it is longer than `most` bytes, about half of that remains at each end.
 pub(super) fn keep_cut(line: Line<'_>, most: usize, out: &mut dyn Sink) {
     let text = line.text;
     if text.len() <= most {

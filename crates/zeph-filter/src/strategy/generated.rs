@@ -1,4 +1,4 @@
-//! Folders that hold what tools generate or fetch, such as `node_modules` and `target`.
+//! Folders with generated or fetched content, such as `node_modules` and `target`.
 
 use memchr::memchr_iter;
 

@@ -1,7 +1,7 @@
-//! `git_log`: of a long history a line for each commit.
+//! The `git_log` strategy: a line per commit of a long history.
 //!
-//! A plain log becomes `hash date author: subject`; what has no such form (one line a commit
-//! already, a graph) is cut. A log with statistics or changes stays: they were asked for.
+//! A plain log becomes lines `hash date author: subject`. Other forms (one line per commit, a graph) are
+//! truncated. A log with statistics or changes is unchanged, because the user requested them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use serde::Deserialize;
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
-/// Digits of a hash that are shown; git itself takes 7 in small repositories and 12 in huge ones.
+/// Shown digits of a hash. Git itself shows 7 in small repositories and 12 in very large ones.
 const HASH: usize = 10;
-/// Commits, or lines of another form, that stay at the end of a list that is cut.
+/// Commits, or lines of another form, that are retained at the end of a truncated list.
 const TAIL: usize = 5;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Logs of up to so many lines stay as they are.
+    /// The maximum lines of a log that is unchanged.
     #[serde(default = "sixty")]
     max_lines: usize,
-    /// Commits that are listed of a longer one.
+    /// Commits that are listed of a longer log.
     #[serde(default = "hundred")]
     max_commits: usize,
 }
@@ -35,7 +35,7 @@ fn hundred() -> usize {
     100
 }
 
-/// The most that may be asked for: what is held back is bounded by it.
+/// The maximum for the parameters. It limits the number of buffered lines.
 const MAX_COMMITS: usize = 100_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
@@ -62,16 +62,16 @@ impl StrategyFactory for Params {
     }
 }
 
-/// What the log looks like.
+/// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// It may be a short one.
+    /// The log may be short.
     Unknown,
     /// Headers and messages.
     Plain,
-    /// A line is a commit, or a part of a graph.
+    /// Each line is a commit, or a part of a graph.
     Lines,
-    /// With statistics or changes.
+    /// A log with statistics or changes.
     Full,
 }
 
@@ -80,27 +80,27 @@ struct GitLog {
     form: Form,
     early: Vec<OwnedLine>,
     commit: Option<Commit>,
-    /// Commits or lines so far.
+    /// The number of commits or lines so far.
     listed: usize,
-    /// The last of them, from where not all may be shown.
+    /// The last commits or lines, after the list is almost full.
     tail: VecDeque<OwnedLine>,
 }
 
-/// What is known of a commit.
+/// The parsed fields of a commit.
 #[derive(Debug, Default)]
 struct Commit {
     number: u64,
     hash: String,
-    /// `(HEAD -> main, tag: v1)`
+    /// The refs, such as `(HEAD -> main, tag: v1)`.
     refs: String,
     author: String,
     date: String,
     subject: String,
-    /// The headers have ended.
+    /// True after the headers.
     message: bool,
 }
 
-/// `commit 8fd6…` with its refs.
+/// Parses `commit 8fd6…` with its refs.
 fn commit_line(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix("commit ")?;
     let (hash, refs) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -108,7 +108,7 @@ fn commit_line(line: &str) -> Option<(&str, &str)> {
     (fits && (refs.is_empty() || refs.starts_with('('))).then_some((hash, refs))
 }
 
-/// A line of a header: `Author:     Ada <ada@example.org>`.
+/// Parses a header: `Author:     Ada <ada@example.org>`.
 fn header(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -116,7 +116,7 @@ fn header(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Commit {
-    /// Takes the next line; `false` where it is none of a plain log.
+    /// Processes the next line. Returns `false` if it is not a line of a plain log.
     fn line(&mut self, line: &str) -> bool {
         if line.is_empty() {
             self.message = true;
@@ -166,7 +166,7 @@ impl Commit {
     }
 }
 
-/// The day of git's own form, `Sun Nov 22 05:03:27 2026 +0000`; other forms as they are.
+/// Formats the day of git's default form, `Sun Nov 22 05:03:27 2026 +0000`. Other forms are unchanged.
 fn day(date: &str) -> String {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -185,7 +185,7 @@ fn day(date: &str) -> String {
 }
 
 impl GitLog {
-    /// The log is long: its form is told by how it begins.
+    /// Selects the form of a long log by its first lines.
     fn grow(&mut self, out: &mut dyn Sink) {
         let early = std::mem::take(&mut self.early);
         self.form = form(&early);
@@ -220,7 +220,7 @@ impl GitLog {
             .as_mut()
             .is_some_and(|commit| commit.line(line.text))
         {
-            // Not of this form after all: errors, text of another command.
+            // A line of another form: an error, or text of another command.
             self.end_commit(out);
             if !line.text.is_empty() {
                 out.keep(line);
@@ -234,7 +234,7 @@ impl GitLog {
         }
     }
 
-    /// Shows a line, as long as there is room for it, or keeps it in mind as one of the last.
+    /// Prints a line if there is room for it, else buffers it as one of the last.
     fn list(&mut self, line: OwnedLine, raw: bool, out: &mut dyn Sink) {
         self.listed += 1;
         if self.listed <= self.params.max_commits - TAIL {

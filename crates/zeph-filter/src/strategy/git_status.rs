@@ -1,8 +1,7 @@
-//! `git_status`: branch, staged, unstaged, conflicts, and untracked files.
+//! The `git_status` strategy: branch, staged, unstaged, conflicts, and untracked files.
 //!
-//! Every changed file stays by name. What goes are hints on commands, and of many untracked or
-//! ignored files the single names: they are told by folder. The forms are told apart by their
-//! signs, for the words are in the user's language.
+//! Every changed file is shown. Hints on commands are omitted. Many untracked or ignored files are grouped by
+//! folder. Signs distinguish the forms, because the text is in the user's language.
 
 use std::sync::Arc;
 
@@ -17,10 +16,10 @@ use crate::line::{ExitInfo, Line, Sink};
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Untracked files up to so many stay by name.
+    /// The maximum number of untracked files that are shown by name.
     #[serde(default = "twenty")]
     max_untracked: usize,
-    /// Lines for the folders of more of them.
+    /// Lines for the folders of more untracked files.
     #[serde(default = "twenty")]
     max_folders: usize,
 }
@@ -29,7 +28,7 @@ fn twenty() -> usize {
     20
 }
 
-/// The most that may be asked for: what is held back is bounded by it.
+/// The maximum for the parameters. It limits the number of buffered lines.
 const MAX_ENTRIES: usize = 10_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
@@ -57,39 +56,39 @@ impl StrategyFactory for Params {
     }
 }
 
-/// The list that the last line belongs to.
+/// The list that contains the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     None,
-    /// Indented by a tab, in a section of the long form.
+    /// Indented with a tab, in a section of the long form.
     Long,
-    /// `?? name`, `! name` and the like: behind the sign of a short form.
+    /// After the sign of a short form: `?? name`, `! name` and similar lines.
     Short(&'static str),
 }
 
 struct GitStatus {
     params: Params,
-    /// Untracked files, as long as they are few.
+    /// Untracked files, while they are few.
     few: HeldLines,
     kind: Kind,
-    /// More of them.
+    /// Untracked files, if they are many.
     many: Option<Places>,
     last: u64,
-    /// A line was of a form that git prints.
+    /// True if a line has a form that git prints.
     understood: bool,
     dropped: bool,
-    /// A diff has begun: `git status -v`.
+    /// True after the start of a diff: `git status -v`.
     diff: bool,
 }
 
-/// What a line is.
+/// The kind of a line.
 enum StatusLine<'t> {
-    /// A file that git does not know, by its sign.
+    /// An untracked or ignored file, by its sign.
     Unknown(Kind, &'t str),
-    /// `  (use "git add" …)`
+    /// A hint: `  (use "git add" …)`.
     Hint,
     Blank,
-    /// All else: headings, changed files, the branch.
+    /// Other lines: headings, changed files, the branch.
     Stays,
 }
 
@@ -117,7 +116,7 @@ fn said<'t>(text: &'t str) -> StatusLine<'t> {
     }
 }
 
-/// `modified:   src/a.rs`: a word or two, a colon, spaces. Also `修改：     src/a.rs`.
+/// Returns true for an entry with a label: `modified:   src/a.rs`, `修改：     src/a.rs`.
 fn labelled(entry: &str) -> bool {
     let (at, colon) = match memchr(b':', entry.as_bytes()) {
         Some(at) => (at, 1),
@@ -155,7 +154,7 @@ impl GitStatus {
         }
     }
 
-    /// The list has ended: all of it, or its folders.
+    /// Ends the list, and prints its lines or its folders.
     fn end_list(&mut self, out: &mut dyn Sink) {
         self.few.iter().for_each(|line| out.keep(line));
         self.few.clear();
@@ -177,7 +176,7 @@ impl GitStatus {
     }
 }
 
-/// Without the quotes that git puts around names with special signs.
+/// Removes the quotes that git adds to names with special characters.
 fn unquoted(name: &str) -> &str {
     let inner = name
         .strip_prefix('"')

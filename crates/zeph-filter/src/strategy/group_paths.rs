@@ -1,8 +1,8 @@
-//! Many paths, told by their folders: how many are in each, and the names of some.
+//! Paths grouped by folder: the number of paths in each folder, and some names.
 //!
-//! Folders that hold what tools made (`node_modules`, `target`, …) become one line each before any
-//! other folder does; then the deepest folders of the biggest branch become a part of their parents, so that a big branch
-//! does not hide the others. Memory stays bounded whatever is added.
+//! Generated folders (`node_modules`, `target`, …) become one line each before other folders are reduced. Then
+//! the deepest folders of the biggest branch are merged into their parents, so that a big branch does not hide
+//! the others. Memory is bounded.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,43 +14,43 @@ use super::generated::made_folder;
 use super::string_arena::Names;
 use super::top_k_counter::Counts;
 
-/// Folders that are told apart while paths come in.
+/// Folders that are distinguished while paths are added.
 const MAX_GROUPS: usize = 2000;
-/// Bytes of names that are remembered.
+/// Bytes of stored names.
 const MAX_BYTES: usize = 1024 * 1024;
-/// Paths in a folder that are told as they are; files with one ending that are rare.
+/// The number of paths in a folder that are listed in full, and the number of files with a rare extension.
 const FEW: u64 = 3;
-/// Endings that are told of what is left out.
+/// Extensions that are listed for omitted paths.
 const ENDINGS: usize = 4;
 
 /// A folder.
 #[derive(Debug, Default)]
 struct Group {
-    /// Paths in it, and below it what has no line of its own.
+    /// Paths in the folder, and those below it in folders without their own line.
     count: u64,
     /// The first names.
     names: Names,
-    /// The last name, where [`Self::names`] has not all.
+    /// The last name, if [`Self::names`] is not complete.
     last: String,
     endings: Counts,
-    /// Folders in it that have no line of their own, with the number of their paths.
+    /// Subfolders without their own line, with the number of their paths.
     below: Counts,
-    /// Paths below it that are in none of these.
+    /// Paths below the folder that are in none of these.
     uncounted: u64,
 }
 
-/// Folders by their names. Paths that follow one another are mostly in one folder.
+/// Folders by name. Consecutive paths are mostly in one folder.
 #[derive(Debug, Default)]
 struct Groups {
     index: HashMap<String, usize>,
     list: Vec<Group>,
-    /// Where in `list` the folder is that was asked for last, and its name.
+    /// The index of the last searched folder in `list`, and its name.
     last: Option<usize>,
     last_name: String,
 }
 
 impl Groups {
-    /// Where in `list` a folder is.
+    /// The index of a folder in `list`.
     fn find(&mut self, folder: &str) -> Option<usize> {
         if let Some(last) = self.last
             && self.last_name == folder
@@ -64,7 +64,7 @@ impl Groups {
         Some(at)
     }
 
-    /// Where it is; if it was not there, it is now.
+    /// The index of a folder in `list`. A new folder is added.
     fn entry(&mut self, folder: &str) -> usize {
         if let Some(at) = self.index.get(folder) {
             return *at;
@@ -80,7 +80,7 @@ impl Groups {
         &mut self.list[at]
     }
 
-    /// All of them in the order of their names; none is left.
+    /// Removes and returns all folders, sorted by name.
     fn take(&mut self) -> Vec<(String, Group)> {
         let mut list = std::mem::take(&mut self.list);
         let index = std::mem::take(&mut self.index);
@@ -93,7 +93,7 @@ impl Groups {
     }
 }
 
-/// Paths by their folders.
+/// Paths by folder.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     groups: Groups,
@@ -101,7 +101,7 @@ pub(super) struct Places {
     bytes: usize,
 }
 
-/// How much is told.
+/// Limits for the printed lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Lines, one for each folder.
@@ -111,12 +111,12 @@ pub(super) struct Budget {
 }
 
 impl Places {
-    /// The paths that were added.
+    /// The number of added paths.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Adds a path; a folder's may end with a slash.
+    /// Adds a path. The path of a folder may end with a slash.
     pub(super) fn add(&mut self, path: &str) {
         self.count += 1;
         let bare = path.strip_suffix('/').unwrap_or(path);
@@ -174,7 +174,7 @@ impl Places {
         }
     }
 
-    /// Gives what is below folders that tools made to these, where there are other folders.
+    /// Merges the subfolders of generated folders into these, if there are other folders.
     fn close_made(&mut self) {
         let names = self.groups.index.keys();
         let others = names.filter(|key| made_folder(key).is_none());
@@ -189,7 +189,7 @@ impl Places {
         }
     }
 
-    /// A line for each folder; of those with few paths, these.
+    /// Formats a line for each folder. Folders with few paths are listed in full.
     pub(super) fn lines(mut self, budget: Budget) -> Vec<String> {
         if self.groups.list.len() > budget.folders {
             self.close_made();
@@ -214,7 +214,7 @@ impl Group {
         }
     }
 
-    /// Takes in another: itself where `below` is `None`, else what is below in that folder.
+    /// Merges another folder: as the same folder if `below` is `None`, else as the subfolder `below`.
     fn take(&mut self, other: Self, below: Option<&str>) {
         self.count += other.count;
         for (ending, count) in other.endings.sorted() {
@@ -248,7 +248,7 @@ impl Group {
         lines.extend(paths);
     }
 
-    /// `src/ (12): main.rs lib.rs util/ (9) … +1 more`.
+    /// Formats a line: `src/ (12): main.rs lib.rs util/ (9) … +1 more`.
     fn line(&self, folder: &str, names: usize) -> String {
         let behind = match folder {
             "" => "",
@@ -287,7 +287,7 @@ impl Group {
         line
     }
 
-    /// As many names as `room`: those with a rare ending, and the first.
+    /// Selects at most `room` names: those with a rare extension, then the first.
     fn listed(&self, room: usize) -> Vec<&str> {
         if room >= self.names.len() {
             return self.names.iter().collect();
@@ -318,7 +318,7 @@ impl Group {
             .collect()
     }
 
-    /// `; of all: 30 .js, 4 .ts, 1 .md`: the most frequent, and one that is rare.
+    /// Appends `; of all: 30 .js, 4 .ts, 1 .md`: the most frequent extensions, and a rare one.
     fn push_endings(&self, line: &mut String) {
         let mut endings = self.endings.sorted();
         endings.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -331,7 +331,7 @@ impl Group {
     }
 }
 
-/// A name, in quotes where it holds a space.
+/// Appends a name, in quotes if it contains a space.
 fn push_name(line: &mut String, name: &str) {
     if name.contains(' ') && !name.starts_with('"') {
         let _ = write!(line, "\"{name}\"");
@@ -340,10 +340,10 @@ fn push_name(line: &mut String, name: &str) {
     }
 }
 
-/// Bytes of the longest ending.
+/// The maximum length of an extension in bytes.
 const MAX_EXTENSION_BYTES: usize = 12;
 
-/// What a file's name ends with, behind its last point.
+/// The extension of a file name after its last point.
 fn ending(name: &str) -> Option<&str> {
     let name = match name.ends_with('"') {
         true => name.trim_end_matches('"'),
@@ -359,7 +359,7 @@ fn ending(name: &str) -> Option<&str> {
     (fits && name.as_bytes()[start - 1] == b'.').then_some(ending)
 }
 
-/// Whether a folder is `branch` or inside it; the empty name is the common root of all.
+/// Returns true if a folder is `branch` or inside it. The empty name is the common root of all.
 fn is_within(folder: &str, branch: &str) -> bool {
     let rest = folder.strip_prefix(branch);
     rest.is_some_and(|rest| branch.is_empty() || rest.is_empty() || rest.starts_with('/'))
@@ -368,7 +368,7 @@ fn is_within(folder: &str, branch: &str) -> bool {
 /// The branch that has more than its share of the folders `names`, and the depth to which it is reduced so that its
 /// deepest folders become a part of their parents. `None` if there is nothing to reduce.
 fn biggest_branch(mut names: Vec<&str>, most: usize) -> Option<(String, usize)> {
-    /// A branch of so few folders keeps them if another one can be reduced.
+    /// A branch with at most this many folders is not reduced if another one can be.
     const SMALL: usize = 4;
     let mut branch = String::new();
     let mut level = 0;
@@ -403,7 +403,7 @@ fn head(path: &str, depth: usize) -> &str {
     }
 }
 
-/// The parts of a path; the root is one.
+/// The number of parts in a path. The root counts as one part.
 fn parts(path: &str) -> usize {
     match path {
         "" => 0,
@@ -428,8 +428,8 @@ fn cut(path: &str, depth: usize) -> (&str, Option<&str>) {
     }
 }
 
-/// Shares `budget` among those that want so much each: who wants less than a fair share gets it all,
-/// the others get equal parts of the rest.
+/// Distributes `budget` among consumers that want `wants`. A consumer below its fair share receives all it
+/// wants. The others share the rest equally.
 pub(super) fn share(budget: usize, wants: &[usize]) -> Vec<usize> {
     let mut shares = vec![0; wants.len()];
     let mut order: Vec<usize> = (0..wants.len()).collect();

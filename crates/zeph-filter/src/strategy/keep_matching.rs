@@ -1,4 +1,4 @@
-//! `keep_matching`: only lines that match stay.
+//! The `keep_matching` strategy: it retains only lines that match a pattern.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::line::{ExitInfo, Line, LineBlock, Sink};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Regular expressions; a line in which none is found goes.
+    /// Regular expressions. A line without a match is omitted.
     patterns: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Strategy for KeepMatching {
     }
 
     fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {
-        // An output without a line to keep is not the output that the rule is for.
+        // Output without a matching line is not the output that the rule expects.
         if self.kept {
             FilterConfidence::Full
         } else {

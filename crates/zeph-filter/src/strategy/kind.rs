@@ -1,26 +1,26 @@
-//! What lines of one shape are, and how many of them are read.
+//! Kinds of lines with one shape, and the number of such lines that are shown.
 
 use crate::facts::{Shape, Shapes};
 
-/// Lines of one shape that stay where they are warnings or errors of a log.
+/// Shown lines of one shape that are warnings or errors of a log.
 const ALIKE: u64 = 5;
-/// Lines of one shape that stay where they tell what could not be done.
+/// Shown lines of one shape that report failed operations.
 const COMPLAINTS: u64 = 20;
 
-/// What the lines of a shape are.
+/// The kind of lines with one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
-    /// Warnings, and errors of a log: a few of them tell it all.
+    /// Warnings, and errors of a log. A few of them are sufficient.
     Alike,
-    /// What could not be done with one file after the other.
+    /// Failed operations, for example one per file.
     Complaint,
-    /// Each counts.
+    /// Lines that are all shown.
     Fact,
 }
 
 impl Kind {
-    /// What a line is.
+    /// The kind of a line.
     pub(super) fn of(text: &str) -> Self {
         match Shapes::default().of(text) {
             Some(Shape::Chatter | Shape::Warning) => Self::Alike,
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Lines of a group that stay where they come.
+    /// The number of lines in a group that are shown at their positions.
     pub(super) fn shown(self) -> u64 {
         match self {
             Self::Plain => 1,
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// Whether a line has one of the words of warnings and errors, in any case.
+/// Returns true if a line contains a keyword of warnings and errors, in any case.
 fn warns(text: &str) -> bool {
     const WORDS: [&str; 6] = ["warn", "fail", "error", "panic", "fatal", "exception"];
     let lower = text.to_ascii_lowercase();

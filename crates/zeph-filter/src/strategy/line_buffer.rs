@@ -1,12 +1,12 @@
-//! Lines that are held back, behind one another in one text: their memory is used again.
+//! A buffer of lines in one text, which reuses its memory.
 
 use crate::line::Line;
 
-/// Lines in the order in which they came.
+/// Buffered lines in their order.
 #[derive(Debug, Default)]
 pub(super) struct HeldLines {
     text: String,
-    /// Number and end of each.
+    /// Number and end of each line.
     lines: Vec<(u64, usize)>,
 }
 
@@ -20,7 +20,7 @@ impl HeldLines {
         self.lines.len()
     }
 
-    /// Bytes of all of them.
+    /// Bytes of all lines.
     pub(super) fn bytes(&self) -> usize {
         self.text.len()
     }

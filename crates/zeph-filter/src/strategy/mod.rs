@@ -1,8 +1,7 @@
-//! Strategies: what is done with the lines of an output, one after the other.
+//! Strategies: state machines that process the lines of an output in sequence.
 //!
-//! A strategy is a state machine over lines. It never holds the whole output, decides by the
-//! structure of the text, and says nothing that the output does not say. [`STRATEGIES`] names
-//! them all: a rule's `type` is looked up there.
+//! A strategy never buffers the whole output. It decides by the structure of the text, and adds no information.
+//! [`STRATEGIES`] lists all strategies by the `type` that a rule gives.
 
 mod ansible;
 mod cargo_lines;
@@ -48,27 +47,29 @@ pub(super) use chain::Chain;
 pub(super) use group_similar::Template;
 pub(super) use line_template::{Mask, shape};
 
-/// What is done with the lines of one output.
+/// A filter for the lines of one output.
 pub trait Strategy: Send {
-    /// Takes the next line, and hands on what is kept, now or later.
+    /// Processes the next line. Retained lines are emitted now or later.
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink);
 
-    /// Takes the next lines.
+    /// Processes the next lines.
     fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
         block.lines().for_each(|line| self.line(line, out));
     }
 
-    /// The output has ended: hands on the rest, and says how well it was understood.
+    /// Emits the remaining lines at the end of the output, and returns how well the output was understood.
     fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence;
 }
 
-/// A strategy with its parameters, to be started for every output anew.
+/// A strategy with its parameters, which starts a state machine for each output.
 pub trait StrategyFactory: Debug + Send + Sync {
-    /// A strategy for one output.
+    /// Starts the strategy for one output.
     fn start(&self) -> Box<dyn Strategy>;
 
-    /// Whether it judges every line by itself. When it has nothing to do, what the others did
-    /// stands; when any other strategy falls back, the whole output is read instead.
+    /// Returns true if the strategy decides about each line separately.
+    ///
+    /// Its fallback does not affect the other strategies. If any other strategy falls back, the whole output is
+    /// used.
     fn judges_lines_alone(&self) -> bool {
         false
     }
@@ -77,16 +78,16 @@ pub trait StrategyFactory: Debug + Send + Sync {
 /// A strategy of a rule.
 #[derive(Debug, Clone)]
 pub(super) struct NamedRecipe {
-    /// Its type.
+    /// The `type` of the strategy.
     pub(super) name: &'static str,
-    /// How it is started.
+    /// The factory of the strategy.
     pub(super) recipe: Arc<dyn StrategyFactory>,
 }
 
-/// Makes a strategy of the parameters in a rule; the error says what is wrong with them.
+/// Creates a strategy from the parameters in a rule. The error describes an invalid parameter.
 type StrategyConstructor = fn(toml::Table) -> Result<Arc<dyn StrategyFactory>, String>;
 
-/// All strategies by the name that a rule gives as `type`.
+/// All strategies by `type`.
 const STRATEGIES: &[(&str, StrategyConstructor)] = &[
     ("ansible", ansible::make),
     ("dedup", dedup::make),
@@ -107,10 +108,10 @@ const STRATEGIES: &[(&str, StrategyConstructor)] = &[
     ("truncate", truncate::make),
 ];
 
-/// The strategy that `table` describes: its `type`, and that type's parameters.
+/// Creates the strategy that `table` describes: its `type`, and the parameters of that type.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the invalid `type` or parameter.
 pub(super) fn recipe(mut table: toml::Table) -> Result<NamedRecipe, String> {
     let Some(toml::Value::String(kind)) = table.remove("type") else {
         return Err("a strategy needs a `type`".to_owned());
@@ -127,24 +128,24 @@ pub(super) fn recipe(mut table: toml::Table) -> Result<NamedRecipe, String> {
     Ok(NamedRecipe { name, recipe })
 }
 
-/// The parameters of a strategy.
+/// Deserializes the parameters of a strategy.
 fn params<P: DeserializeOwned>(table: toml::Table) -> Result<P, String> {
     P::deserialize(table).map_err(|error| error.message().to_owned())
 }
 
-/// The most characters that a pattern may have.
+/// The maximum length of a pattern in characters.
 pub(super) const MAX_PATTERN: usize = 512;
-/// Bytes that a compiled pattern, or a set of them, may have.
+/// The maximum size of a compiled pattern or pattern set in bytes.
 pub(super) const MAX_COMPILED: usize = 4 * 1024 * 1024;
 
-/// What is wrong with a pattern, without the picture of it.
+/// Formats a pattern error in one line, without the excerpt of the pattern.
 pub(super) fn in_a_line(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().next_back().unwrap_or_default();
     last.trim_start_matches("error: ").to_owned()
 }
 
-/// The pattern, if it is not too long.
+/// Returns the pattern, if it is not too long.
 pub(super) fn checked_pattern(pattern: &str) -> Result<&str, String> {
     let length = pattern.chars().count();
     if length > MAX_PATTERN {

@@ -1,5 +1,5 @@
-//! `package_notes`: what a package manager says of packages that are out of date: each in a line, whose
-//! names are told in one.
+//! The `package_notes` strategy: it joins the deprecation notes of a package manager into one line of package
+//! names.
 
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ impl StrategyFactory for Notes {
 
 #[derive(Debug, Default)]
 struct Collect {
-    /// What the manager says before each name, and the names.
+    /// The prefix of the notes, then the names.
     names: String,
     number: u64,
 }
 
-/// What is said before the name, and the name: `npm warn deprecated glob@7.2.3: no longer supported`.
+/// Parses prefix and name from `npm warn deprecated glob@7.2.3: no longer supported`.
 fn deprecated(text: &str) -> Option<(&'static str, &str)> {
     const STARTS: &[(&str, &str)] = &[
         ("npm warn deprecated ", "npm warn deprecated"),
@@ -49,7 +49,7 @@ fn deprecated(text: &str) -> Option<(&'static str, &str)> {
     let (start, said) = STARTS.iter().find(|(start, _)| text.starts_with(start))?;
     let rest = &text[start.len()..];
     let (path, reason) = rest.cut_at(": ").unwrap_or((rest, ""));
-    // A path of packages: `a > b > glob@7.2.3`.
+    // The path of a dependency: `a > b > glob@7.2.3`.
     let name = path.rsplit(" > ").next().unwrap_or(path);
     let is_name = name.rfind('@').is_some_and(|at| at > 0) && !name.contains([' ', '"']);
     let is_warning = *start == "warning ";
@@ -84,7 +84,7 @@ impl Strategy for Collect {
 
     fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.tell(out);
-        // Where there are none, there is nothing to understand.
+        // Output without notes needs no change.
         FilterConfidence::Full
     }
 }

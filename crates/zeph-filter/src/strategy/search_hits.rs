@@ -1,7 +1,8 @@
-//! `search_hits`: what grep, ripgrep and their like find, where it is too much to be read: by file, with numbers.
+//! The `search_hits` strategy: results of grep, ripgrep and similar tools, grouped by file if they are too
+//! long.
 //!
-//! Up to `max_bytes` all of it stays, as it was asked for. Of more, each file is told with the number of its hits
-//! and the first of them, as many as fit; where there are too many files, they are told by folder.
+//! Up to `max_bytes` the output is unchanged. In longer output each file has the number of its hits and the
+//! first hits that fit. If there are too many files, they are grouped by folder.
 
 use std::sync::Arc;
 
@@ -13,11 +14,11 @@ use super::group_paths::{Budget, Places, share};
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
-/// Files that are told apart.
+/// Files that are distinguished.
 const MAX_FILES: usize = 20_000;
-/// Of so many at most hits are shown; others are told by folder.
+/// The maximum number of files with shown hits. More files are grouped by folder.
 const SHOWN_FILES: usize = 200;
-/// First hits of a file that are held, of one among few, and bytes of all of them.
+/// Buffered first hits of a file, the total for few files, and bytes of all hits.
 const HELD: usize = 60;
 const HELD_OF_FEW: usize = 2_000;
 const MAX_HELD_BYTES: usize = 2 * 1024 * 1024;
@@ -27,7 +28,7 @@ const MAX_LINE_BYTES: usize = 300;
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Outputs of no more bytes stay as they are.
+    /// The maximum bytes of an output that is unchanged.
     #[serde(default = "most_bytes")]
     max_bytes: usize,
 }
@@ -36,7 +37,7 @@ fn most_bytes() -> usize {
     40_000
 }
 
-/// The most that may be asked for: what is held back is bounded by it.
+/// The maximum for the parameter. It limits the number of buffered bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
@@ -68,22 +69,22 @@ impl StrategyFactory for Params {
 /// The hits in one file.
 #[derive(Debug)]
 struct File {
-    /// Empty where it is not told: only one was searched.
+    /// Empty if the output does not name files, because only one was searched.
     path: String,
-    /// The line that names it, above its hits.
+    /// The line with the name, above its hits.
     heading: Option<OwnedLine>,
     number: u64,
     count: u64,
     hits: Vec<OwnedLine>,
 }
 
-/// The file whose hits follow, as ripgrep tells it on a terminal.
+/// The file of the next hits, in the form of ripgrep on a terminal.
 #[derive(Debug)]
 enum Heading {
     None,
-    /// A line that may be one.
+    /// A line that may be the name of a file.
     Maybe(OwnedLine),
-    /// The place of a file among all.
+    /// The index of the file.
     Of(usize),
 }
 
@@ -95,17 +96,17 @@ struct SearchHits {
     files: Vec<File>,
     index: HashMap<String, usize>,
     held: usize,
-    /// Hits are told with the number of their line.
+    /// True if hits have line numbers.
     numbered: bool,
     heading: Heading,
-    /// There were lines around hits, which are left out.
+    /// True if context lines were omitted.
     around: bool,
-    /// Hits in files beyond those that are told apart.
+    /// Hits in files beyond [`MAX_FILES`].
     others: u64,
     last: u64,
 }
 
-/// How many bytes a number has with which a text begins, and the sign behind it.
+/// The length of a leading number in bytes, and the sign after it.
 fn number(text: &str) -> Option<(usize, u8)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let sign = *text.as_bytes().get(digits).filter(|_| digits > 0)?;
@@ -130,7 +131,7 @@ fn bare_hit(text: &str) -> Option<&str> {
     (path.contains(['/', '.']) && !path.contains([' ', '\t'])).then_some(path)
 }
 
-/// Whether it is a line around a hit: `src/a.rs-13-text`.
+/// Returns true for a context line: `src/a.rs-13-text`.
 fn is_around(text: &str) -> bool {
     text.match_indices('-').any(|(at, _)| {
         let behind = number(&text[at + 1..]);
@@ -139,7 +140,7 @@ fn is_around(text: &str) -> bool {
 }
 
 impl SearchHits {
-    /// The lines that came so far: whether they are numbered is known.
+    /// Sorts the first lines. They show whether hits have line numbers.
     fn sort_early(&mut self, early: &[OwnedLine], out: &mut dyn Sink) {
         self.numbered = early.iter().any(|held| {
             let text = held.text.as_str();
@@ -174,14 +175,14 @@ impl SearchHits {
         }
     }
 
-    /// A line that named no file is none of the hits: a message, a binary file.
+    /// Ends a heading without hits, which is a message, not a file name.
     fn end_heading(&mut self, out: &mut dyn Sink) {
         if let Heading::Maybe(held) = std::mem::replace(&mut self.heading, Heading::None) {
             keep_cut(held.line(), MAX_LINE_BYTES, out);
         }
     }
 
-    /// A hit without the name of its file.
+    /// Adds a hit without the name of its file.
     fn below_heading(&mut self, line: Line<'_>) {
         match std::mem::replace(&mut self.heading, Heading::None) {
             Heading::Maybe(held) => {
@@ -232,7 +233,7 @@ impl SearchHits {
         }
     }
 
-    /// The hits of each file, as many as fit.
+    /// Prints the hits of each file that fit.
     fn tell_files(&self, out: &mut dyn Sink) {
         let heads: usize = self.files.iter().map(|file| file.path.len() + 16).sum();
         let size = |file: &File| {
@@ -292,7 +293,7 @@ impl SearchHits {
 }
 
 impl File {
-    /// Names the file where its hits do not.
+    /// Prints the heading of the file, if its hits do not contain the name.
     fn name(&self, out: &mut dyn Sink) {
         if let Some(heading) = &self.heading {
             keep_cut(heading.line(), MAX_LINE_BYTES, out);
@@ -300,7 +301,7 @@ impl File {
     }
 }
 
-/// How much was found.
+/// Formats the number of hits and files.
 fn found(hits: u64, files: usize, around: bool) -> String {
     let around = match around {
         true => "; the lines around them are left out",
@@ -347,7 +348,7 @@ impl Strategy for SearchHits {
     }
 }
 
-/// A number of things: `1 file`, `2 files`.
+/// Formats a number with a noun: `1 file`, `2 files`.
 fn pluralize(number: u64, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),
@@ -383,7 +384,7 @@ mod tests {
         assert!(!is_around("src/a-b.rs"));
     }
 
-    /// Proves OUT-7d: each hit is told with the file that it is in.
+    /// Proves OUT-7d: each hit is shown with its file.
     #[test]
     fn hits_below_headings_and_around_others_keep_their_file() {
         let check = |text: &str| collected(make, "max_bytes = 2000", text, Some(0));

@@ -1,4 +1,4 @@
-//! `strip_annotated`: lines that begin with one of some prefixes go.
+//! The `strip_annotated` strategy: it omits lines that begin with one of several prefixes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::line::{ExitInfo, Line, Sink};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// What annotations begin with, `note:` for one; blanks before it do not count.
+    /// Prefixes of the annotations, for example `note:`. Leading spaces are ignored.
     prefixes: Vec<String>,
 }
 

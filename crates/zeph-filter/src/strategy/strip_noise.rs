@@ -1,4 +1,4 @@
-//! `strip_noise`: lines that match go.
+//! The `strip_noise` strategy: it omits lines that match a pattern.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::line::{ExitInfo, Line, LineBlock, Sink};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Regular expressions; a line in which one is found goes.
+    /// Regular expressions. A line with a match is omitted.
     patterns: Vec<String>,
 }
 

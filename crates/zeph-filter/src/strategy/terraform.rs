@@ -1,9 +1,8 @@
-//! `terraform`: of a plan the resources that change, and what changes in them; of an apply what it
-//! did that the plan does not tell; errors, outputs and totals whole. OpenTofu prints the same.
+//! The `terraform` strategy: it retains the changes of a plan, operations of an apply that are not in the plan,
+//! errors, outputs and totals.
 //!
-//! The form of a plan: a line `  # ADDRESS will be …` for each resource, and below it a block in which
-//! `+`, `-` and `~` stand before what changes. Several resources of one type mostly change alike: what
-//! the first of them tells is told once.
+//! OpenTofu prints the same. A plan has a line `  # ADDRESS will be …` for each resource, then a block with
+//! `+`, `-` and `~` before changes. Resources of one type often have equal changes, which are shown once.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,10 +15,10 @@ use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::find::Find as _;
 use crate::line::{ExitInfo, Line, Sink};
 
-/// Lines of one block that are looked at together, and their bytes.
+/// Lines of one block that are processed together, and their bytes.
 const MAX_LINES: usize = 4000;
 const MAX_BLOCK_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of what is remembered of blocks, and of addresses.
+/// Bytes of remembered lines and addresses.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a line of a plan.
 const MAX_LINE_BYTES: usize = 1000;
@@ -46,19 +45,19 @@ impl StrategyFactory for Terraform {
 
 #[derive(Debug, Default)]
 struct Run {
-    /// The block that is open.
+    /// The open block.
     block: Option<Block>,
-    /// Its lines, and their texts behind one another; their memory is used again.
+    /// The lines of the block, and their texts. Their memory is reused.
     lines: Vec<Span>,
     texts: String,
-    /// What blocks of one kind said already.
+    /// Shown lines by kind of block.
     said: HashMap<String, HashSet<String>>,
-    /// Resources that the plan tells.
+    /// Resources in the plan.
     planned: HashSet<String>,
     bytes: usize,
-    /// In the list of signs above a plan.
+    /// True inside the list of signs above a plan.
     legend: bool,
-    /// Behind an error: everything stays.
+    /// True after an error: all lines are retained.
     verbatim: bool,
     understood: bool,
 }
@@ -66,15 +65,15 @@ struct Run {
 /// The block of a resource, or of the outputs.
 #[derive(Debug, Default)]
 struct Block {
-    /// What happens, and the type: `created terraform_data`.
+    /// Operation and type: `created terraform_data`.
     kind: String,
-    /// In the text between `<<-EOT` and its end.
+    /// The end marker of the current heredoc, such as `EOT`.
     heredoc: Option<String>,
-    /// Blocks that are destroyed or only read tell their first line alone.
+    /// The operation. Blocks that are destroyed or only read show only their first line.
     action: Action,
 }
 
-/// A line of a block in [`Run::texts`].
+/// The range of a line in [`Run::texts`].
 #[derive(Debug, Clone, Copy)]
 struct Span {
     number: u64,
@@ -82,7 +81,7 @@ struct Span {
     end: usize,
 }
 
-/// A line that tells a change.
+/// A line with a change.
 #[derive(Debug, Clone)]
 struct Told<'t> {
     number: u64,
@@ -97,7 +96,7 @@ enum Action {
     Destroy,
 }
 
-/// Address and fate of `  # ADDRESS will be …`.
+/// Parses address and operation from `  # ADDRESS will be …`.
 fn headline(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix("  # ")?;
     let at = [
@@ -114,7 +113,7 @@ fn headline(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at..]))
 }
 
-/// The type in `module.a["x"].aws_instance.web[0]`: the last but one part outside of brackets.
+/// The type in `module.a["x"].aws_instance.web[0]`: the last part but one outside of brackets.
 fn type_of(address: &str) -> &str {
     let mut depth = 0_usize;
     let (mut dots, mut previous) = (address.len(), 0);
@@ -134,7 +133,7 @@ fn type_of(address: &str) -> &str {
     address.get(start..dots).unwrap_or(address)
 }
 
-/// What a line of progress says of a resource: `ADDRESS: Creation complete after 0s`.
+/// Parses a progress line of a resource: `ADDRESS: Creation complete after 0s`.
 fn progress(text: &str) -> Option<(&str, Progress)> {
     let at = text.last_place_of(": ")?;
     let (address, said) = (&text[..at], &text[at + 2..]);
@@ -187,7 +186,7 @@ enum Progress {
     Done,
 }
 
-/// What is said with every plan.
+/// Returns true for text that every plan contains.
 fn is_boilerplate(text: &str) -> bool {
     const KNOWN: &[&str] = &[
         "Terraform used the selected providers",
@@ -245,7 +244,7 @@ impl Run {
         });
     }
 
-    /// A line of the block; `false` when it does not belong to it.
+    /// Processes a line of the block. Returns `false` if it does not belong to the block.
     fn in_block(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let Some(block) = &mut self.block else {
             return false;
@@ -272,7 +271,7 @@ impl Run {
         self.hold(line.number, text);
         let is_full = self.lines.len() >= MAX_LINES || self.texts.len() > MAX_BLOCK_BYTES;
         if is_full || text == "    }" {
-            // Of one that is not whole the rest follows.
+            // The rest of an incomplete block follows.
             let rest = self.block.as_ref().filter(|_| text != "    }");
             let rest = rest.map(|block| Block {
                 kind: block.kind.clone(),
@@ -285,7 +284,7 @@ impl Run {
         true
     }
 
-    /// Holds a line of the block that is open.
+    /// Buffers a line of the open block.
     fn hold(&mut self, number: u64, text: &str) {
         let start = self.texts.len();
         self.texts.push_str(text);
@@ -293,7 +292,7 @@ impl Run {
         self.lines.push(Span { number, start, end });
     }
 
-    /// Tells what the block that is open says.
+    /// Prints the changes of the open block.
     fn close(&mut self, out: &mut dyn Sink) {
         let Some(block) = self.block.take() else {
             return;
@@ -335,14 +334,14 @@ impl Run {
     }
 }
 
-/// The lines of a block that tell a change, and those above them that name where it is.
+/// Selects the changed lines of a block, and the enclosing lines that name their position.
 fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Told<'t>> {
     let told_as = |line: Line<'t>| Told {
         number: line.number,
         text: Cow::Borrowed(line.text),
     };
     let mut told: Vec<Told<'_>> = Vec::with_capacity(16);
-    // Where a value opened, in `told`.
+    // Indices of changes at which a value begins.
     let mut open: Vec<usize> = Vec::with_capacity(8);
     for held in lines {
         let text = held.text.trim_ascii();
@@ -362,7 +361,7 @@ fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Tol
                     told.push(first);
                 }
             } else if told.len() == from + 1 && !has("# forces replacement") {
-                // Nothing in it has changed.
+                // The value contains no change.
                 if told
                     .last()
                     .is_some_and(|held| !is_change(held.text.trim_ascii()))
@@ -386,7 +385,7 @@ fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Tol
         };
         if opens {
             open.push(told.len());
-            // The first is the resource itself, which the headline names.
+            // The first value is the resource itself, which the headline names.
             if action != Action::Destroy && open.len() > 1 {
                 told.push(told_as(held));
             }
@@ -397,7 +396,7 @@ fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Tol
     told
 }
 
-/// Whether a sign of change stands before it.
+/// Returns true if the line begins with a sign of change.
 fn is_change(text: &str) -> bool {
     matches!(
         text.as_bytes(),

@@ -1,10 +1,10 @@
-//! What the tests of strategies share.
+//! Helpers for the tests of strategies.
 
 use super::{Strategy, StrategyConstructor};
 use crate::confidence::FilterConfidence;
 use crate::line::{ExitInfo, Line, Sink};
 
-/// The texts that were handed on.
+/// The emitted texts.
 #[derive(Debug, Default)]
 pub(super) struct Texts(pub(super) Vec<String>);
 
@@ -18,7 +18,7 @@ impl Sink for Texts {
     }
 }
 
-/// What `strategy` makes of `input`, joined to one text.
+/// The output of `strategy` for `input`, joined to one text.
 pub(super) fn run(
     mut strategy: Box<dyn Strategy>,
     input: &str,
@@ -34,7 +34,7 @@ pub(super) fn run(
     (out.0.join("\n"), confidence)
 }
 
-/// What a strategy with the parameters `table` makes of `text`, with a line break at its end.
+/// The output for `text` of a strategy with the parameters `table`, with a final line break.
 pub(super) fn collected(
     make: StrategyConstructor,
     table: &str,

@@ -1,4 +1,4 @@
-//! `truncate`: of a long output, head and tail.
+//! The `truncate` strategy: it retains head and tail of a long output.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Outputs of up to so many lines stay whole.
+    /// The maximum number of lines of an output that is unchanged.
     max_lines: usize,
-    /// Lines that stay at the start of a longer one.
+    /// Lines that are retained at the start of a longer output.
     #[serde(default = "twenty")]
     head: usize,
-    /// Lines that stay at its end.
+    /// Lines that are retained at its end.
     #[serde(default = "twenty")]
     tail: usize,
 }
@@ -28,11 +28,11 @@ fn twenty() -> usize {
 struct Truncate {
     params: Params,
     seen: usize,
-    /// The lines after the head, as long as all of them may have to stay.
+    /// The lines after the head, as long as the whole output may be short enough.
     held: VecDeque<OwnedLine>,
 }
 
-/// The most lines that may be asked for: what is held back is bounded by it.
+/// The maximum for all parameters. It limits the number of buffered lines.
 const MAX_LINES: usize = 100_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {

@@ -9,7 +9,7 @@ const MAX_TRACE: usize = 40;
 /// Other lines that may belong to it.
 const MAX_AFTER: usize = 2;
 
-/// Consecutive lines that stay or go together.
+/// Consecutive lines that are shown or omitted together.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) kind: Kind,
@@ -17,7 +17,7 @@ pub(super) struct Unit {
     pub(super) head: Vec<OwnedLine>,
     /// Lines after the trace that may belong to it, such as the message of a panic.
     pub(super) after: Vec<OwnedLine>,
-    /// The line of a Python traceback that names the exception is still to come.
+    /// True until the line of a Python traceback that names the exception.
     traceback: bool,
 }
 

@@ -1,28 +1,28 @@
-//! A hunk, and the lines of it that are given up.
+//! A hunk of a diff, and its omitted lines.
 
 use super::super::group_paths::share;
 use super::parse::Kind;
 use crate::line::{Line, OwnedLine, Sink};
 
-/// Of a long line so many bytes count as one line of the budget.
+/// Bytes of a long line that count as one line of the budget.
 const LINE: usize = 240;
 
 /// A hunk.
 pub(super) struct Hunk {
-    /// Its places.
+    /// The `@@` line.
     pub(super) header: OwnedLine,
     pub(super) lines: Vec<Body>,
 }
 
-/// A line of a hunk, or several in a row that were given up.
+/// A line of a hunk, or several consecutive omitted lines.
 pub(super) struct Body {
     pub(super) kind: Kind,
-    /// The line that is held, if it was not given up.
+    /// The line, unless it was omitted.
     pub(super) held: Option<Text>,
     pub(super) gone: Gone,
 }
 
-/// A line in the texts of its file.
+/// A line as a range of the texts of its file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text {
     /// [`Line::number`].
@@ -32,7 +32,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Adds a line to the texts.
+    /// Appends a line to the texts.
     pub(super) fn push(line: Line<'_>, texts: &mut String) -> Self {
         let start = texts.len() as u32;
         texts.push_str(line.text);
@@ -77,7 +77,7 @@ impl Gone {
         self.context += other.context;
     }
 
-    /// `[+3 -2]`: what a diff's own statistics call them.
+    /// Formats the number of omitted lines: `[… +3 -2]`.
     pub(super) fn told(self) -> String {
         match (self.added, self.removed) {
             (0, 0) => "[…]".to_owned(),
@@ -89,7 +89,7 @@ impl Gone {
 }
 
 impl Body {
-    /// Notes belong to the line before them, and count as changed: git puts them there alone.
+    /// Returns true unless the line is context. Notes such as `\ No newline at end of file` count as changed.
     pub(super) fn is_changed(&self) -> bool {
         self.kind != Kind::Context
     }
@@ -108,7 +108,7 @@ impl Body {
 }
 
 impl Hunk {
-    /// Removed and added lines share the budget; of each the first stay.
+    /// Omits changed lines. Removed and added lines share the budget, and the first of each are retained.
     pub(super) fn give_up_changed(&mut self, budget: usize) {
         let wants = |kind: Kind| {
             self.lines
@@ -136,7 +136,7 @@ impl Hunk {
         }
     }
 
-    /// A note without its line says nothing.
+    /// Omits notes that follow an omitted line.
     pub(super) fn give_up_notes(&mut self) {
         let mut shown = true;
         for line in &mut self.lines {
@@ -148,7 +148,7 @@ impl Hunk {
         }
     }
 
-    /// All its lines, as if they were given up.
+    /// Counts all lines, whether shown or omitted.
     pub(super) fn gone(&self) -> Gone {
         self.lines.iter().fold(Gone::default(), |mut gone, line| {
             gone.add(line.gone);
@@ -159,7 +159,7 @@ impl Hunk {
         })
     }
 
-    /// How far each line is from a changed one that is shown.
+    /// The distance of each line from a changed line that is shown.
     pub(super) fn distances(&self) -> Vec<usize> {
         let mut distances = vec![usize::MAX; self.lines.len()];
         let mut sweep = |order: &mut dyn Iterator<Item = usize>| {
@@ -178,13 +178,13 @@ impl Hunk {
         distances
     }
 
-    /// The number of its last line that is shown.
+    /// The number of the last shown line.
     pub(super) fn end(&self) -> u64 {
         let shown = self.lines.iter().rev().find_map(|line| line.held.as_ref());
         shown.map_or(self.header.number, |held| held.number)
     }
 
-    /// Makes one of lines in a row that were given up.
+    /// Joins consecutive omitted lines.
     pub(super) fn join_gone(&mut self) {
         let mut joined: Vec<Body> = Vec::new();
         for line in self.lines.drain(..) {
@@ -198,7 +198,7 @@ impl Hunk {
         self.lines = joined;
     }
 
-    /// `texts`: those of its file.
+    /// Prints the hunk. `texts`: the texts of its file.
     pub(super) fn tell(&self, texts: &str, out: &mut dyn Sink) {
         out.keep(self.header.line());
         let mut gone = Gone::default();
@@ -209,7 +209,7 @@ impl Hunk {
                 gone.add(line.gone);
                 continue;
             };
-            // Context that is cut off at the start of a hunk needs no word.
+            // Omitted context at the start of a hunk needs no note.
             let missing = gone.added + gone.removed > 0 || (shown && gone.context > 0);
             if missing {
                 out.say(number, &gone.told());

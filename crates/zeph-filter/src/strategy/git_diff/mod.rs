@@ -1,9 +1,8 @@
-//! `git_diff`: small diffs whole; of large ones every file, and a fair share of each.
+//! The `git_diff` strategy: small diffs are unchanged, and the files of large diffs have fair shares.
 //!
-//! The headers of files always stay. Lock files and generated files are told by the number of
-//! their lines; the others share `max_diff_lines`, changed lines before those around them. What is
-//! shown is a diff still: no line of it is ours except those in brackets, which say what is not
-//! shown at their place.
+//! The headers of files are always shown. For lock files and generated files only the number of lines is shown.
+//! Other files share `max_diff_lines`; changed lines have priority over context. The result is a diff, except
+//! lines in brackets that state the omissions.
 
 mod hunk;
 mod parse;
@@ -20,21 +19,21 @@ use parse::{Kind, Parser};
 use patch::{Headers, Patch};
 use select::{Item, Names, Sizes};
 
-/// Diffs up to so many lines stay whole.
+/// The maximum lines of a diff that is unchanged.
 const WHOLE_LINES: usize = 400;
-/// And up to so many bytes.
+/// The maximum bytes of a diff that is unchanged.
 const WHOLE_BYTES: usize = 48 * 1024;
-/// Bytes that are held before files have to give up lines.
+/// Buffered bytes. After this limit lines of files are omitted.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// Lines around the diffs, of messages for one, that are held.
+/// Buffered lines outside of files, for example of commit messages.
 const MAX_OTHER_LINES: usize = 2000;
-/// Their bytes.
+/// The maximum bytes of these lines.
 const MAX_OTHER_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Lines of hunks that stay of a large diff.
+    /// Lines in hunks that are shown of a large diff.
     #[serde(default = "five_hundred")]
     max_diff_lines: usize,
 }
@@ -43,7 +42,7 @@ fn five_hundred() -> usize {
     500
 }
 
-/// The most that may be asked for.
+/// The maximum for the parameter.
 const MAX_LINES: usize = 100_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
@@ -72,28 +71,28 @@ impl StrategyFactory for Params {
 }
 
 enum State {
-    /// It may be a small one.
+    /// The diff may be small.
     Early,
     Large,
-    /// It has so many files that their names alone are told; and the file that it is at.
+    /// The diff has so many files that only their names are stored. The patch is that of the current file.
     Names(Box<Names>, Patch),
-    /// It is no diff.
+    /// The output is not a diff.
     Foreign,
 }
 
 struct GitDiff {
     max_lines: usize,
-    /// Lines that a file may hold; halved whenever all files together hold too much.
+    /// The maximum lines per file. It is halved if all files together have too many bytes.
     share: usize,
     state: State,
     early: Vec<OwnedLine>,
     bytes: usize,
-    /// Of more bytes than these files give up lines.
+    /// The limit in bytes, after which lines of files are omitted.
     most: usize,
     parser: Parser,
     items: Vec<Item>,
     sizes: Sizes,
-    /// Lines of no file that are held, and their bytes.
+    /// The lines outside of files, and their bytes.
     others: (usize, usize),
 }
 
@@ -164,7 +163,7 @@ impl GitDiff {
         }
     }
 
-    /// From now on names alone are held.
+    /// Starts to store only the names of files.
     fn tell_names(&mut self) {
         let mut names = Names::default();
         let patches = std::mem::take(&mut self.items).into_iter();
@@ -180,7 +179,7 @@ impl GitDiff {
         self.state = State::Names(Box::new(names), last);
     }
 
-    /// Every file gives up what is beyond its share; the share is halved until that is enough.
+    /// Omits the lines of each file beyond its share. The share is halved until the size is sufficient.
     fn shrink(&mut self) {
         loop {
             self.bytes = 0;
@@ -195,7 +194,7 @@ impl GitDiff {
             }
             self.share /= 2;
         }
-        // Where headers take it all, as much again may come before all are looked at again.
+        // If headers use most of the memory, the next check is after as many bytes again.
         self.most = MAX_BYTES.max(2 * self.bytes);
     }
 }
@@ -225,7 +224,7 @@ impl Strategy for GitDiff {
                 true
             }
             State::Large => {
-                // Where there was no room for them, names were held.
+                // If the headers had not fitted, the state would be `Names`.
                 let headers = self.sizes.headers().unwrap_or(Headers::Few);
                 select::tell(&mut self.items, self.max_lines, &self.sizes, headers, out)
             }

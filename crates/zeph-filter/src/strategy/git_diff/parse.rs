@@ -1,58 +1,58 @@
-//! What a line of a diff is, told by the lines before it.
+//! Parser for the kind of each line in a diff, which depends on the preceding lines.
 //!
-//! The header of a hunk says how many lines it has, so a removed line `-- x` is not taken for the
-//! header of a file. The format: <https://git-scm.com/docs/diff-format#generate_patch_text_with_p>;
-//! combined diffs have as many sign columns as parents.
+//! The header of a hunk states its number of lines, so a removed line `-- x` is not parsed as the header of a
+//! file. The format: <https://git-scm.com/docs/diff-format#generate_patch_text_with_p>. Combined diffs have one
+//! sign column per parent.
 
-/// What a line of a diff is.
+/// The kind of a line in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The first line of a file: `diff --git …`, or `--- a` where there is none.
+    /// The first line of a file: `diff --git …`, or `--- a` if that line is missing.
     File,
     /// A further line about the file.
     Header,
-    /// `@@ -1,2 +3,4 @@`
+    /// The header of a hunk: `@@ -1,2 +3,4 @@`.
     Hunk,
-    /// A line that both sides have.
+    /// A line of both sides.
     Context,
     /// A line of the new side.
     Added,
     /// A line of the old side.
     Removed,
-    /// `\ No newline at end of file`
+    /// The note `\ No newline at end of file`.
     Note,
-    /// A line of no file: of a message, a list of files.
+    /// A line outside of files: of a message or a list of files.
     Other,
 }
 
-/// Where the last line was.
+/// The position of the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Place {
     #[default]
     Outside,
-    /// Behind `diff …`.
+    /// After `diff …`.
     Headers,
-    /// Behind `--- a` without `diff …` before it: `+++ b` has to follow.
+    /// After `--- a` without a preceding `diff …`: `+++ b` must follow.
     Bare,
     Hunk,
-    /// Behind a hunk that is complete.
+    /// After a complete hunk.
     AfterHunk,
 }
 
-/// Tells lines apart, one after the other.
+/// Classifies the lines of a diff in sequence.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     place: Place,
-    /// Sign columns: one, or the parents of a combined diff.
+    /// The number of sign columns: one, or the number of parents in a combined diff.
     columns: usize,
-    /// Lines that the hunk still has of each parent, at most as many as there are columns.
+    /// The remaining lines of the hunk for each parent, at most one entry per column.
     old: Vec<u64>,
-    /// And of the new side.
+    /// The remaining lines of the new side.
     new: u64,
 }
 
 impl Parser {
-    /// What the next line is.
+    /// The kind of the next line.
     pub(super) fn kind(&mut self, line: &str) -> Kind {
         if self.place == Place::Hunk {
             if let Some(kind) = self.body(line) {
@@ -96,7 +96,7 @@ impl Parser {
             return None;
         }
         let signs = line.as_bytes();
-        // An empty line is one of the context whose space was cut off.
+        // An empty line is context whose space was removed.
         let sign = |column: usize| signs.get(column).copied().unwrap_or(b' ');
         let (mut added, mut removed) = (false, false);
         for column in 0..self.columns {
@@ -122,7 +122,7 @@ impl Parser {
         Some(if added { Kind::Added } else { Kind::Context })
     }
 
-    /// `@@ -1,2 +3,4 @@`; `@@@ -1 -1,2 +1,3 @@@` with two parents.
+    /// Parses the header of a hunk: `@@ -1,2 +3,4 @@`, or `@@@ -1 -1,2 +1,3 @@@` with two parents.
     fn begins_hunk(&mut self, line: &str) -> bool {
         let signs = line.bytes().take_while(|byte| *byte == b'@').count();
         if !(2..=64).contains(&signs) {
@@ -154,7 +154,7 @@ impl Parser {
     }
 }
 
-/// The second number of `12,3`; 1 where there is none.
+/// The second number of `12,3`; 1 if it is missing.
 fn length(range: &str) -> Option<u64> {
     let (start, length) = range.split_once(',').unwrap_or((range, "1"));
     let _: u64 = start.parse().ok()?;

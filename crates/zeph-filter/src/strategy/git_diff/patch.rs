@@ -1,4 +1,4 @@
-//! What a diff says of one file, and how much of it is shown.
+//! The changes of one file in a diff, and the selection of the shown lines.
 
 use super::super::group_paths::share;
 use super::hunk::{Body, Gone, Hunk, Text};
@@ -6,7 +6,7 @@ use super::parse::Kind;
 use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
-/// Files that dependencies are locked in.
+/// Names of lock files.
 const LOCKS: &[&str] = &[
     "package-lock.json",
     "npm-shrinkwrap.json",
@@ -20,7 +20,7 @@ const LOCKS: &[&str] = &[
     "project.assets.json",
     "MODULE.bazel.lock",
 ];
-/// Endings of names of files that are made by tools.
+/// Suffixes of generated files.
 const MADE: &[&str] = &[
     ".lock",
     ".min.js",
@@ -37,36 +37,36 @@ const MADE: &[&str] = &[
     ".designer.cs",
     ".bundle.js",
 ];
-/// Folders of what is fetched and made, though it is in the repository.
+/// Folders of fetched and generated files that may be in a repository.
 const FOLDERS: &[&str] = &["/node_modules/", "/dist/", "/vendor/", "/third_party/"];
-/// A line of so many bytes was written by no one.
+/// The length in bytes from which a line counts as generated.
 const MINIFIED: usize = 2000;
-/// Bytes of the header of a hunk that are held: behind its places stands a line of the file.
+/// Stored bytes of the header of a hunk, which contains a line of the file after the positions.
 const MAX_HUNK_HEADER_BYTES: usize = 4096;
-/// Bytes of a name of a file that is told in further headers: no system has longer ones.
+/// Bytes of a file name in further headers. No system has longer names.
 const MAX_NAME_BYTES: usize = 4096;
-/// What a line counts that is held, besides its text.
+/// Bytes of memory per stored line, in addition to its text.
 const LINE: usize = 64;
 
-/// What a diff says of one file.
+/// The changes of one file.
 pub(super) struct Patch {
     headers: Vec<OwnedLine>,
     hunks: Vec<Hunk>,
-    /// Those of the lines in its hunks.
+    /// The texts of the lines in the hunks.
     texts: String,
-    /// Hunks at the end that were given up, and their lines.
+    /// Omitted hunks at the end, and their lines.
     rest: (u64, Gone),
     added: u64,
     removed: u64,
-    /// A line is so long that nobody wrote it.
+    /// True if a line is so long that it is probably generated.
     minified: bool,
 }
 
-/// Which headers are shown.
+/// The selection of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Headers {
     All,
-    /// Without those that say nothing new: object names, and the names of the file once more.
+    /// Headers except object names and repeated file names.
     Few,
 }
 
@@ -109,13 +109,13 @@ impl Patch {
         }
     }
 
-    /// Forgets its hunks.
+    /// Removes the hunks.
     pub(super) fn forget_hunks(&mut self) {
         self.hunks.clear();
         self.texts = String::new();
     }
 
-    /// Whether it gives way first: no one wrote it.
+    /// Returns true for a generated file, whose lines are omitted first.
     pub(super) fn is_made(&self) -> bool {
         self.minified
             || self.headers.iter().any(|header| {
@@ -139,7 +139,7 @@ impl Patch {
         first.iter().chain(rest.iter().filter(says))
     }
 
-    /// Whether a further header is among [`Headers::Few`].
+    /// Returns true if a further header is one of [`Headers::Few`].
     pub(super) fn says_more(&self, header: &str) -> bool {
         let first = self.headers.first();
         let bare = first.is_some_and(|first| !first.text.starts_with("diff "));
@@ -147,7 +147,7 @@ impl Patch {
         bare || !old.iter().any(|sign| header.starts_with(sign))
     }
 
-    /// Whether a further header is the first one that tells the name of this side of the file.
+    /// Returns true if a further header is the first one with the file name of its side.
     pub(super) fn names_it(&self, header: &str) -> bool {
         let is_first = |sign: &str| {
             header.starts_with(sign) && self.headers.iter().all(|held| !held.text.starts_with(sign))
@@ -155,7 +155,7 @@ impl Patch {
         header.len() <= MAX_NAME_BYTES && (is_first("--- ") || is_first("+++ "))
     }
 
-    /// The path of the file on the new side; of one that was removed, on the old.
+    /// The path of the file on the new side, or on the old side for a removed file.
     pub(super) fn path(&self) -> &str {
         let named = |sign: &str| {
             self.headers
@@ -175,17 +175,17 @@ impl Patch {
         bare.unwrap_or(path)
     }
 
-    /// Whether lines of it are given up.
+    /// Returns true if lines were omitted.
     pub(super) fn is_cut(&self) -> bool {
         self.rest.0 > 0 || self.lines().any(|line| line.held.is_none())
     }
 
-    /// The number of its first line.
+    /// The number of the first line.
     pub(super) fn number(&self) -> u64 {
         self.headers.first().map_or(0, |header| header.number)
     }
 
-    /// Bytes of its lines, and their number.
+    /// Bytes and number of the stored lines.
     pub(super) fn size(&self) -> (usize, usize) {
         let held = self.lines().filter_map(|line| line.held.as_ref());
         held.fold((0, 0), |(bytes, lines), held| {
@@ -193,7 +193,7 @@ impl Patch {
         })
     }
 
-    /// Bytes that it holds in memory.
+    /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
         let of = |held: &OwnedLine| held.text.len() + size_of::<OwnedLine>();
         let lines = self
@@ -207,7 +207,7 @@ impl Patch {
         self.hunks.iter().flat_map(|hunk| &hunk.lines)
     }
 
-    /// Lines of the budget that all changed lines and the hunks' headers take.
+    /// The budget in lines for all changed lines and the headers of hunks.
     pub(super) fn wants_changed(&self) -> usize {
         let changed = self.lines().filter(|line| line.is_changed());
         self.hunks.len() + changed.map(Body::cost).sum::<usize>()
@@ -220,7 +220,7 @@ impl Patch {
             .sum()
     }
 
-    /// Gives up what is beyond `budget` lines.
+    /// Omits lines beyond `budget`, and releases their memory.
     pub(super) fn shrink(&mut self, budget: usize) {
         let changed = self.wants_changed();
         if changed + self.wants_context() > budget {
@@ -235,7 +235,8 @@ impl Patch {
         }
     }
 
-    /// Gives up lines until the changed ones take `changed` of the budget and the others `context`.
+    /// Omits lines until the changed lines need at most `changed` lines of the budget and the context
+    /// `context`.
     pub(super) fn give_up(&mut self, changed: usize, context: usize) {
         let hunks = changed.max(1);
         for hunk in self.hunks.drain(hunks.min(self.hunks.len())..) {
@@ -258,7 +259,7 @@ impl Patch {
         self.hunks.iter_mut().for_each(Hunk::give_up_notes);
     }
 
-    /// Context stays from near to far of the changed lines that are shown.
+    /// Omits context. Lines near shown changes are retained first.
     fn give_up_context(&mut self, budget: usize) {
         let mut by_distance: Vec<(usize, usize, usize)> = Vec::new();
         for (at, hunk) in self.hunks.iter().enumerate() {
@@ -304,7 +305,7 @@ impl Patch {
         }
     }
 
-    /// Headers, and the number of lines.
+    /// Prints the headers, and the number of changed lines.
     pub(super) fn tell_short(&self, headers: Headers, out: &mut dyn Sink) {
         for header in self.headers(headers) {
             out.keep(header.line());

@@ -1,15 +1,15 @@
-//! Which lines of a large diff are shown.
+//! Selection of the shown lines of a large diff.
 
 use super::super::group_paths::{Budget, Places, share};
 use super::patch::{Headers, Patch};
 use crate::line::{OwnedLine, Sink};
 
-/// Bytes that are told of a diff: less than what is read at once, so that no file's name is cut off.
+/// The maximum bytes of the result: less than the output limit, so that no file name is truncated.
 const BYTES: usize = 40_000;
-/// Bytes of a line that says how many lines are not shown.
+/// Bytes of a line with the number of omitted lines.
 const TOLD: usize = 16;
 
-/// Bytes of the headers of all files; that they are too many is known before the diff ends.
+/// Bytes of the headers of all files, summed during the diff.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     all: usize,
@@ -17,20 +17,20 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Another file.
+    /// Adds another file.
     pub(super) fn file(&mut self, header: &str) {
         self.header(header, true);
         self.all += TOLD;
         self.few += TOLD;
     }
 
-    /// A further header of a file, which may be among [`Headers::Few`].
+    /// Adds a further header of a file. `is_few`: it is one of [`Headers::Few`].
     pub(super) fn header(&mut self, header: &str, is_few: bool) {
         self.all += header.len() + 1;
         self.few += if is_few { header.len() + 1 } else { 0 };
     }
 
-    /// Which headers are shown; `None` where there is room for names alone.
+    /// The headers that are shown; `None` if only file names fit.
     pub(super) fn headers(&self) -> Option<Headers> {
         match (self.all, self.few) {
             (..=WELL_BELOW, _) => Some(Headers::All),
@@ -47,17 +47,17 @@ impl Sizes {
     }
 }
 
-/// Bytes of headers that leave room for lines.
+/// Bytes of headers that leave enough room for lines.
 const WELL_BELOW: usize = BYTES / 2;
 
-/// A line of no file, or a file.
+/// A file, or a line outside of files.
 pub(super) enum Item {
     Other(OwnedLine),
     Patch(Patch),
 }
 
 impl Item {
-    /// Bytes that it holds in memory.
+    /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Other(held) => held.text.len() + size_of::<OwnedLine>(),
@@ -66,14 +66,15 @@ impl Item {
     }
 }
 
-/// What is told of a diff.
+/// The selection for a diff.
 struct Plan {
     headers: Headers,
-    /// Lines of the changed, and of the context, for each file; `None`: their number alone.
+    /// Changed lines and context lines for each file; `None`: only the number of lines is shown.
     shares: Vec<Option<(usize, usize)>>,
 }
 
-/// Hands on the items, of all hunks at most `max_lines` lines and of the headers these; whether something was left out.
+/// Prints the items with at most `max_lines` lines of hunks and the given headers. Returns true if something
+/// was omitted.
 pub(super) fn tell(
     items: &mut [Item],
     max_lines: usize,
@@ -113,13 +114,13 @@ fn patches(items: &[Item]) -> impl Iterator<Item = &Patch> {
     })
 }
 
-/// What is told; `used`: the bytes of the headers.
+/// Selects the shown lines. `used`: the bytes of the headers.
 fn plan(items: &[Item], max_lines: usize, headers: Headers, used: usize) -> Plan {
     let others = items.iter().map(|item| match item {
         Item::Other(held) => held.text.len() + 1,
         Item::Patch(_) => 0,
     });
-    // Where there is nothing else, what tools made was asked for.
+    // If all files are generated, the user requested them.
     let all_made = patches(items).all(Patch::is_made);
     let short: Vec<bool> = patches(items)
         .map(|patch| !all_made && patch.is_made())
@@ -154,11 +155,11 @@ fn plan(items: &[Item], max_lines: usize, headers: Headers, used: usize) -> Plan
     }
 }
 
-/// The names of so many files that there is room for nothing else.
+/// The names of the files, if nothing else fits.
 #[derive(Default)]
 pub(super) struct Names {
     places: Places,
-    /// The number of the last file's first line.
+    /// The number of the first line of the last file.
     last: u64,
 }
 
@@ -168,7 +169,7 @@ impl Names {
         self.last = patch.number();
     }
 
-    /// By folder.
+    /// Prints the names by folder.
     pub(super) fn tell(self, out: &mut dyn Sink) {
         let budget = Budget {
             folders: 300,

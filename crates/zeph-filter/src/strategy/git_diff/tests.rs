@@ -16,7 +16,7 @@ fn header(name: &str) -> String {
     format!("diff --git a/{name} b/{name}\nindex 1..2 100644\n--- a/{name}\n+++ b/{name}\n")
 }
 
-/// A file whose one hunk replaces `lines` lines, with three lines around them.
+/// A file with one hunk that replaces `lines` lines and has three context lines on each side.
 fn patch(name: &str, lines: usize) -> String {
     let mut text = header(name);
     let total = lines + 6;
@@ -80,7 +80,7 @@ fn a_lock_file_alone_is_shown() {
     assert!(shown.contains("-old Cargo.lock 0\n"), "{shown}");
 }
 
-/// Proves OUT-7: what is told fits into what is read at once, and every file has its name in it.
+/// Proves OUT-7: the result fits into the output limit, and contains the name of each file.
 #[test]
 fn of_very_many_files_the_names_stay() {
     for (files, lines) in [(60, 40), (250, 40), (1500, 3)] {
@@ -131,7 +131,7 @@ fn memory_is_bounded() {
     assert!(shown.lines().count() < 30 * 8 + 600);
 }
 
-/// Proves OUT-11: time is linear in the number of files, and what is held of a file's headers is bounded.
+/// Proves OUT-11: time is linear in the number of files, and the stored headers of a file are bounded.
 #[test]
 fn very_many_files_take_linear_time() {
     let text: String = (0..40_000)
@@ -161,7 +161,7 @@ fn any_diff() -> impl proptest::strategy::Strategy<Value = String> {
 }
 
 proptest::proptest! {
-    /// Proves OUT-7: whatever the diff, every file's name stays, and no line is made up.
+    /// Proves OUT-7: for any diff, each file name is retained, and no line is invented.
     #[test]
     fn files_stay(text in any_diff(), max_lines in 1_usize..40) {
         let (shown, _) = told(max_lines, &text);

@@ -1,4 +1,4 @@
-//! What a line of a listing says: a path, or something else.
+//! Parser for the lines of a listing: a path, or other text.
 
 use crate::bytes::{bits, equal};
 use crate::find::Find as _;
@@ -15,20 +15,20 @@ pub(super) enum Entry<'t> {
     Other,
 }
 
-/// Reads lines, one after the other.
+/// Parses lines in sequence.
 #[derive(Debug)]
 pub(super) struct Reader {
     ls: bool,
-    /// The folder whose names follow, that of the last section, with a slash; behind it the name of the last entry.
+    /// The folder of the last section with a slash, then the name of the last entry.
     path: String,
-    /// Bytes of the folder; 0: there is no section.
+    /// Bytes of the folder; 0 without a section.
     folder: usize,
-    /// The line before was empty, or there was none.
+    /// True if the previous line was empty, or at the start.
     after_blank: bool,
 }
 
 impl Reader {
-    /// Reads the output of ls, or a path a line.
+    /// Creates a parser for the output of ls, or for one path per line.
     pub(super) fn new(ls: bool) -> Self {
         Self {
             ls,
@@ -38,7 +38,7 @@ impl Reader {
         }
     }
 
-    /// What the next line says.
+    /// Parses the next line.
     pub(super) fn read<'t>(&'t mut self, line: &'t str) -> Entry<'t> {
         let after_blank = std::mem::replace(&mut self.after_blank, line.is_empty());
         let is_bare = is_bare(line);
@@ -82,22 +82,23 @@ impl Reader {
     }
 }
 
-/// Whether a line is a word without a colon: a path and nothing else. Most are.
+/// Returns true if a line has neither a space nor a colon. It is a path; most lines are.
 fn is_bare(line: &str) -> bool {
     let bytes = line.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_graphic) && memchr3(b' ', b':', b'\t', bytes).is_none()
 }
 
-/// Whether nothing but blanks stands in a line.
+/// Returns true if a line is empty or has only spaces.
 pub(super) fn is_blank(line: &str) -> bool {
     let shown = line.as_bytes().first().is_some_and(u8::is_ascii_graphic);
     !shown && line.trim_ascii().is_empty()
 }
 
-/// What archivers do with a path.
+/// Verbs of archivers before a path.
 const DOES: [&str; 5] = ["adding", "inflating", "extracting", "creating", "updating"];
 
-/// `find: ‘x’: Permission denied`, `tar: x: Cannot open`, `./a: No such file or directory`.
+/// Returns true for a message: `find: ‘x’: Permission denied`, `tar: x: Cannot open`, `./a: No such file or
+/// directory`.
 fn is_message(line: &str) -> bool {
     let mut colons = memchr_iter(b':', line.as_bytes());
     let Some(at) = colons.find(|at| line.as_bytes().get(at + 1) == Some(&b' ')) else {
@@ -111,9 +112,9 @@ fn is_message(line: &str) -> bool {
     (short && !DOES.contains(&program)) || rest.contains(": ")
 }
 
-/// `total 48`, in any language: a word and a size.
+/// Returns true for `total 48`, in any language: a word and a size.
 fn is_total(line: &str) -> bool {
-    // Names are mostly a word.
+    // Most names are one word.
     let parts_words = |byte: &u8| *byte <= b' ' || !byte.is_ascii();
     if line.len() >= 32 || !line.as_bytes().iter().any(parts_words) {
         return false;
@@ -130,14 +131,14 @@ fn is_total(line: &str) -> bool {
         && !words[0].contains(['.', '/'])
 }
 
-/// The name at the end of a long line: `-rw-r--r-- 1 root root 4096 Nov 22 05:42 name`.
+/// Parses the name at the end of a long line: `-rw-r--r-- 1 root root 4096 Nov 22 05:42 name`.
 fn long_name(line: &str) -> Option<&str> {
     if !is_mode(line) {
         return None;
     }
     // Links, owner, group, size, and a date of two or three words.
     let rest = skip_words(line, 6)?;
-    // `05:42 name`, or `22 05:42 name`.
+    // The rest is `05:42 name` or `22 05:42 name`.
     let (word, after) = cut_word(rest)?;
     let timed = word.bytes().any(|byte| byte == b':');
     let rest = if timed {
@@ -146,7 +147,7 @@ fn long_name(line: &str) -> Option<&str> {
         skip_word(rest).unwrap_or(after)
     };
     let rest = match cut_word(rest) {
-        // `05:42:01.000 +0100 name`
+        // The rest is `05:42:01.000 +0100 name`.
         Some((zone, after)) if zone.len() == 5 && zone.starts_with(['+', '-']) => after,
         Some((time, after)) if !timed && is_time_or_year(time) => after,
         _ => rest,
@@ -163,7 +164,7 @@ fn is_time_or_year(word: &str) -> bool {
     digits == 4 && (word.len() == 4 || (word.len() == 5 && word.as_bytes()[2] == b':'))
 }
 
-/// `drwxr-xr-x`, perhaps with a sign behind it.
+/// Returns true for a mode: `drwxr-xr-x`, optionally with a sign after it.
 fn is_mode(line: &str) -> bool {
     let bytes = line.as_bytes();
     bytes.len() > 20
@@ -174,20 +175,20 @@ fn is_mode(line: &str) -> bool {
         && matches!(bytes[10], b' ' | b'.' | b'+' | b'@')
 }
 
-/// A word, and what comes after the space behind it. Words are short: no machinery finds their end sooner.
+/// Splits after a word and one space. Words are short, so a byte search with SIMD is not faster.
 fn cut_word(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().position(|byte| byte == b' ')?;
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// What comes after a word and the spaces behind it.
+/// Skips a word and the spaces after it.
 fn skip_word(text: &str) -> Option<&str> {
     Some(&text[skip_slowly(text, 0)?..])
 }
 
-/// What comes after so many words and the spaces behind them.
+/// Skips `count` words and the spaces after them.
 fn skip_words(text: &str, count: usize) -> Option<&str> {
-    // The spaces among the first bytes, a bit each: words are short, no search finds their end sooner.
+    // A bit for each space among the first bytes. Words are short, so a byte search is not faster.
     let mut head = [0; 64];
     let known = text.len().min(64);
     head[..known].copy_from_slice(&text.as_bytes()[..known]);
@@ -197,7 +198,7 @@ fn skip_words(text: &str, count: usize) -> Option<&str> {
     });
     let mut at = 0;
     for _ in 0..count {
-        // What is behind these bytes is not known: there has to be a byte of the next word.
+        // Bytes after the first 64 are unknown, so a byte of the next word must be among these.
         let from_here = spaces.checked_shr(at as u32).unwrap_or_default();
         let word = from_here.trailing_zeros();
         let blanks = !from_here.checked_shr(word).unwrap_or_default();
@@ -210,7 +211,7 @@ fn skip_words(text: &str, count: usize) -> Option<&str> {
     Some(&text[at..])
 }
 
-/// Where the word behind the one at a place begins.
+/// The start of the word after the one at `at`.
 fn skip_slowly(text: &str, at: usize) -> Option<usize> {
     let bytes = &text.as_bytes()[at..];
     let word = bytes.iter().position(|byte| *byte == b' ')?;
@@ -218,12 +219,12 @@ fn skip_slowly(text: &str, at: usize) -> Option<usize> {
     Some(at + word + spaces.count())
 }
 
-/// The path in a line of find, du, tar, zip, git ls-tree.
+/// Parses the path in a line of find, du, tar, zip or git ls-tree.
 fn path(line: &str) -> Option<&str> {
     if let Some(name) = long_name_of_archive(line) {
         return Some(name);
     }
-    // `4.0K<tab>path`, `100644 blob 1f0… <tab>path`
+    // The forms `4.0K<tab>path` and `100644 blob 1f0… <tab>path`.
     if let Some(at) = memchr(b'\t', line.as_bytes()) {
         let (before, path) = (&line[..at], &line[at + 1..]);
         let size = before.len() <= 12 && before.starts_with(|c: char| c.is_ascii_digit());
@@ -240,7 +241,7 @@ fn path(line: &str) -> Option<&str> {
             return Some(path[..end].trim_end());
         }
     }
-    // Sentences are no paths: summaries, headings.
+    // A sentence is not a path: summaries, headings.
     if bare.len() != line.len() || line.ends_with(':') {
         return None;
     }
@@ -251,7 +252,7 @@ fn path(line: &str) -> Option<&str> {
     (!sentence).then_some(line)
 }
 
-/// `-rw-r--r-- root/root 1234 2026-05-01 10:00 path` of tar, and `find -ls`.
+/// Parses the name in a line of tar, `-rw-r--r-- root/root 1234 2026-05-01 10:00 path`, or of `find -ls`.
 fn long_name_of_archive(line: &str) -> Option<&str> {
     let bare = line.trim_start();
     if is_mode(bare) {
@@ -259,7 +260,7 @@ fn long_name_of_archive(line: &str) -> Option<&str> {
         let name = rest.cut_at(" -> ").or_else(|| rest.cut_at(" link to "));
         return Some(name.map_or(rest, |(name, _)| name));
     }
-    // Inode and blocks before the mode.
+    // Inode and blocks precede the mode.
     if !bare.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }

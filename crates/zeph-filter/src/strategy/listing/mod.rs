@@ -1,8 +1,8 @@
-//! `listing`: long lists of paths, by their folders.
+//! The `listing` strategy: it groups long lists of paths by folder.
 //!
-//! A list up to `max_lines` stays as it is. Of a longer one the paths outside of what tools fetched
-//! and made stay, if they are few; all others are told by folder, with their number and some names.
-//! What is no entry (errors, totals, summaries) stays.
+//! A list up to `max_lines` is unchanged. Of a longer list, paths outside of generated folders are shown if
+//! they are few. All others are grouped by folder, with their number and some names. Lines that are not entries
+//! (errors, totals, summaries) are retained.
 
 mod branches;
 mod entry;
@@ -22,11 +22,11 @@ use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 use entry::{Entry, Reader, is_blank};
 
-/// What the lines of a listing look like.
+/// The format of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Format {
-    /// A path a line, perhaps behind what an archiver does with it: find, fd, tar, unzip.
+    /// One path per line, optionally after the verb of an archiver: find, fd, tar, unzip.
     Paths,
     /// Names, or long lines with names, in sections: ls.
     Ls,
@@ -39,15 +39,15 @@ enum Format {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// What the lines look like.
+    /// The format of the lines.
     format: Format,
-    /// Lists of up to so many lines stay as they are.
+    /// The maximum lines of a list that is unchanged.
     #[serde(default = "sixty")]
     max_lines: usize,
-    /// Lines for folders of a longer one.
+    /// Lines for the folders of a longer list.
     #[serde(default = "sixty")]
     max_folders: usize,
-    /// Names in these lines.
+    /// The maximum number of names in these lines.
     #[serde(default = "many_names")]
     max_names: usize,
 }
@@ -60,7 +60,7 @@ fn many_names() -> usize {
     150
 }
 
-/// The most that may be asked for: what is held back is bounded by it.
+/// The maximum for the parameters. It limits the number of buffered lines.
 const MAX_ENTRIES: usize = 10_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
@@ -105,27 +105,27 @@ impl StrategyFactory for Params {
 struct Listing {
     params: Params,
     reader: Reader,
-    /// The first lines, as long as the list may be short.
+    /// The first lines, while the list may be short.
     early: HeldLines,
     long: bool,
-    /// Whether folders of what tools made are told apart: not in a list of their content alone.
+    /// True if generated folders are grouped separately. This needs a path outside of them in the first lines.
     made_counts: bool,
-    /// Entries outside of them, as long as they are few.
+    /// Entries outside of generated folders, while they are few.
     own: Vec<(OwnedLine, String)>,
-    /// The folders that tools made, with what is in them; the first as many as `own` may have.
+    /// The first `max_folders` generated folders, each with its paths.
     made: Vec<(String, Places)>,
     made_index: HashMap<String, usize>,
-    /// The folder of the last path, with the slash behind it.
+    /// The folder of the last path, with a trailing slash.
     folder: String,
-    /// If that is one that tools made or in one: how long the name of that one is, and where in `made` it is.
+    /// If that folder is generated: the length of the generated folder's name, and its index in `made`.
     in_made: Option<(usize, usize)>,
-    /// What is in neither.
+    /// Paths in neither `own` nor `made`.
     places: Places,
     last: u64,
 }
 
 impl Listing {
-    /// The list is long: what came so far is sorted.
+    /// Sorts the first lines when the list becomes long.
     fn sort_early(&mut self, out: &mut dyn Sink) {
         self.long = true;
         let early = std::mem::take(&mut self.early);

@@ -1,4 +1,4 @@
-//! Listings of every kind.
+//! Tests of listings in each format.
 
 use super::*;
 use crate::strategy::testing::collected;
@@ -65,7 +65,7 @@ fn equal_branches_of_tree_have_equal_shares() {
     assert_eq!(told, format!(".\n{branches}\n4 directories, 36 files\n"));
 }
 
-/// A tree as `tree` prints it: directories with their number of files, and of files in a subdirectory.
+/// The output of `tree`: directories, each with a number of files, and of files in a subdirectory.
 fn tree(folders: &[(&str, usize, usize)]) -> String {
     let mut text = ".\n".to_owned();
     for (name, files, deep) in folders {
