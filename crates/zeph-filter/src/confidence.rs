@@ -1,19 +1,19 @@
-//! How well an output was understood.
+//! Levels of confidence in filtered output.
 
 use serde::{Deserialize, Serialize};
 
-/// How well a rule understood an output. The worst of several counts.
+/// The confidence of a rule in its result. The worst of several levels applies.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum FilterConfidence {
-    /// The structure was understood; what is left out is noise.
+    /// The structure was understood, and only noise was omitted.
     #[default]
     Full,
-    /// Something was cut by size, or had to be put back.
+    /// The output was truncated by size, or facts were restored.
     Partial,
-    /// It was not understood; nothing was left out on purpose.
+    /// The output was not understood, and no line was omitted on purpose.
     Fallback,
 }
 

@@ -1,8 +1,8 @@
-//! Times that tools print behind names: they differ from run to run and tell nothing.
+//! Durations after names in tool output, which differ between runs and are not needed.
 
 use super::find::Find as _;
 
-/// The text without the time that is told behind it: `adds (3 ms)`, `adds 12ms`, `adds (1.5s)`.
+/// Removes a trailing duration: `adds (3 ms)`, `adds 12ms`, `adds (1.5s)`.
 pub(super) fn without_time(text: &str) -> &str {
     let text = text.trim_ascii_end();
     let cut = match text.strip_suffix(')') {
@@ -14,7 +14,7 @@ pub(super) fn without_time(text: &str) -> &str {
     cut.map_or(text, |(text, _)| text.trim_ascii_end())
 }
 
-/// `3 ms`, `12ms`, `1.5s`, `2m`.
+/// Returns true for a duration: `3 ms`, `12ms`, `1.5s`, `2m`.
 fn is_time(time: &str) -> bool {
     let number = time
         .bytes()

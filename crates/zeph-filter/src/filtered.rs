@@ -48,8 +48,10 @@ impl FilteredOutput {
     }
 }
 
-/// The text with shorter marks of invalid bytes, and then with shorter gaps, if it has more than `max_bytes`: a mark has
-/// three bytes, and a movement of the cursor becomes many blanks.
+/// Shortens a text of more than `max_bytes` bytes: first its marks of invalid bytes (3 bytes each), then its
+/// gaps.
+///
+/// A cursor movement can produce a gap of many spaces.
 pub fn no_longer_than(text: String, max_bytes: u64) -> String {
     let is_long = |text: &str| text.len() as u64 > max_bytes;
     if !is_long(&text) {

@@ -34,8 +34,10 @@ pub(super) struct Fitted {
 }
 
 impl Fit {
-    /// At most `budget` characters; `edge`: how many lines at the start and at the end are shown as they are if the lines
-    /// are grouped, or `None` if they are never grouped.
+    /// Creates a store for at most `budget` characters.
+    ///
+    /// `edge`: unchanged lines at the start and at the end of grouped output; `None` if lines are never
+    /// grouped.
     pub(super) fn new(budget: usize, edge: Option<usize>) -> Self {
         Self {
             kept: Kept::new(budget),

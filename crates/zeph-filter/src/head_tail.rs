@@ -1,4 +1,4 @@
-//! What is kept of an output, in bounded memory: all of it, or head and tail.
+//! Stores an output in bounded memory: all lines, or head and tail.
 
 use std::collections::VecDeque;
 
@@ -11,36 +11,36 @@ use super::line::{Line, LineBlock, RawLines, Sink, Span};
 /// A line of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OutputLine {
-    /// The line of the raw text that it is, or where it belongs.
+    /// The number of the line in the raw text, or of the line at whose position it is inserted.
     pub(super) number: u64,
     pub(super) text: String,
-    /// It is not the command's: it stands for lines that are left out, or says that they are.
+    /// True if the line is generated: it represents or reports omitted lines.
     pub(super) ours: bool,
 }
 
-/// Lines up to a number of characters; of more, the first and the last.
+/// All lines up to a number of characters, or the first and the last ones.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// The most characters, line breaks included.
+    /// The maximum number of characters, including line breaks.
     budget: usize,
     head: Segment,
     head_full: bool,
     tail: Segment,
-    /// Whether lines between head and tail are gone, or a part of one.
+    /// True if lines between head and tail, or a part of a line, are omitted.
     cut: bool,
     late: TailBacklog,
 }
 
-/// Whole lines behind those of the tail: only the last ones of them will be read.
+/// Lines after those of the tail that are not processed yet. Only the last ones will be shown.
 #[derive(Debug, Default)]
 struct TailBacklog {
     text: String,
-    /// Where runs of lines end whose numbers follow one another, and the number behind each.
+    /// The end of each run of lines with consecutive numbers, and the number after the run.
     ends: Vec<(usize, u64)>,
 }
 
 impl TailBacklog {
-    /// Adds so many whole lines, each with its line break but the last one.
+    /// Adds `lines` lines. Each has a line break, except the last one.
     fn push(&mut self, text: &str, first: u64, lines: u64) {
         self.text.push_str(text);
         self.text.push('\n');
@@ -51,9 +51,9 @@ impl TailBacklog {
         }
     }
 
-    /// Adds lines of a block.
+    /// Adds the lines of a block.
     fn push_block(&mut self, block: LineBlock<'_>) {
-        // Runs of lines whose numbers follow one another as they do in the text.
+        // Groups lines with consecutive numbers that are adjacent in the text.
         let goes_on = |a: &Span, b: &Span| b.number == a.number + 1 && b.start == a.end + 1;
         for run in block.spans().chunk_by(goes_on) {
             if let (Some(first), Some(last)) = (run.first(), run.last()) {
@@ -64,14 +64,14 @@ impl TailBacklog {
     }
 }
 
-/// Bytes of them, and runs, up to which none is looked at.
+/// Bytes of unprocessed lines, and number of runs, up to which processing is deferred.
 const MAX_LATE_BYTES: usize = 512 * 1024;
 const MAX_RUNS: usize = 4096;
 
-/// Lines that follow one another.
+/// Consecutive lines.
 #[derive(Debug, Default)]
 struct Segment {
-    /// Their texts; what is before `start` is gone.
+    /// The texts of the lines. The part before `start` is removed.
     text: String,
     start: usize,
     lines: VecDeque<Meta>,
@@ -136,7 +136,7 @@ impl Segment {
 }
 
 impl Kept {
-    /// At most `budget` characters.
+    /// Creates a store for at most `budget` characters.
     pub(super) fn new(budget: usize) -> Self {
         Self {
             budget,
@@ -148,12 +148,12 @@ impl Kept {
         }
     }
 
-    /// Whether something is missing.
+    /// Returns true if a part of the output is omitted.
     pub(super) fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Its characters, line breaks included.
+    /// The number of stored characters, including line breaks.
     pub(super) fn chars(&mut self) -> usize {
         self.look_at_late();
         self.head.chars + self.tail.chars
@@ -174,7 +174,7 @@ impl Kept {
     }
 
     fn place(&mut self, number: u64, text: &str, chars: usize, ours: bool) {
-        // Until something has to go, the tail holds whatever fits into the budget.
+        // Until the output exceeds the budget, the tail uses all of the rest.
         let head_budget = self.budget / 5 * 2;
         if !self.head_full && self.head.chars + chars < head_budget {
             self.head.push(number, text, chars, ours);
@@ -193,7 +193,7 @@ impl Kept {
         }
     }
 
-    /// Adds whole lines, in the same way as others.
+    /// Adds whole lines, with the same result as single lines.
     pub(super) fn keep_whole(&mut self, whole: RawLines<'_>) {
         if self.cut && self.head_full {
             let text = whole.text.strip_suffix('\n').unwrap_or(whole.text);
@@ -216,7 +216,7 @@ impl Kept {
         }
     }
 
-    /// Takes the last ones of the lines that came late into the tail.
+    /// Moves the last of the unprocessed lines into the tail.
     fn look_at_late(&mut self) {
         let Some(last) = self.late.text.len().checked_sub(1) else {
             return;
@@ -236,7 +236,7 @@ impl Kept {
             let before = memrchr(b'\n', &text.as_bytes()[..end]);
             let start = before.map_or(0, |at| at + 1);
             spans.push(span(number, start, end));
-            // One that is longer is clipped, to no less.
+            // A longer line is truncated to about this length.
             chars += self::chars(&text[start..end], is_ascii).min(longest) + 1;
             match before {
                 Some(at) if chars <= room => end = at,
@@ -250,7 +250,7 @@ impl Kept {
         self.late = TailBacklog { text, ends };
     }
 
-    /// Keeps the last ones of many lines, where something is cut already.
+    /// Stores the last of many lines, if something is already omitted.
     fn keep_last(&mut self, block: LineBlock<'_>) {
         let longest = self.budget / 4;
         let mut room = self.budget / 5 * 2;
@@ -288,7 +288,7 @@ impl Kept {
         self.tail.shrink(self.budget / 5 * 2);
     }
 
-    /// The lines, in the order in which they were handed on.
+    /// Returns the lines in the order of their insertion.
     pub(super) fn into_lines(mut self) -> Vec<OutputLine> {
         self.look_at_late();
         let mut lines = Vec::with_capacity(self.head.lines.len() + self.tail.lines.len());
@@ -343,11 +343,11 @@ fn chars(text: &str, is_ascii: bool) -> usize {
     }
 }
 
-/// Characters of the note in a line whose middle is left out.
+/// Characters of the note in a line with an omitted middle.
 const NOTE: usize = 60;
 
-/// The first and the last characters of a line of `chars`, at most `longest` with the note between them; less than the
-/// note has no room, so that the line may be longer if `longest` is very small.
+/// Truncates a line of `chars` characters to its first and last ones, with a note between them, at most
+/// `longest` in total. If `longest` is less than the note, the result may be longer.
 fn clip(text: &str, chars: usize, longest: usize) -> String {
     let half = longest.saturating_sub(NOTE).max(longest / 4) / 2;
     let head = text
@@ -360,14 +360,14 @@ fn clip(text: &str, chars: usize, longest: usize) -> String {
         .map_or(0, |(at, _)| at);
     let gone = chars - 2 * half;
     let note = format!("[… {gone} characters truncated …]");
-    // The notice on the whole output counts too.
+    // The notice on the whole output counts, too.
     match note.len() + NOTE < tail - head {
         true => format!("{}{note}{}", &text[..head], &text[tail..]),
         false => text.to_owned(),
     }
 }
 
-/// Puts the lines `back` (ascending) where they belong: each after the last line that precedes it.
+/// Inserts the lines `back` (ascending) at their positions: each after the last line that precedes it.
 pub(super) fn insert(lines: &mut Vec<OutputLine>, back: Vec<OutputLine>) {
     let old = std::mem::take(lines);
     let mut back = back.into_iter().peekable();
@@ -419,7 +419,7 @@ mod tests {
         check(40, &["a", "b", "c"], &["a", "b", "c"], false);
         let ten = ["aaa"; 10];
         check(40, &ten, &ten, false);
-        // Eleven lines of four characters do not fit: 4 of the head, 4 of the tail stay.
+        // Eleven lines of four characters do not fit: 4 lines of the head and 4 of the tail remain.
         let eleven = ["aaa"; 11];
         check(40, &eleven, &["aaa"; 8], true);
     }
@@ -435,7 +435,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Proves OUT-11: what is looked at late is what would have been kept at once.
+        /// Proves OUT-11: deferred processing has the same result as immediate processing.
         #[test]
         fn many_lines_at_once_are_kept_like_single_ones(
             parts in proptest::collection::vec(
@@ -448,7 +448,7 @@ mod tests {
             let (mut kept, mut single) = (Kept::new(budget), Kept::new(budget));
             let mut number = 0;
             for (way, gap, lines) in &parts {
-                // Lines between them were left out.
+                // Lines between them were omitted.
                 number += gap;
                 if *way == 2 {
                     number += 1;

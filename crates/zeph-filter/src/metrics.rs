@@ -1,4 +1,4 @@
-//! Counters: how often which rule was used, how well it understood, and what it saved.
+//! Counters for each rule: its uses, its confidence and its savings.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::confidence::FilterConfidence;
 
-/// What is counted of one rule.
+/// The counters of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RuleMetrics {
     /// Outputs that were understood.
@@ -16,17 +16,17 @@ pub struct RuleMetrics {
     pub partial: u64,
     /// Outputs that were not understood.
     pub fallback: u64,
-    /// Bytes that commands printed.
+    /// Bytes of the original outputs.
     pub bytes_before: u64,
-    /// Bytes that were read of it.
+    /// Bytes of the filtered outputs.
     pub bytes_after: u64,
-    /// How often the model ran the same command once more at once.
+    /// The number of times that the model immediately ran the same command again.
     pub reruns: u64,
-    /// How often the model asked for the raw output.
+    /// The number of times that the model requested the raw output.
     pub recalls: u64,
 }
 
-/// The counters are logged whenever so many outputs were counted.
+/// The number of outputs after which the counters are logged.
 const LOGGED_EVERY: u64 = 20;
 
 /// The counters of all rules, by name.
@@ -40,7 +40,7 @@ impl RuleMetrics {
 }
 
 impl FilterMetrics {
-    /// Counts one output. Now and then all counters are logged.
+    /// Counts one output, and logs all counters at intervals.
     pub fn count(&self, rule: &str, confidence: FilterConfidence, before: u64, after: u64) {
         self.change(rule, |counters| {
             match confidence {
@@ -57,7 +57,7 @@ impl FilterMetrics {
         }
     }
 
-    /// Logs all counters, at debug level: a line a rule.
+    /// Logs all counters at debug level, one line per rule.
     pub fn log(&self) {
         for (rule, counters) in self.lock().iter() {
             let RuleMetrics {
@@ -82,12 +82,12 @@ impl FilterMetrics {
         }
     }
 
-    /// Counts a second run of a command.
+    /// Counts a repeated run of a command.
     pub fn count_rerun(&self, rule: &str) {
         self.change(rule, |counters| counters.reruns += 1);
     }
 
-    /// Counts that a raw output was asked for.
+    /// Counts a request for a raw output.
     pub fn count_recall(&self, rule: &str) {
         self.change(rule, |counters| counters.recalls += 1);
     }
@@ -96,13 +96,13 @@ impl FilterMetrics {
         change(self.lock().entry(rule.to_owned()).or_default());
     }
 
-    /// All counters as they are now.
+    /// A copy of all counters.
     #[must_use]
     pub fn by_rule(&self) -> BTreeMap<String, RuleMetrics> {
         self.lock().clone()
     }
 
-    /// `F/P/B`: how many outputs were understood, cut, not understood.
+    /// Formats the numbers of outputs that were understood, truncated and not understood: `F/P/B`.
     #[must_use]
     pub fn levels(&self) -> String {
         let rules = self.lock();

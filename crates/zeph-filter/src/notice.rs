@@ -1,23 +1,23 @@
-//! The line that says what was left out, and how to read it.
+//! The notice about omitted lines and access to them.
 
 use super::head_tail::OutputLine;
 
-/// What was left out of an output.
+/// Statistics of the omitted lines of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OmissionStats {
-    /// How many lines.
+    /// The number of omitted lines.
     pub lines: u64,
-    /// Of how many.
+    /// The number of all lines.
     pub of: u64,
-    /// The longest run of lines that are left out, by their numbers in the raw text: first and last.
+    /// The longest run of omitted lines, as the first and last line number in the raw text.
     pub longest: (u64, u64),
-    /// The byte of the text at which the line begins that follows that run.
+    /// The byte offset in the filtered text after that run.
     pub place: usize,
 }
 
 impl OmissionStats {
-    /// What is missing of an output of `of` lines, of which those `kept` (by number, in any order) are read;
-    /// the last one is number `last`.
+    /// Computes the omissions of an output of `of` lines that is reduced to `lines`. `last`: the number of the
+    /// last line. Returns `None` if nothing is omitted.
     pub(super) fn new(lines: &[OutputLine], of: u64, last: u64) -> Option<Self> {
         let mut numbers: Vec<u64> = lines
             .iter()
@@ -27,7 +27,7 @@ impl OmissionStats {
         let shown = numbers.len() as u64;
         numbers.sort_unstable();
         numbers.dedup();
-        // Lines of the screen that were one line of the raw text have its number.
+        // Several screen lines of one line in the raw text have its number.
         let shown = if of > last {
             shown
         } else {
@@ -54,7 +54,7 @@ impl OmissionStats {
         })
     }
 
-    /// What was left out, in words.
+    /// Formats the number of omitted lines.
     #[must_use]
     pub fn omitted(&self) -> String {
         let Self { lines, of, .. } = self;
@@ -68,7 +68,7 @@ impl OmissionStats {
     }
 }
 
-/// The byte of the text at which the line begins that follows the gap before line `after`.
+/// The byte offset of the first line after the gap that ends at line `after`.
 fn place(lines: &[OutputLine], after: u64) -> usize {
     let mut bytes = 0;
     for line in lines {

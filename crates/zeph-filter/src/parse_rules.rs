@@ -1,34 +1,34 @@
-//! Rules from text: what cannot be used is skipped and told, the rest holds.
+//! Parser for rule files. Invalid rules are skipped with a warning, and other rules are used.
 
 use serde::Deserialize;
 
 use super::rule::{Rule, RuleSpec};
 
-/// The most bytes that a file of rules may have.
+/// The maximum size of a rule file in bytes.
 pub const MAX_FILE: usize = 1024 * 1024;
 
-/// What was skipped, and why; for the person.
+/// A skipped rule or file with the reason, for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterWarning {
-    /// A file as a whole.
+    /// A complete file.
     #[error("no filter rule of {file} is used: {reason}")]
     File {
-        /// Which.
+        /// The name of the file.
         file: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// One rule of a file.
     #[error("the filter rule {rule} in {file} is not used: {reason}")]
     Rule {
-        /// Which file.
+        /// The name of the file.
         file: String,
-        /// Its name, or its place among the rules where it has none.
+        /// The name of the rule, or its position in the file.
         rule: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A change of rules by the configuration.
+    /// An override of rules in the configuration.
     #[error("[tools.filters.rules] `{key}` has no effect: {reason}")]
     Override {
         /// The key.
@@ -45,7 +45,7 @@ struct File {
     rules: Vec<toml::Table>,
 }
 
-/// The rules in the `text` of a file, which warnings call `file`.
+/// Parses the rules in the `text` of a file. Warnings contain the name `file`.
 #[must_use]
 pub fn parse_rules(file: &str, text: &str) -> (Vec<Rule>, Vec<FilterWarning>) {
     let whole = |reason: String| {
@@ -82,14 +82,14 @@ pub fn parse_rules(file: &str, text: &str) -> (Vec<Rule>, Vec<FilterWarning>) {
     (rules, warnings)
 }
 
-/// The rule in a table.
+/// Parses the rule in a table.
 pub(super) fn rule(table: toml::Table) -> Result<Rule, String> {
     let spec: RuleSpec =
         RuleSpec::deserialize(table).map_err(|error| error.message().to_owned())?;
     Rule::try_from(spec)
 }
 
-/// The rule in the `text` of a file that holds one alone.
+/// Parses the `text` of a file with a single rule.
 pub(super) fn parse_rule(text: &str) -> Result<Rule, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
     rule(table)

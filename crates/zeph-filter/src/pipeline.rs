@@ -15,7 +15,7 @@ use super::rule_feedback::RuleFeedback;
 use super::rulebook::RuleSet;
 use super::run::{FilterStream, NO_RULE};
 
-/// The filters of a session: rules, and counters of what they did.
+/// The filters of a session: rules, counters and feedback.
 #[derive(Debug, Default)]
 pub struct FilterPipeline {
     book: RuleSet,
@@ -38,7 +38,7 @@ pub enum Plan {
 }
 
 impl FilterPipeline {
-    /// Filters by the rules of `book`.
+    /// Creates filters with the rules of `book`.
     #[must_use]
     pub fn new(book: RuleSet) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl FilterPipeline {
         }
     }
 
-    /// Filters that sanitize alone.
+    /// Creates filters that only sanitize.
     #[must_use]
     pub fn off() -> Self {
         Self {
@@ -95,26 +95,29 @@ impl FilterPipeline {
         }
     }
 
-    /// A model's command is about to run. When it runs for the second time within a minute, and the
-    /// rule had made the first output shorter, that is counted, and the rule is not used any more.
+    /// Records the start of a command from the model.
+    ///
+    /// If it repeats the last shortened command within a minute, the repetition is counted, and the rule is
+    /// disabled for the session.
     pub fn on_command_start(&self, command: &str, now: Instant) {
         if let Some(rule) = self.habits().run(command, now) {
             self.metrics.count_rerun(&rule);
         }
     }
 
-    /// The output of a model's command was made shorter by `rule`; all of it is stored under `reference`.
+    /// Records that `rule` shortened the output of a command from the model. `reference`: the stored raw
+    /// output.
     pub fn shortened(&self, command: &str, rule: &str, reference: Option<&str>, now: Instant) {
         self.habits().filtered(command, rule, reference, now);
     }
 
-    /// The model did something else.
+    /// Records another action of the model.
     pub fn on_other_action(&self) {
         self.habits().acted();
     }
 
-    /// The model asks for what is stored under `reference`: the rule that had made it shorter is
-    /// not used any more.
+    /// Records a request for the output under `reference`. The rule that shortened it is disabled for the
+    /// session.
     pub fn on_recall(&self, reference: &str) {
         if let Some(rule) = self.habits().recall(reference) {
             self.metrics.count_recall(&rule);
@@ -125,7 +128,7 @@ impl FilterPipeline {
         self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins with the output of `command`, of which at most `max_chars` characters are read.
+    /// Starts the filter for the output of `command`. The result has at most `max_chars` characters.
     #[must_use]
     pub fn start(&self, command: &str, max_chars: usize) -> FilterStream {
         FilterStream::new(self.plan(command), max_chars, Arc::clone(&self.metrics))
@@ -151,7 +154,7 @@ mod tests {
         run.finish(Some(exit_code))
     }
 
-    /// What is read of an output without a rule that comes in pieces of so many bytes.
+    /// The result for an output without a rule that arrives in chunks of `piece` bytes.
     fn in_pieces(
         filters: &FilterPipeline,
         max_chars: usize,
@@ -268,7 +271,7 @@ mod tests {
             &"a line\n".repeat(60),
             FilterConfidence::Full,
         );
-        // Nothing is left out.
+        // Nothing is omitted.
         check(
             &format!("[{strip}, {cut}]"),
             "a\nb\n",
@@ -289,7 +292,7 @@ mod tests {
         assert_eq!(filtered.left_out, None);
     }
 
-    /// Proves OUT-11: whatever the length.
+    /// Proves OUT-11: for any length.
     #[test]
     fn long_output_keeps_head_tail_and_facts() {
         let filters = filters(STRIP);
@@ -309,8 +312,8 @@ mod tests {
         assert!(filtered.lost_text());
     }
 
-    /// Proves OUT-7a, OUT-7d, OUT-11: where so much is unlike, nothing is grouped, and it does not matter in which
-    /// pieces the output comes.
+    /// Proves OUT-7a, OUT-7d, OUT-11: if lines differ too much, nothing is grouped, and the size of the chunks
+    /// has no effect.
     #[test]
     fn of_what_is_unlike_head_tail_and_facts_are_read() {
         let filters = FilterPipeline::new(RuleSet::new(Vec::new()));
@@ -353,14 +356,14 @@ mod tests {
         }
     }
 
-    /// Proves OUT-7a, OUT-7d, OUT-11: a long output without a rule is grouped, in whatever pieces it comes.
+    /// Proves OUT-7a, OUT-7d, OUT-11: a long output without a rule is grouped, for any size of chunks.
     #[test]
     fn long_output_is_grouped_to_its_end() {
         let filters = FilterPipeline::new(RuleSet::new(Vec::new()));
         let mut printed = String::new();
         for number in 0..100_000_u64 {
             let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-            // Of these letters no word such as `fail` is made.
+            // These letters do not form a word such as `fail`.
             let letters = digits.map(|byte| char::from(b'a' + byte % 5));
             let word = String::from_iter(letters).repeat(4);
             printed += &format!("GET /{word}/{number} took {}ms\n", number % 7);

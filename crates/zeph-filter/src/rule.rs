@@ -1,4 +1,4 @@
-//! A rule: for which commands it is, and what is done with their output.
+//! Filter rules: the commands that a rule matches, and the strategies for their output.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::strategy::{self, MAX_COMPILED, NamedRecipe, checked_pattern, in_a_line};
 
-/// A rule as it is written.
+/// A rule as in a rule file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleSpec {
@@ -26,18 +26,18 @@ fn yes() -> bool {
     true
 }
 
-/// A test of a rule: what an output becomes.
+/// A test of a rule, with an output and the expected result.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleTest {
-    /// The command; the rule has to be the one that is found for it.
+    /// The command. The rule must be the one that is selected for it.
     pub command: String,
-    /// Its exit code.
+    /// The exit code of the command.
     #[serde(default)]
     pub exit_code: i32,
-    /// What it printed.
+    /// The output of the command.
     pub input: String,
-    /// What has to be read of it.
+    /// The expected filtered output.
     pub expected: String,
 }
 
@@ -56,21 +56,21 @@ enum OneOrMany {
     Many(Vec<toml::Table>),
 }
 
-/// Decides about a command by a function; for rules that are made in code.
+/// A function that matches commands, for rules that are created in code.
 pub type CustomMatch = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// For which commands a rule is.
+/// The commands that a rule matches.
 #[derive(Clone)]
 pub enum CommandMatcher {
-    /// For this command, with these arguments.
+    /// Exactly this command with these arguments.
     Exact(String),
-    /// For all commands that begin so.
+    /// All commands with this prefix.
     Prefix(String),
-    /// For all commands in which this is found.
+    /// All commands in which the expression has a match.
     Regex(Regex),
-    /// For those of which the function says so.
+    /// All commands for which the function returns true.
     Custom(CustomMatch),
-    /// For no command: the rule only disables another one of its name.
+    /// No command: the rule only disables another one with the same name.
     Never,
 }
 
@@ -87,7 +87,7 @@ impl std::fmt::Debug for CommandMatcher {
 }
 
 impl CommandMatcher {
-    /// Whether it is for `command`.
+    /// Returns true if `command` matches.
     #[must_use]
     pub fn is_for(&self, command: &str) -> bool {
         match self {
@@ -100,38 +100,39 @@ impl CommandMatcher {
     }
 }
 
-/// A rule, compiled.
+/// A compiled rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Its name; a later rule of the same name takes its place.
+    /// The name. A later rule with the same name replaces this one.
     pub name: String,
-    /// For which commands it is.
+    /// The commands that the rule matches.
     pub matches: CommandMatcher,
-    /// Whether it is used.
+    /// True if the rule is used.
     pub enabled: bool,
-    /// Its tests.
+    /// The tests of the rule.
     pub tests: Vec<RuleTest>,
     pub(super) strategies: Vec<NamedRecipe>,
     pub(super) on_failure: Option<Vec<NamedRecipe>>,
 }
 
 impl Rule {
-    /// The names of its strategies, in order.
+    /// The types of the strategies, in order.
     #[must_use]
     pub fn strategies(&self) -> Vec<&str> {
         names(&self.strategies)
     }
 
-    /// The names of those that are used when the command failed, where they are others.
+    /// The types of the strategies for failed commands, if they differ.
     #[must_use]
     pub fn on_failure(&self) -> Option<Vec<&str>> {
         self.on_failure.as_deref().map(names)
     }
 
-    /// The rule in code: with the strategies of a rule file, for the commands of which `decide` says so.
+    /// Creates a rule in code, with the strategies of a rule file, for the commands for which `decide` returns
+    /// true.
     ///
     /// # Errors
-    /// What is wrong with `strategies`, each a table as in a rule file.
+    /// A description of the fault in `strategies`. Each of them is a table as in a rule file.
     pub fn custom(
         name: impl Into<String>,
         decide: CustomMatch,
@@ -155,7 +156,7 @@ impl TryFrom<RuleSpec> for Rule {
         if spec.name.trim().is_empty() {
             return Err("`name` is empty".to_owned());
         }
-        // A name is enough to disable a rule.
+        // A name suffices to disable a rule.
         let missing = |key: &str| format!("`{key}` is missing");
         let matches = match spec.matches {
             Some(matches) => matches.compile()?,
@@ -183,7 +184,7 @@ impl TryFrom<RuleSpec> for Rule {
 }
 
 impl MatchSpec {
-    /// A regular expression that is found in every command that it is for, if it says so.
+    /// A regular expression that matches all commands of the rule, if it has one.
     pub(super) fn pattern(self) -> Option<String> {
         let text = self.exact.or(self.prefix);
         text.map(|text| format!("^{}", regex::escape(&text)))

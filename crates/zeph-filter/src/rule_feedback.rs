@@ -1,26 +1,26 @@
-//! What the model does after an output was filtered: a rule whose outputs do not suffice shows in it.
+//! Detection of rules whose filtered outputs are insufficient, from the next actions of the model.
 //!
-//! It runs the same command once more within a minute, without having done anything else, or asks for
-//! the raw output. Both are counted, and for the rest of the session the rule is not used any more.
+//! The model may run the same command again within a minute, without another action between, or request the raw
+//! output. Both are counted, and the rule is disabled for the rest of the session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// So soon a second run means that the first did not say enough.
+/// The maximum time between two runs for which the second one counts as a repetition.
 const SOON: Duration = Duration::from_secs(60);
-/// References that are remembered.
+/// The maximum number of remembered references.
 const MAX_REFERENCES: usize = 1_000;
 
-/// What a session did with filtered outputs.
+/// The reactions of a session to filtered outputs.
 #[derive(Debug, Default)]
 pub(super) struct RuleFeedback {
     last: Option<Last>,
-    /// The rules whose raw outputs are stored, by reference.
+    /// The rules for stored raw outputs, by reference.
     stored: BTreeMap<String, String>,
     relaxed: BTreeSet<String>,
 }
 
-/// The last call, when it was a command whose output a rule made shorter.
+/// The last command, if a rule shortened its output.
 #[derive(Debug)]
 struct Last {
     command: String,
@@ -29,14 +29,14 @@ struct Last {
 }
 
 impl RuleFeedback {
-    /// A command is about to run. The rule that it is the second run for, if it is one.
+    /// Records the start of a command. Returns the rule of the previous run, if this one repeats it.
     pub(super) fn run(&mut self, command: &str, now: Instant) -> Option<String> {
         let last = self.last.take()?;
         let again = last.command == command && now.saturating_duration_since(last.at) < SOON;
         again.then(|| self.relax(last.rule))
     }
 
-    /// The output of a command was made shorter by a rule; all of it is stored under a reference.
+    /// Records that a rule shortened the output of a command. The raw output is stored under `reference`.
     pub(super) fn filtered(
         &mut self,
         command: &str,
@@ -56,18 +56,18 @@ impl RuleFeedback {
         }
     }
 
-    /// Something else was done, after which the same command may print something else.
+    /// Records another action, after which the same command may print something else.
     pub(super) fn acted(&mut self) {
         self.last = None;
     }
 
-    /// A stored output is asked for. The rule that had made it shorter, once for each output.
+    /// Records a request for a stored output. Returns the rule that shortened it, once per output.
     pub(super) fn recall(&mut self, reference: &str) -> Option<String> {
         let rule = self.stored.remove(reference)?;
         Some(self.relax(rule))
     }
 
-    /// Whether the rule is no longer used.
+    /// Returns true if the rule is disabled for the session.
     pub(super) fn is_relaxed(&self, rule: &str) -> bool {
         self.relaxed.contains(rule)
     }

@@ -1,37 +1,37 @@
-//! Runs the tests that stand in the rules.
+//! Runs the tests in rule files.
 
 use super::pipeline::{FilterPipeline, Plan};
 use super::rule::RuleTest;
 use super::rulebook::RuleSet;
 
-/// The characters that a test's output may have.
+/// The maximum length of the output of a test in characters.
 const MAX_CHARS: usize = 50_000;
 
-/// What came of the tests of one rule.
+/// The results of the tests of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleReport {
-    /// Its name.
+    /// The name of the rule.
     pub rule: String,
-    /// How many tests it has.
+    /// The number of its tests.
     pub tests: usize,
-    /// Those that failed.
+    /// The failed tests.
     pub failures: Vec<TestFailure>,
 }
 
-/// A test that failed.
+/// A failed test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestFailure {
-    /// Its place among the tests of the rule, from 1.
+    /// The position of the test in the rule, from 1.
     pub number: usize,
     /// The test.
     pub test: RuleTest,
-    /// The rule that was found for its command, where it is another one.
+    /// The rule that was selected for the command, if it is a different one.
     pub other_rule: Option<Option<String>>,
-    /// What was read of its input.
+    /// The actual filtered output.
     pub got: String,
 }
 
-/// Runs the tests of all rules that are switched on.
+/// Runs the tests of all enabled rules.
 #[must_use]
 pub fn verify(book: &RuleSet) -> Vec<RuleReport> {
     let filters = FilterPipeline::new(book.clone());

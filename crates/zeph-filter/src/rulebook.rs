@@ -1,4 +1,4 @@
-//! All rules in the order in which they are tried.
+//! The ordered list of all filter rules.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -6,14 +6,14 @@ use std::sync::{Arc, LazyLock};
 use super::builtin_rule::BuiltinRule;
 use super::rule::Rule;
 
-/// The rules that are built in, by the name of their file, in the order in which they are tried.
+/// Includes the built-in rules by file name, in the order of precedence.
 macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
         &[$(($name, include_str!(concat!("rules/", $name, ".toml")))),*]
     };
 }
 
-/// The texts of the built-in rules. The special stands before the general.
+/// The texts of the built-in rules. Specific rules precede general ones.
 const BUILT_IN: &[(&str, &str)] = built_in![
     "cargo-nextest",
     "cargo-test",
@@ -83,7 +83,7 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "npm-test",
 ];
 
-/// The built-in rules; what a rule is made of is compiled when it is first used.
+/// The built-in rules. The parts of a rule are compiled at its first use.
 static RULES: LazyLock<Vec<BuiltinRule>> = LazyLock::new(|| {
     BUILT_IN
         .iter()
@@ -91,18 +91,18 @@ static RULES: LazyLock<Vec<BuiltinRule>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Rules, of which the first that is for a command is used.
+/// An ordered list of rules. The first rule that matches a command is used.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
-    /// Before the built-in ones.
+    /// Rules that precede the built-in ones.
     pub(super) added: Vec<Arc<Rule>>,
     /// Built-in rules that the configuration changed, by name.
     pub(super) changed: BTreeMap<&'static str, Arc<Rule>>,
 }
 
 impl RuleSet {
-    /// The built-in rules, and before them `added`: those of the same name as a built-in one take its
-    /// place, and of several of the same name the last counts.
+    /// Creates a list of `added` and built-in rules. An added rule replaces a built-in one with the same name.
+    /// Of several added rules with the same name, the last one is used.
     #[must_use]
     pub fn new(added: Vec<Rule>) -> Self {
         let mut rules: Vec<Arc<Rule>> = Vec::new();
@@ -116,26 +116,26 @@ impl RuleSet {
         }
     }
 
-    /// All of them, in order, those that are switched off among them.
+    /// All rules in order, including disabled ones.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
         let built_in = self.built_in().filter_map(|rule| self.rule_of(rule));
         self.added.iter().chain(built_in)
     }
 
-    /// The built-in ones that are not replaced.
+    /// The built-in rules that are not replaced.
     pub(super) fn built_in(&self) -> impl Iterator<Item = &'static BuiltinRule> {
         RULES
             .iter()
             .filter(|rule| self.added.iter().all(|added| added.name != rule.name()))
     }
 
-    /// The rule of a built-in one, with the changes of the configuration.
+    /// The compiled rule of a built-in one, with the overrides of the configuration.
     pub(super) fn rule_of(&self, built_in: &'static BuiltinRule) -> Option<&Arc<Rule>> {
         let changed = self.changed.get(built_in.name());
         changed.or_else(|| built_in.rule())
     }
 
-    /// The rule for `command`: the part of it that counts, normalized.
+    /// Finds the rule for `command`, which is the normalized text of a [`Subject`](crate::Subject).
     #[must_use]
     pub fn find(&self, command: &str) -> Option<&Arc<Rule>> {
         let is_for = |rule: &&Arc<Rule>| rule.enabled && rule.matches.is_for(command);
@@ -154,7 +154,7 @@ mod tests {
     use super::super::parse_rules::parse_rule;
     use super::*;
 
-    /// Proves OUT-6: every built-in rule can be used, and has a name of its own.
+    /// Proves OUT-6: every built-in rule is valid and has a unique name.
     #[test]
     fn every_built_in_rule_compiles() {
         for (name, text) in BUILT_IN {
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(names.len(), BUILT_IN.len());
     }
 
-    /// Proves OUT-6: no rule is passed over because of how its commands begin.
+    /// Proves OUT-6: no rule is skipped because of the prefix of its commands.
     #[test]
     fn rules_that_are_not_compiled_yet_are_found() {
         let book = RuleSet::default();

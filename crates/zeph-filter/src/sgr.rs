@@ -1,11 +1,11 @@
-//! Sequences that set colours: SGR, as ECMA-48 has them (8.3.117).
+//! SGR sequences, which set colours (ECMA-48, 8.3.117).
 
-/// Bytes of a sequence that are looked at.
+/// The maximum length of a recognized sequence in bytes.
 const MAX_SEQUENCE_BYTES: usize = 32;
 
-/// The length of the sequence with which `bytes` begin, if it sets colours and nothing but digits and `;` stands in it.
+/// The length of the SGR sequence at the start of `bytes`, if it contains only digits and `;`.
 pub(crate) fn colour(bytes: &[u8]) -> Option<usize> {
-    // Most of them are short.
+    // Most sequences are short.
     if let Some([0x1b, b'[', a, b, c]) = bytes.first_chunk() {
         if *a == b'm' {
             return Some(3);

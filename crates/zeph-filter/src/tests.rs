@@ -1,4 +1,4 @@
-//! Output that no rule understands, that is too long, or that is not text.
+//! Tests of output that no rule understands, that is too long, or that is not text.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn filter(command: &str, printed: &str, max_chars: usize) -> FilteredOutput {
     run.finish(Some(0))
 }
 
-/// Lines with their number in place of `#`.
+/// Lines with their number instead of `#`.
 fn lines(text: &str, count: usize) -> Vec<String> {
     let line = |number: usize| text.replace('#', &number.to_string());
     (0..count).map(line).collect()
@@ -113,7 +113,7 @@ fn unknown_output_is_grouped_from_100_lines() {
     for count in [100, 101, 150, 999, 20_000] {
         check(count, true);
     }
-    // Data and prose stay as they are.
+    // Data and prose are unchanged.
     let verbatim = |printed: &str| {
         assert_eq!(
             filter("./unheard-of", printed, 50_000).text,
@@ -379,7 +379,7 @@ fn binary_output_is_reported() {
     check(&noise(300), Some("unknown format"));
     check(&noise(1_000_000), Some("unknown format"));
     check(&[0; 4000], Some("zero bytes"));
-    // Text is text.
+    // Text is not reported as binary.
     check(b"", None);
     check(&[0; 5], None);
     check(&noise(60), None);
@@ -465,7 +465,7 @@ fn commands() -> Vec<String> {
     commands
 }
 
-/// Pieces of which outputs are made: noise, text, facts, escapes.
+/// Parts of outputs: noise, text, facts, escapes.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let text = prop::sample::select(vec![
         "error[E0308]: mismatched types\n  --> src/a.rs:1:2\n",

@@ -1,10 +1,10 @@
-//! What was asked for in full: it is sanitized, and nothing else.
+//! Detection of commands whose full output is requested. Such output is only sanitized.
 //!
-//! Who reads a file, asks for three commits or for JSON, or hands the output on to another program,
-//! wants what comes, not a summary of it.
+//! A command that reads a file, requests three commits or JSON, or pipes its output into another program needs
+//! the output itself, not a summary.
 
-/// Whether the output of a command, given by its words, was asked for in full; `piped_into` are the
-/// commands that it runs through.
+/// Returns true if the full output of the command `words` is requested. `piped_into`: the commands that process
+/// it.
 pub(super) fn in_full(words: &[String], piped_into: &[Vec<String>]) -> bool {
     let Some((program, args)) = words.split_first() else {
         return false;
@@ -24,14 +24,14 @@ pub(super) fn in_full(words: &[String], piped_into: &[Vec<String>]) -> bool {
         }
 }
 
-/// Programs that show what is in files, or say one thing.
+/// Programs that show the content of files, or a short value.
 const READERS: &[&str] = &[
     "cat", "bat", "batcat", "head", "less", "more", "nl", "tac", "xxd", "hexdump", "od", "strings",
     "jq", "yq", "awk", "wc", "cut", "sort", "uniq", "column", "echo", "printf", "diffstat", "stat",
     "env", "printenv", "ps", "df", "free", "man", "sqlite3", "psql",
 ];
 
-/// Options that mean the same to most programs: data, help, what a test printed.
+/// Options with the same meaning in most programs: data, help, the output of tests.
 const EVERYWHERE: &[&str] = &[
     "--json",
     "-json",
@@ -44,19 +44,19 @@ const EVERYWHERE: &[&str] = &[
     "--template",
 ];
 
-/// Programs behind a pipe that only hand on, or cut.
+/// Programs after a pipe that only forward or truncate their input.
 const HAND_ON: &[&str] = &[
     "cat", "tee", "head", "tail", "less", "more", "ts", "unbuffer", "unix2dos", "dos2unix",
 ];
 
-/// Lines that are few enough to be meant.
+/// The maximum number of requested lines that are shown in full.
 const FEW: u64 = 100;
 
 fn transforms(command: &[String]) -> bool {
     let Some((program, args)) = command.split_first() else {
         return false;
     };
-    // `sed s/a/b/` hands on every line.
+    // `sed s/a/b/` forwards every line.
     let replaces = args.len() == 1 && args.iter().all(|script| script.starts_with('s'));
     !(HAND_ON.contains(&program.as_str()) || (program == "sed" && replaces))
 }
@@ -67,7 +67,7 @@ fn has(args: &[&str], options: &[&str]) -> bool {
     options_of.any(|(option, arg)| options.contains(&option) || options.contains(arg))
 }
 
-/// `-o json`, `--format=json`, `--output yaml`: formats for programs.
+/// Returns true for an option that selects a format for programs: `-o json`, `--format=json`, `--output yaml`.
 fn writes_data(program: &str, args: &[&str]) -> bool {
     let names: &[&str] = match program {
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "rustc" | "go" => return false,
@@ -108,7 +108,7 @@ fn follows(args: &[&str]) -> bool {
     has(args, &["-f", "-F", "--follow", "--retry"])
 }
 
-/// The number of `-n 3`, `-n3`, `-3`, `--lines=3`, `--max-count 3`.
+/// Parses the number in `-n 3`, `-n3`, `-3`, `--lines=3` or `--max-count 3`.
 fn count(args: &[&str]) -> Option<u64> {
     let next = args.iter().skip(1).chain([&""]);
     args.iter().zip(next).find_map(|(arg, next)| {
@@ -149,7 +149,7 @@ fn git(args: &[&str]) -> bool {
                 || count(args).is_some()
         }
         "diff" | "diff-tree" | "diff-index" | "stash" | "format-patch" => has(args, LISTS),
-        // Of `rev:path` a file's text is shown.
+        // The argument `rev:path` shows the text of a file.
         "show" => {
             has(args, LISTS)
                 || args

@@ -1,8 +1,9 @@
-//! The part of a command text that determines its output: `cargo test` in `cd /p && cargo test 2>&1 | tail -80`.
+//! The part of a command text that determines its output: `cargo test` in `cd /p && cargo test 2>&1 | tail
+//! -80`.
 //!
-//! `parts` splits the text with the shell's parser, or with the careful `split` if the parser refuses it. `wrapper` removes
-//! programs that run another command, and `normalize` gives programs one name. The result is a [`Subject`], on which rules are
-//! matched. `full_output_flags` decides whether the full output was requested.
+//! `parts` splits the text with the shell's parser, or with the fallback `split` if the parser rejects it.
+//! `wrapper` removes programs that run another command, and `normalize` normalizes names and options. Rules are
+//! matched against the result, a [`Subject`]. `full_output_flags` decides whether the full output is requested.
 
 mod full_output_flags;
 mod normalize;
@@ -14,28 +15,29 @@ mod wrapper;
 
 use parts::{Part, parts};
 
-/// The part of a command text that its output is about: the last one that prints something of
-/// interest, after `&&`, `;` or `||`, without trailing pipes, redirections, assignments and
-/// wrappers. Loops, conditions, groups and functions that are called count by the commands in
-/// them. Trailing parts that only report (`echo $?`, `true`, `exit 1`) are left out.
+/// The part of a command text that determines its output.
 ///
-/// Words of which the shell makes something that cannot be known beforehand end in `…`.
+/// It is the last command that prints relevant output, after `&&`, `;` or `||`, without trailing pipes,
+/// redirections, assignments and wrappers. Loops, conditions, groups and called functions are replaced by the
+/// commands in them. Trailing commands that only report (`echo $?`, `true`, `exit 1`) are omitted.
+///
+/// A word that the shell expands to an unknown value ends in `…`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The words joined by blanks: `cargo test --all`. Rules are matched on this.
+    /// The words joined by spaces: `cargo test --all`. Rules are matched against this text.
     pub text: String,
-    /// The program and its arguments, normalized: `/usr/bin/git -C d log` is `git`, `log`.
+    /// The program and its arguments, normalized: `git`, `log` for `/usr/bin/git -C d log`.
     pub words: Vec<String>,
-    /// The commands into which its output is piped, normalized: `tail`, `-80`.
+    /// The normalized commands that process the output: `tail`, `-80`.
     pub piped_into: Vec<Vec<String>>,
-    /// Its standard output goes to a file: what is read is not its output.
+    /// True if standard output is redirected to a file, so the output is not that of the command.
     pub redirected: bool,
-    /// The parts before it whose output is read as well, in order, normalized.
+    /// The preceding commands whose output is also shown, in order, normalized.
     pub earlier: Vec<Vec<String>>,
 }
 
 impl Subject {
-    /// The subject of a command text; `None` when nothing in it prints anything of interest.
+    /// Parses the subject of a command text. Returns `None` if no command prints relevant output.
     #[must_use]
     pub fn of(command: &str) -> Option<Self> {
         let mut parts = parts(command);
@@ -57,7 +59,7 @@ impl Subject {
         })
     }
 
-    /// Whether its output was asked for in full: it is sanitized then, and nothing else.
+    /// Returns true if the full output is requested. It is only sanitized then.
     #[must_use]
     pub fn is_asked_in_full(&self) -> bool {
         full_output_flags::in_full(&self.words, &self.piped_into)

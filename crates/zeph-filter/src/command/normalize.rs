@@ -1,9 +1,9 @@
-//! One way to call a program: without its path, and without what stands before its subcommand.
+//! Normalization of a command: without the path of the program, and without options before the subcommand.
 
-/// How a program takes options before its subcommand.
+/// Options of a program before its subcommand.
 struct Global {
     name: &'static str,
-    /// Options with a value in the next word: both go. Others move behind the subcommand.
+    /// Options with a value in the next word. Both are removed; other options move after the subcommand.
     values: &'static [&'static str],
 }
 
@@ -132,7 +132,7 @@ const TOOLS: &[&str] = &[
     "webpack",
 ];
 
-/// The name of the program that a word calls.
+/// The name of the called program.
 pub(super) fn program(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     let name = [".exe", ".cmd", ".bat"]
@@ -157,9 +157,9 @@ pub(super) fn program(word: &str) -> &str {
     }
 }
 
-/// The words of a command as rules know them.
+/// Normalizes the words of a command for rules.
 pub(super) fn normalize(mut words: Vec<String>) -> Vec<String> {
-    // Each round takes something off: `python -m coverage run -m pytest`.
+    // Each round removes a prefix: `python -m coverage run -m pytest`.
     while let Some(first) = words.first() {
         let name = program(first).to_owned();
         words[0].clone_from(&name);
@@ -214,14 +214,14 @@ pub(super) fn normalize(mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// Where the module of `python -m MODULE` stands.
+/// The index of the module in `python -m MODULE`.
 fn module(words: &[String]) -> Option<usize> {
     let mut at = 1;
     loop {
         match words.get(at)?.as_str() {
             "-X" | "-W" => at += 2,
             "-m" => return Some(at + 1),
-            // `-Im`, and the like.
+            // Combined options such as `-Im`.
             word if word.starts_with('-') && !word.starts_with("--") && word.ends_with('m') => {
                 return Some(at + 1);
             }
@@ -231,7 +231,7 @@ fn module(words: &[String]) -> Option<usize> {
     }
 }
 
-/// Takes off the options before the subcommand.
+/// Moves the options after the subcommand.
 fn subcommand_first(words: &mut Vec<String>) {
     let Some(global) = GLOBALS.iter().find(|global| global.name == words[0]) else {
         return;
@@ -240,8 +240,8 @@ fn subcommand_first(words: &mut Vec<String>) {
         return;
     };
     words.drain(1..at);
-    // What git says before its subcommand is about where it works, and about its pager; what
-    // `pnpm` says before a tool, about the packages.
+    // Options of git before its subcommand only affect the directory and the pager. Options of `pnpm` before a
+    // tool only select packages.
     let is_tool = words
         .get(1)
         .is_some_and(|word| TOOLS.contains(&word.as_str()));
@@ -250,7 +250,7 @@ fn subcommand_first(words: &mut Vec<String>) {
     }
 }
 
-/// `docker compose -f FILE up`.
+/// Normalizes `docker compose -f FILE up`.
 fn compose(words: &mut Vec<String>) {
     let values = [
         "-f",
@@ -267,7 +267,7 @@ fn compose(words: &mut Vec<String>) {
     }
 }
 
-/// The options without values from `at` on, and where the subcommand stands behind them.
+/// The options without values from `from` on, and the index of the subcommand after them.
 fn options(words: &[String], from: usize, values: &[&str]) -> Option<(Vec<String>, usize)> {
     let mut at = from;
     let mut flags = Vec::new();
@@ -280,7 +280,7 @@ fn options(words: &[String], from: usize, values: &[&str]) -> Option<(Vec<String
         if values.contains(&name) {
             at += 1 + usize::from(name.len() == word.len());
         } else {
-            // `terraform -chdir=DIR plan`
+            // The option of `terraform -chdir=DIR plan`.
             if !word.starts_with("-chdir=") {
                 flags.push(word.clone());
             }

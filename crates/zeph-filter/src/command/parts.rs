@@ -1,4 +1,4 @@
-//! Takes a command text apart.
+//! Splits a command text into simple commands.
 
 use zeph_bash::{Command, Kind, List, Redirect, Word, parse};
 
@@ -6,30 +6,30 @@ use super::normalize::normalize;
 use super::split::split;
 use super::wrapper::{Inner, unwrap};
 
-/// How deep texts may be nested in texts (`bash -c "bash -c …"`), and calls of functions.
+/// The maximum nesting depth of texts (`bash -c "bash -c …"`) and of function calls.
 const MAX_DEPTH: usize = 6;
-/// The most commands that are looked at.
+/// The maximum number of processed pipelines.
 const MAX_COMMANDS: usize = 4096;
-/// The most parts that are kept: the last ones.
+/// The maximum number of stored parts. The last ones are retained.
 const MAX_PARTS: usize = 256;
 
-/// Commands that print nothing, or only what they are told to.
+/// Commands that print nothing, or only their arguments.
 const REPORTS: &[&str] = &[
     ".", ":", "[", "alias", "break", "cd", "continue", "declare", "echo", "exit", "export",
     "false", "kill", "local", "popd", "printf", "pushd", "pwd", "read", "readonly", "return",
     "set", "shift", "shopt", "sleep", "source", "test", "trap", "true", "type", "typeset",
     "ulimit", "umask", "unset", "wait",
 ];
-/// Commands that feed what they print to the one behind them, which is then what counts.
+/// Commands whose only purpose is the input of the next command.
 const FEEDS: &[&str] = &["echo", "printf", "yes", "cat", ":", "true"];
-/// Commands that show some of what they are fed.
+/// Commands that show a part of their input.
 const SHOWS: &[&str] = &[
     "awk", "bat", "cat", "column", "cut", "egrep", "fgrep", "fmt", "fold", "gawk", "grep", "head",
     "jq", "less", "more", "nl", "perl", "python", "rg", "sed", "sort", "strings", "tac", "tail",
     "tee", "tr", "ts", "uniq", "wc", "xargs",
 ];
 
-/// A simple command, with what becomes of its output.
+/// A simple command and the destination of its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) words: Vec<String>,
@@ -38,16 +38,16 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Whether it prints nothing that a rule could be about.
+    /// Returns true if the command prints no output that a rule may match.
     pub(super) fn only_reports(&self) -> bool {
         let name = self.words.first().map_or("", String::as_str);
         REPORTS.contains(&name) && self.piped_into.is_empty()
     }
 }
 
-/// A command as the parser or the split has it.
+/// A command of a pipeline, from the parser or from the fallback.
 pub(super) enum Stage<'c> {
-    /// Words, and whether standard output is redirected.
+    /// The words, and true if standard output is redirected.
     Words(Vec<String>, bool),
     /// A group, a loop, a function.
     Other(&'c Command),
@@ -63,7 +63,7 @@ pub(super) fn parts(text: &str) -> Vec<Part> {
 #[derive(Default)]
 struct Parts {
     parts: Vec<Part>,
-    /// What the functions run that are defined so far.
+    /// The bodies of the functions that are defined so far.
     functions: Vec<(String, Command)>,
     seen: usize,
 }
@@ -149,7 +149,7 @@ impl Parts {
     }
 }
 
-/// Which command of a pipeline counts: the first, unless it only feeds another one.
+/// The index of the command that determines the output: the first, unless it only feeds another one.
 fn counting(stages: &[Stage<'_>]) -> usize {
     let names = |names: &[&str], stage: &Stage<'_>| match stage {
         Stage::Words(words, _) => words.first().is_some_and(|name| {
@@ -188,7 +188,7 @@ fn words_of(stage: Stage<'_>) -> Vec<String> {
     }
 }
 
-/// The word, up to what cannot be known.
+/// The text of a word, up to its unknown part.
 fn text_of(word: &Word) -> String {
     match word.pattern() {
         Some(text) => text.to_owned(),

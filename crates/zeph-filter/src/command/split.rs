@@ -1,10 +1,9 @@
-//! Splits a command text that the parser refuses: quotes and nesting are respected, everything
-//! else is words.
+//! Fallback parser for command texts that the shell parser rejects. It only knows quotes, nesting and words.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The pipelines of a text; of each command the words, and whether its output is redirected.
+/// The pipelines of a text. Each command has its words, and true if its output is redirected.
 pub(super) fn split(text: &str) -> Vec<Vec<(Vec<String>, bool)>> {
     let text = without_documents(text);
     let mut splitter = Splitter {
@@ -26,7 +25,7 @@ pub(super) fn split(text: &str) -> Vec<Vec<(Vec<String>, bool)>> {
     pipelines
 }
 
-/// Whether a word is `NAME=value`.
+/// Returns true for an assignment `NAME=value`.
 pub(super) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
@@ -35,7 +34,7 @@ pub(super) fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The text without the lines of here-documents.
+/// Removes the lines of here-documents.
 fn without_documents(text: &str) -> String {
     let mut out = String::new();
     let mut waiting: Vec<String> = Vec::new();
@@ -67,9 +66,9 @@ fn without_documents(text: &str) -> String {
 struct Splitter<'t> {
     rest: Peekable<Chars<'t>>,
     pipelines: Vec<Vec<(Vec<String>, bool)>>,
-    /// The word that is being read.
+    /// The current word.
     word: Option<String>,
-    /// The next word is the target of a redirection.
+    /// True if the next word is the target of a redirection.
     redirects: bool,
 }
 
@@ -149,7 +148,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// `$( … )`, of which nothing can be known.
+    /// Skips `$( … )`, whose value is unknown.
     fn substitution(&mut self) {
         let mut depth = 0_usize;
         for c in self.rest.by_ref() {
@@ -180,7 +179,7 @@ impl Splitter<'_> {
         }
         let command = self.pipelines.last_mut().and_then(|list| list.last_mut());
         let Some((words, _)) = command else { return };
-        // What opens a group, or a branch, is no word of its command.
+        // Keywords and braces are not part of the command.
         const OPENS: &[&str] = &[
             "!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until",
             "while",

@@ -1,4 +1,4 @@
-//! Commands, and the part of them that counts.
+//! Tests of the selection of the command that determines the output.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -233,7 +233,7 @@ fn detects_output_redirection() {
         earlier("cargo clippy > f; cargo test"),
         Vec::<Vec<String>>::new()
     );
-    // One that only feeds another.
+    // The first command only feeds another one.
     check("echo y | npm init", "npm init");
     check("cat a.sql | psql | tail", "psql");
     check("cat a | grep b", "cat a");
@@ -259,7 +259,7 @@ fn what_the_parser_refuses_is_split_with_care() {
 }
 
 proptest! {
-    /// Proves OUT-2: whatever the text.
+    /// Proves OUT-2: for any text.
     #[test]
     fn any_text_is_taken_apart(command in "([a-z./= -]|[$`'\"(){};|&<>\\\\\n!#*]|sudo |bash -c |<<a |if |do |done){0,40}") {
         let _ = Subject::of(&command);

@@ -1,21 +1,21 @@
-//! Commands that run another command, which is the one that counts.
+//! Wrappers: commands that run another command, which determines the output.
 
 use super::normalize::program;
 use super::split::is_assignment;
 
-/// What a wrapper runs.
+/// The command that a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Inner {
-    /// A command; the words of one that wraps nothing.
+    /// The words of the command. A command that is not a wrapper is unchanged.
     Words(Vec<String>),
     /// A text for a shell.
     Text(String),
 }
 
-/// How a wrapper takes its arguments.
+/// The arguments of a wrapper.
 struct Wrapper {
     name: &'static str,
-    /// What must follow the name: one of these, if there are any.
+    /// The verbs of the wrapper. If any are listed, one must follow the name.
     verbs: &'static [&'static str],
     /// Options with a value in the next word.
     values: &'static [&'static str],
@@ -43,7 +43,7 @@ const fn after_one(name: &'static str, values: &'static [&'static str]) -> Wrapp
     }
 }
 
-/// Letters of short options stand for `-x`.
+/// A letter in the list of values means a short option: `-x`.
 const WRAPPERS: &[Wrapper] = &[
     wrapper("builtin", &[], &[]),
     wrapper("caffeinate", &[], &["-t", "-w"]),
@@ -150,7 +150,7 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
-/// Programs that run one of a package.
+/// Programs that run a program of a package.
 const PACKAGE_RUNNERS: &[Wrapper] = &[
     wrapper("bun", &["x"], &[]),
     wrapper("bunx", &[], &["-p", "--package"]),
@@ -176,10 +176,10 @@ const PACKAGE_RUNNERS: &[Wrapper] = &[
 ];
 
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "sh", "zsh"];
-/// How many wrappers may stand around each other.
+/// The maximum number of nested wrappers.
 const MAX_WRAPPERS: usize = 16;
 
-/// What is run in the end by a command of these words.
+/// Removes the wrappers around a command.
 pub(super) fn unwrap(mut words: Vec<String>) -> Inner {
     for _ in 0..MAX_WRAPPERS {
         let assignments = words.iter().take_while(|word| is_assignment(word)).count();
@@ -220,7 +220,7 @@ pub(super) fn unwrap(mut words: Vec<String>) -> Inner {
             },
             name => wrapped(name, &words),
         };
-        // What wraps nothing is what counts.
+        // The command is not a wrapper.
         if length == 0 || length >= words.len() {
             break;
         }
@@ -232,7 +232,7 @@ pub(super) fn unwrap(mut words: Vec<String>) -> Inner {
     Inner::Words(words)
 }
 
-/// The words of a wrapper before the command that it runs; 0 is none.
+/// The number of words before the wrapped command; 0 if the command is not a wrapper.
 fn wrapped(name: &str, words: &[String]) -> usize {
     let mut all = WRAPPERS.iter().chain(PACKAGE_RUNNERS);
     let Some(wrapper) = all.find(|wrapper| wrapper.name == name) else {
@@ -253,7 +253,7 @@ fn wrapped(name: &str, words: &[String]) -> usize {
     at
 }
 
-/// Where the options end that begin at `at`.
+/// The index after the options that begin at `at`.
 fn operands(words: &[String], mut at: usize, values: &[&str]) -> usize {
     while let Some(word) = words.get(at) {
         if word == "--" {
@@ -267,7 +267,7 @@ fn operands(words: &[String], mut at: usize, values: &[&str]) -> usize {
     at
 }
 
-/// The text of `bash -c TEXT`.
+/// The text in `bash -c TEXT`.
 fn script(words: &[String]) -> Option<String> {
     let mut at = 1;
     let mut has_text = false;
@@ -285,7 +285,7 @@ fn script(words: &[String]) -> Option<String> {
     words.get(at).filter(|_| has_text).cloned()
 }
 
-/// The text that stands behind an option for it.
+/// The text after an option of this wrapper.
 fn text_option(name: &str, words: &[String]) -> Option<String> {
     if name == "watch" {
         let at = operands(words, 1, &["-n", "--interval"]);
@@ -303,7 +303,7 @@ fn text_option(name: &str, words: &[String]) -> Option<String> {
     words.get(at + 2).cloned()
 }
 
-/// The words of `env` before the command that it runs, or the text of its `-S`.
+/// The number of words of `env` before the wrapped command, or the text of its `-S`.
 fn environment(words: &[String]) -> Result<usize, String> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -318,7 +318,7 @@ fn environment(words: &[String]) -> Result<usize, String> {
     Ok(at)
 }
 
-/// `jest@29` is `jest`.
+/// Removes the version: `jest@29` becomes `jest`.
 fn without_version(word: &mut String) {
     if let Some(at) = word.rfind('@').filter(|at| *at > 0) {
         word.truncate(at);

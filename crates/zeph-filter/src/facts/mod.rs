@@ -25,7 +25,7 @@ pub(super) use shape::{Shape, Shapes};
 
 /// Bytes of facts that are noted.
 const MAX_FACTS_BYTES: usize = 512 * 1024;
-/// Bytes of one fact; of a longer line, the beginning.
+/// The maximum bytes of one fact. A longer line is truncated.
 const MAX_FACT: usize = 2 * 1024;
 /// Forms that are distinguished.
 const MAX_FORMS: usize = 1024;

@@ -13,8 +13,10 @@ const COUNT_CHARS: usize = 30;
 /// Steps of the selection: a level, and the share of the room, in percent, that is used after it at most.
 const STEPS: [(usize, usize); 6] = [(0, 60), (1, 80), (0, 100), (1, 100), (2, 100), (3, 100)];
 
-/// The facts to restore, in order. `missing`: in order of their lines; `counts`: all facts of each form; `told`: the
-/// noted facts of each form that are not missing; `room`: characters.
+/// Selects the facts to restore within `room` characters, in order.
+///
+/// `missing` is in the order of lines. `counts` has the number of all facts of each form, the next map that of
+/// noted facts that are not missing.
 pub(super) fn select(
     missing: &[&Fact],
     counts: &BTreeMap<u64, u64>,

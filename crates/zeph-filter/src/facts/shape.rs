@@ -176,7 +176,7 @@ fn margin(text: &str) -> String {
     let text = without_log_prefix(text);
     let before = text.find(TRACEBACK).map_or("", |at| &text[..at]);
     let before = before.strip_suffix("Exception Group ").unwrap_or(before);
-    // The first line of a group has a plus in the place of the margin.
+    // The first line of a group has a plus instead of the margin.
     before.replace('+', "|")
 }
 

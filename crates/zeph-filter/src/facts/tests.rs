@@ -568,7 +568,7 @@ fn removed_lines_are_reported_by_form() {
     check("done\n", "done");
 }
 
-/// Proves OUT-7: the exception that ends a traceback is a fact, whatever its type.
+/// Proves OUT-7: the exception that ends a traceback is a fact, regardless of its type.
 #[test]
 fn tracebacks_keep_their_exception() {
     let check = |header: &str, margin: &str, exception: &str| {

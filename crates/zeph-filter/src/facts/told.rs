@@ -1,4 +1,4 @@
-//! Facts that a result already contains, as a line or in other words.
+//! Facts that a result already contains, as a line or in another form.
 
 use foldhash::{HashMap, HashSet};
 

@@ -145,7 +145,8 @@ impl Places {
         }
     }
 
-    /// Adds a folder and returns its index. If there are too many folders, the biggest branches lose their deepest ones.
+    /// Adds a folder and returns its index. If there are too many folders, the deepest ones of the biggest
+    /// branches are merged.
     fn open(&mut self, folder: &str) -> usize {
         let at = self.groups.entry(folder);
         if self.groups.list.len() <= MAX_GROUPS {
