@@ -1,9 +1,8 @@
-//! Replaces a file as a whole: whoever looks, and whenever the process or the machine stops, there
-//! is the old content or the new, never a mix.
+//! Atomic replacement of files: after a crash or power failure a file has either its old or its new content.
 //!
-//! The new content goes to a temporary file in the same directory, is synchronized to the disk, and
-//! is renamed over the target; then the directory is synchronized. A kill in between leaves at most
-//! a file named `.zeph-tmp-…`, which nothing reads.
+//! The new content is written to a temporary file in the same directory, synchronized to the disk, and renamed
+//! to the target. Then the directory is synchronized. A killed process leaves at most a file named
+//! `.zeph-tmp-…`, which nothing reads.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,7 +20,7 @@ use crate::error::ToolError;
 use crate::file::copy_tree::rename_new;
 use crate::file::resolved_path::Target;
 
-/// How the names of temporary files begin.
+/// The prefix of the names of temporary files.
 pub(super) const TEMPORARY: &str = ".zeph-tmp-";
 
 /// A temporary file that is removed unless it was renamed.
@@ -34,22 +33,22 @@ struct Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // Nothing more can be done about one that cannot be removed, and it harms nobody.
+            // A failure to remove the file is ignored: it is harmless.
             let _ = unlinkat(&*self.target.dir, &self.name, AtFlags::empty());
         }
     }
 }
 
-/// Writes `content` to `target`. Owner and mode of `existing`, the file that is replaced, are kept;
-/// a new file gets those that the process gives. `cancel` is obeyed up to the rename.
+/// Writes `content` to `target`.
 ///
-/// The new file is returned, locked as by `locks::hold_file` where it can be: no process of this
-/// program changes it before the handle is dropped.
+/// Owner and mode of `existing`, the replaced file, are retained. A new file has the default ones of the
+/// process. Cancellation is possible until the rename. Returns the new file, locked as by `locks::hold_file` if
+/// possible: no process of this program changes it before the handle is dropped.
 ///
 /// # Errors
-/// When the target is not writable, the disk is full, the call is cancelled, or `existing` is not
-/// what stands there any more; [`io::ErrorKind::AlreadyExists`] when there should be nothing and is
-/// something. No content of ours is there then, and no temporary file.
+/// If the target is not writable, the disk is full, the call is cancelled, or `existing` was changed or
+/// replaced; [`io::ErrorKind::AlreadyExists`] if `existing` is `None` and the target exists. Then neither the
+/// content nor a temporary file remains.
 pub(super) fn replace(
     target: &Target,
     content: &[u8],
@@ -73,7 +72,7 @@ pub(super) fn replace(
     }
     let (mut temporary, mut file) =
         create(target, existing.is_none()).map_err(|error| failed(error.into()))?;
-    // Without a lock, on a file system that has none, the new file is as safe as the old one was.
+    // The lock is optional, because some file systems have no locks.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     file.write_all(content).map_err(failed)?;
     if let Some(existing) = existing {
@@ -95,8 +94,8 @@ pub(super) fn replace(
     };
     renamed.map_err(|error| failed(error.into()))?;
     temporary.renamed = true;
-    // The content is in place. A directory that cannot be opened or synchronized (some network
-    // file systems) makes it no less so, only less certain after a power cut.
+    // The content is in place. If the directory cannot be opened or synchronized (on some network file
+    // systems), a power failure may still revert the rename.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     if let Ok(dir) = openat(&*target.dir, ".", flags, Mode::empty()) {
         let _ = fsync(dir);
@@ -104,7 +103,7 @@ pub(super) fn replace(
     Ok(file)
 }
 
-/// Whether the file at `target` is still the one that `seen` describes, with that content.
+/// Returns true if the file at `target` is still the one that `seen` describes, with the same content.
 pub(super) fn stands(target: &Target, seen: &Stat) -> bool {
     let content = |stat: &Stat| {
         (
@@ -116,19 +115,19 @@ pub(super) fn stands(target: &Target, seen: &Stat) -> bool {
         .is_ok_and(|now| content(&now) == content(seen))
 }
 
-/// Whether the file itself may be written: a rename would only ask for the directory, and a file
-/// that is read-only is meant to stay as it is.
+/// Checks that the file itself is writable. A rename requires only a writable directory, but a read-only file
+/// must not be replaced.
 fn writable(target: &Target) -> Result<(), Errno> {
     let flags =
         OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     match openat(&*target.dir, &target.name, flags, Mode::empty()) {
-        // A program that runs can be replaced, though not written to.
+        // A running program can be replaced, although it cannot be opened for writing.
         Ok(_) | Err(Errno::TXTBSY) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Creates the temporary file: with the mode of any new file, or one that shows it to nobody.
+/// Creates the temporary file: with the default mode for a new file, or readable only by the owner.
 fn create(target: &Target, new: bool) -> Result<(Temporary<'_>, File), Errno> {
     let name = OsString::from(format!("{TEMPORARY}{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -142,8 +141,8 @@ fn create(target: &Target, new: bool) -> Result<(Temporary<'_>, File), Errno> {
     Ok((temporary, File::from(file)))
 }
 
-/// Gives `file` the owner and mode of `existing`. Where the owner or the group cannot be given,
-/// the mode is narrowed, so that nobody gains by it.
+/// Sets owner and mode of `file` to those of `existing`. If owner or group cannot be set, the mode is reduced,
+/// so that no user gains access.
 pub(super) fn take_over(file: impl AsFd, existing: &Stat) -> Result<(), Errno> {
     let created = fstat(&file)?;
     let mode = kept_mode(
@@ -156,7 +155,7 @@ pub(super) fn take_over(file: impl AsFd, existing: &Stat) -> Result<(), Errno> {
     fchmod(&file, Mode::from_raw_mode(mode))
 }
 
-/// The mode of the new file: `mode`, without what it would give to another owner or group.
+/// The mode of the new file: `mode` without the rights that a different owner or group would gain.
 fn kept_mode(mode: u32, same_owner: bool, same_group: bool) -> u32 {
     let mut kept = mode;
     if !same_owner {
@@ -204,12 +203,12 @@ mod tests {
             .collect()
     }
 
-    /// Proves FILE-20 in part: what fails, fails whole, and leaves no temporary file.
+    /// Proves FILE-20 in part: a failed write changes nothing, and leaves no temporary file.
     #[test]
     fn a_failure_leaves_the_old_content_and_nothing_else() {
         let dir = tempfile::tempdir().expect("a directory");
         let go_on = CancellationToken::new();
-        // The rename is what fails: the temporary file has been written by then.
+        // The rename fails: the temporary file exists at this time.
         std::fs::create_dir(dir.path().join("taken")).expect("a directory");
         replace(&target(dir.path(), "taken"), b"new", None, &go_on).expect_err("a directory");
         assert_eq!(names(dir.path()), ["taken"]);
@@ -258,7 +257,7 @@ mod tests {
         let target = target(dir.path(), "f");
         let stat = target.existing().expect("a file");
         let result = replace(&target, b"new", stat.as_ref(), &CancellationToken::new());
-        // Nothing is read-only for the superuser.
+        // The superuser can write read-only files.
         let content: &[u8] = if rustix::process::geteuid().is_root() {
             result.expect("written");
             b"new"

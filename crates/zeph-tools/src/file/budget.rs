@@ -1,19 +1,19 @@
-//! How long a call may go on.
+//! The time limit and cancellation of a call.
 
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-/// Why a call stopped before its end.
+/// The reason for an early stop of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It was cancelled.
+    /// The call was cancelled.
     Cancelled,
-    /// Its time was up.
+    /// The time limit was reached.
     Time,
 }
 
-/// The time that a call has, and the way to stop it.
+/// The time limit of a call and its cancellation token.
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
     cancel: CancellationToken,
@@ -21,7 +21,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// `limit` from now on, unless `cancel` comes first.
+    /// Creates a budget that ends after `limit`, or when `cancel` is triggered.
     pub(super) fn new(cancel: CancellationToken, limit: Duration) -> Self {
         Self {
             cancel,
@@ -29,7 +29,7 @@ impl Budget {
         }
     }
 
-    /// Why to stop, when it is time to.
+    /// The reason to stop, if the budget is spent.
     pub(super) fn spent(&self) -> Option<Stop> {
         if self.cancel.is_cancelled() {
             Some(Stop::Cancelled)

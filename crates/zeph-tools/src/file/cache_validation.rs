@@ -22,36 +22,36 @@ use crate::file::sandbox::Sandbox;
 use crate::file::staleness::digest_of_file;
 use crate::read_tracking::ContentDigest;
 
-/// Marks that are kept of one result; one that rests on more is not kept.
+/// The maximum number of recorded states. A result that depends on more is not cached.
 const MAX_STAMPS: usize = 8192;
-/// Bytes of a content that is compared by its digest.
+/// The maximum size of a content that is compared by its digest.
 const MAX_DIGESTED_BYTES: u64 = 1 << 20;
 
 #[derive(Default)]
 struct State {
     stood: Vec<(PathBuf, PathState)>,
-    /// Devices whose file systems are known to be local.
+    /// Devices with file systems that are known to be local.
     local: Vec<u64>,
-    /// What a single file held, where its marks are not to be trusted.
+    /// The digest of a single file, if its stamp is not reliable.
     content: Option<ContentDigest>,
-    /// Whether the result cannot be vouched for.
+    /// True if the validity of the result cannot be checked.
     spoiled: bool,
 }
 
-/// Notes what a tool looks at, while it does. Of no cost where nobody asks for it.
+/// Records the files that a tool reads. It does nothing if caching is off.
 pub(super) struct DependencyTracker {
     notes: Option<(SystemTime, Mutex<State>)>,
 }
 
 impl DependencyTracker {
-    /// To be made before anything is looked at.
+    /// Creates a tracker. It must exist before the tool reads anything.
     pub(super) fn new(on: bool) -> Self {
         Self {
             notes: on.then(|| (SystemTime::now(), Mutex::default())),
         }
     }
 
-    /// Whether anything is noted.
+    /// Returns true if the tracker records anything.
     pub(super) fn is_on(&self) -> bool {
         self.notes.is_some()
     }
@@ -62,8 +62,8 @@ impl DependencyTracker {
         }
     }
 
-    /// The content of the file or directory `handle` at `path` is about to be read; `stat` is how it
-    /// stands.
+    /// Records that the content of the file or directory `handle` at `path` will be read. `stat` is its current
+    /// state.
     pub(super) fn content(&self, handle: impl AsFd, path: &Path, stat: &Stat) {
         self.with(|began, state| {
             let marks = FileMetadataStamp::from(stat);
@@ -74,8 +74,8 @@ impl DependencyTracker {
         });
     }
 
-    /// The only content that the result rests on was read to its end from `handle`. Where it cannot
-    /// be told by its marks, it is by its `digest`.
+    /// Records the complete read of the only file that the result depends on. If its stamp is not reliable,
+    /// `digest` is used.
     pub(super) fn only_content(
         &self,
         handle: impl AsFd,
@@ -94,12 +94,12 @@ impl DependencyTracker {
         });
     }
 
-    /// The marks of the entry at `path` are shown or compared, not its content; `stat` holds them.
+    /// Records that the metadata of the entry at `path` is shown or compared, but not its content.
     pub(super) fn entry(&self, path: &Path, stat: &Stat) {
         self.with(|_, state| state.note(path, PathState::As(FileMetadataStamp::from(stat))));
     }
 
-    /// It matters which entry stands at `path`, or that none does.
+    /// Records that the result depends on the identity or the absence of the entry at `path`.
     pub(super) fn identity(&self, path: &Path) {
         self.with(
             |_, state| match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
@@ -110,13 +110,13 @@ impl DependencyTracker {
         );
     }
 
-    /// Something could not be looked at, or was not looked at to its end.
+    /// Marks the result as not cacheable, because an entry could not be read completely.
     pub(super) fn spoil(&self) {
         self.with(|_, state| state.spoiled = true);
     }
 
-    /// The basis of a result that came of `given`, which led to `path`, where the call was let
-    /// through by `may`.
+    /// The validity of a result for the argument `given`, which was resolved to `path`. `may`: the rule that
+    /// permitted the call.
     pub(super) fn basis(
         self,
         sandbox: &Arc<Sandbox>,
@@ -166,7 +166,7 @@ impl State {
     }
 }
 
-/// Which rule lets a call through.
+/// The rule that permits a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PermittedBy {
     /// The path may be read.
@@ -175,7 +175,7 @@ pub(super) enum PermittedBy {
     Search,
 }
 
-/// See the module.
+/// The recorded state of the files that a cached result depends on.
 struct Evidence {
     sandbox: Arc<Sandbox>,
     given: String,
@@ -186,7 +186,8 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Whether the path still leads there, may be looked at, and everything stands as it did.
+    /// Returns true if the path still resolves to the same file, is permitted, and all recorded states are
+    /// current.
     fn stands(&self) -> bool {
         let Ok(place) = self.sandbox.resolve(&self.given) else {
             return false;
@@ -198,8 +199,8 @@ impl Evidence {
             PermittedBy::Read => self.sandbox.check_read(&self.path),
             PermittedBy::Search => self.sandbox.check_search(&self.path),
         };
-        // Opened as a call would: what it refuses is not answered either, and a file system over a
-        // network asks its server.
+        // The path is opened as in a call, so that the same errors apply, and a network file system updates its
+        // metadata.
         let (Ok(()), Ok(found)) = (may, place.open(&self.sandbox)) else {
             return false;
         };

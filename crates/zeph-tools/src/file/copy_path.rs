@@ -36,7 +36,7 @@ pub(super) struct CopyPathTool {
     definition: ToolDef,
 }
 
-/// Other names of `source` and `destination`.
+/// Alternative names of `source` and `destination`.
 pub(super) const ENDS: &[(&str, &str)] = &[
     ("from", "source"),
     ("src", "source"),
@@ -87,10 +87,10 @@ impl Tool for CopyPathTool {
     }
 }
 
-/// The free destination `given` of what stands at `source`; the directories above it are made.
+/// Resolves the destination `given` for a copy of `source`, and creates its parent directories.
 ///
 /// # Errors
-/// When it is taken, or lies in `source`.
+/// If the destination exists, or is inside `source`.
 pub(super) fn destination(
     sandbox: &Sandbox,
     recorder: &Recorder,

@@ -1,7 +1,7 @@
-//! Copies an entry with all below it, whole or not at all.
+//! Atomic copy of an entry with all its descendants.
 //!
-//! The copy is made under a temporary name in the directory of the destination, every file and
-//! directory is synchronized to the disk, and then it is renamed to its name, which must be free.
+//! The copy is created under a temporary name in the directory of the destination. Each file and directory is
+//! synchronized to the disk. Then the copy is renamed to its final name, which must be free.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -24,16 +24,16 @@ use crate::file::resolved_path::{LIST, Target, entries_with_types, no_file, open
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::tree_walk::{self, MAX_DEPTH, too_deep};
 
-/// Bytes that are copied between two looks at the cancellation.
+/// Bytes that are copied between two checks for cancellation.
 const PORTION: u64 = 8 << 20;
 
 /// Renames an entry to a name that must be free.
 ///
 /// # Errors
-/// [`Errno::EXIST`] when it is taken, [`Errno::XDEV`] when it lies on another file system.
+/// [`Errno::EXIST`] if the name exists; [`Errno::XDEV`] if it is on another file system.
 pub(super) fn rename_new(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
     match renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
-        // The file system does not know the flag, or the rename is impossible either way.
+        // The file system does not support the flag, or the rename is not possible.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             match statat(to.0, to.1, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(_) => Err(Errno::EXIST),
@@ -45,15 +45,14 @@ pub(super) fn rename_new(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Re
     }
 }
 
-/// Synchronizes a directory. One that cannot be opened or synchronized is less certain after a
-/// power cut, and nothing else.
+/// Synchronizes a directory. Errors are ignored: they only affect durability after a power failure.
 pub(super) fn sync_dir(dir: &OwnedFd) {
     if let Ok(dir) = openat(dir, ".", LIST, Mode::empty()) {
         let _ = fsync(dir);
     }
 }
 
-/// The refusal of a destination that is taken.
+/// The error for a destination that exists.
 pub(super) fn taken(sandbox: &Sandbox, path: &Path) -> ToolError {
     ToolError::permanent(format!(
         "the destination {} exists; nothing was changed: name a path that is free (for a directory \
@@ -62,7 +61,7 @@ pub(super) fn taken(sandbox: &Sandbox, path: &Path) -> ToolError {
     ))
 }
 
-/// What tells one content of a file from a later one.
+/// Metadata that differs between versions of a file.
 type Version = (i64, i64, i64);
 
 fn version(stat: &Stat) -> Version {
@@ -71,27 +70,27 @@ fn version(stat: &Stat) -> Version {
     (stat.st_size, stat.st_mtime, nanoseconds)
 }
 
-/// A link that was copied: the directory of the copy, and its text.
+/// A copied link: the directory of the copy, and the target.
 struct Link {
     shown: PathBuf,
     dir: PathBuf,
     target: PathBuf,
 }
 
-/// Makes one copy.
+/// State of one copy operation.
 pub(super) struct TreeCopier<'a> {
     sandbox: &'a Sandbox,
     cancel: &'a CancellationToken,
-    /// Whether the copy takes the place of what is copied: owner, mode and times are kept.
+    /// True if the copy replaces its source: owner, mode and times are retained.
     moves: bool,
-    /// Files and links that were copied, by device and inode.
+    /// Copied files and links, by device and inode.
     copied: HashMap<(u64, u64), Version>,
     links: Vec<Link>,
-    /// The copy's own directory, which is never copied into itself.
+    /// The root directory of the copy, which is never copied into itself.
     own: Option<(u64, u64)>,
-    /// Entries that were copied.
+    /// The number of copied entries.
     pub(super) entries: usize,
-    /// Bytes that were copied.
+    /// The number of copied bytes.
     pub(super) bytes: u64,
 }
 
@@ -100,7 +99,7 @@ fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
 
-/// The temporary copy, which is removed unless it got its name.
+/// The temporary copy, which is removed unless it was renamed.
 struct Temporary {
     target: Target,
     renamed: bool,
@@ -110,14 +109,14 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.renamed {
             let go_on = CancellationToken::new();
-            // Nothing more can be done about one that cannot be removed, and it harms nobody.
+            // A failure to remove the copy is ignored: it is harmless.
             let _ = tree_walk::remove(&self.target, &go_on, &mut 0, &|_| Ok(()));
         }
     }
 }
 
 impl<'a> TreeCopier<'a> {
-    /// A copier; with `moves` one whose copy takes the place of the source.
+    /// Creates a copier. `moves`: the copy replaces its source.
     pub(super) fn new(sandbox: &'a Sandbox, cancel: &'a CancellationToken, moves: bool) -> Self {
         Self {
             sandbox,
@@ -131,12 +130,12 @@ impl<'a> TreeCopier<'a> {
         }
     }
 
-    /// Copies the entry `source` with all below it to `destination`. `before` sees the copy when it
-    /// is complete, before it gets its name.
+    /// Copies the entry `source` with all its descendants to `destination`. `before` is called with the
+    /// complete copy before it has its final name.
     ///
     /// # Errors
-    /// When anything of it cannot be copied or may not be, the destination is taken, the disk is
-    /// full, the call is cancelled, or `before` refuses. Nothing is there then.
+    /// If an entry cannot or must not be copied, the destination exists, the disk is full, the call is
+    /// cancelled, or `before` fails. Then nothing is created.
     pub(super) fn copy(
         &mut self,
         source: &Target,
@@ -178,7 +177,7 @@ impl<'a> TreeCopier<'a> {
         Ok(())
     }
 
-    /// Whether `stat` is that of a file or link that was copied, and did not change since.
+    /// Returns true if `stat` is that of a copied file or link that did not change since.
     pub(super) fn has(&self, stat: &Stat) -> bool {
         self.copied.get(&identity(stat)) == Some(&version(stat))
     }
@@ -244,7 +243,7 @@ impl<'a> TreeCopier<'a> {
         self.take_attributes(&copy, &stat)
             .map_err(|error| failed(error.into()))?;
         copy.sync_all().map_err(failed)?;
-        // Of a file that was written to meanwhile, the copy may be of neither content.
+        // If the file was changed during the copy, the copy may mix both contents.
         let after = fstat(&source).map_err(|error| failed(error.into()))?;
         if version(&after) != version(&stat) {
             return Err(ToolError::invalid(format!(
@@ -256,7 +255,7 @@ impl<'a> TreeCopier<'a> {
         Ok(())
     }
 
-    /// Mode, and where the copy takes the source's place also owner and times.
+    /// Sets the mode, and for a move also owner and times.
     fn take_attributes(&self, copy: impl AsFd, stat: &Stat) -> Result<(), Errno> {
         if !self.moves {
             return fchmod(copy, Mode::from_raw_mode(stat.st_mode & 0o777));
@@ -275,7 +274,7 @@ impl<'a> TreeCopier<'a> {
             last_access: time(stat.st_atime, stat.st_atime_nsec as _),
             last_modification: time(stat.st_mtime, stat.st_mtime_nsec as _),
         };
-        // A file system that does not keep times is no reason to fail.
+        // Not all file systems store times, so errors are ignored.
         let _ = futimens(copy, &times);
         Ok(())
     }
@@ -301,11 +300,11 @@ impl<'a> TreeCopier<'a> {
         Ok(())
     }
 
-    /// Refuses a link at `shown` that leads outside from the directory `dir`.
+    /// Rejects a link in the directory `dir` that points outside of the sandbox. `shown`: its path in errors.
     fn stays_inside(&self, shown: &Path, dir: &Path, target: &Path) -> Result<(), ToolError> {
         match self.sandbox.resolve_link(dir, target) {
             Ok(_) => Ok(()),
-            // Leads nowhere: in a circle, or through a file.
+            // The link cannot be resolved: it is part of a cycle, or passes through a file.
             Err(ToolError::Io { source, .. })
                 if [Some(Errno::LOOP), Some(Errno::NOTDIR)]
                     .contains(&Errno::from_io_error(&source)) =>
@@ -351,13 +350,13 @@ impl<'a> TreeCopier<'a> {
         }
         self.take_attributes(&copy, &stat)
             .map_err(|error| failed(error.into()))?;
-        // Not every file system synchronizes directories.
+        // Not all file systems can synchronize directories.
         let _ = fsync(&copy);
         Ok(())
     }
 }
 
-/// The refusal of a directory that would contain itself.
+/// The error for a directory that would contain itself.
 pub(super) fn into_itself() -> ToolError {
     ToolError::invalid("`destination` lies in `source`: a directory cannot contain itself")
 }

@@ -1,4 +1,4 @@
-//! `create_directory`: makes a directory and those above it.
+//! The `create_directory` tool: creates a directory and its parents.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Tool for CreateDirectoryTool {
     }
 }
 
-/// Makes the directory at `place`, on record; `false` when it is there already.
+/// Creates the directory at `place` with an undo record. Returns `false` if it exists.
 fn make(sandbox: &Sandbox, place: &Place, recorder: &Recorder) -> Result<bool, ToolError> {
     if !place.is_free()? {
         return place.make_dir(sandbox);
@@ -89,7 +89,7 @@ fn make(sandbox: &Sandbox, place: &Place, recorder: &Recorder) -> Result<bool, T
     let mark = recorder.directory(place.path())?;
     let made = mark.made(place.make_dir(sandbox))?;
     if !made {
-        // Another program was faster.
+        // Another program created it first.
         mark.withdraw();
     }
     Ok(made)

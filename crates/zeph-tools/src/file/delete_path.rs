@@ -1,4 +1,4 @@
-//! `delete_path`: deletes a file, a link or a directory tree.
+//! The `delete_path` tool: deletes a file, a link or a directory tree.
 
 use std::sync::Arc;
 
@@ -71,11 +71,12 @@ impl Tool for DeletePathTool {
     }
 }
 
-/// The entry at `place`, if it may leave its place: it is no allowed directory, and the working
-/// directory and the program's own files do not lie in it.
+/// The entry at `place`, if it may be moved or deleted.
+///
+/// It must not be an allowed directory, and must not contain the working directory or the program's own files.
 ///
 /// # Errors
-/// [`ToolError::PolicyBlocked`] otherwise, with `verb` in it; [`ToolError::Missing`].
+/// [`ToolError::PolicyBlocked`] otherwise, with `verb` in its message; [`ToolError::Missing`].
 pub(super) fn movable(sandbox: &Sandbox, place: &Place, verb: &str) -> Result<Target, ToolError> {
     let shown = || sandbox.shown(place.path());
     if place.is_root() {
@@ -109,7 +110,7 @@ pub(super) fn movable(sandbox: &Sandbox, place: &Place, verb: &str) -> Result<Ta
     }
 }
 
-/// Whether `path` is a `.git` directory or lies in one.
+/// Returns true if `path` is a `.git` directory or is inside one.
 fn is_repository(path: &std::path::Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".git")
 }

@@ -1,9 +1,8 @@
-//! What is there of what `deny_read` denies: found by a bounded walk, so that it can be hidden from
-//! commands.
+//! Bounded search for the files that `deny_read` denies, so that they can be hidden from commands.
 //!
-//! A glob that is a plain path is looked up, one that begins with plain directories is searched for
-//! below these, one that begins with `**` below the given roots. Links are not followed: rules hold
-//! for what links lead to.
+//! A glob that is a plain path is looked up. A glob with a plain directory prefix is searched below it. A glob
+//! that begins with `**` is searched below the given roots. Links are not followed: the rules apply to their
+//! targets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +12,14 @@ use std::time::{Duration, Instant};
 use super::rules::{ReadRules, real_path};
 use crate::gate::path_globs::plain_base;
 
-/// What one search may take.
+/// Limits of one search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Entries that are looked at.
+    /// The maximum number of inspected entries.
     pub entries: usize,
-    /// Paths that are found.
+    /// The maximum number of paths in the result.
     pub found: usize,
-    /// How long.
+    /// The maximum duration.
     pub time: Duration,
 }
 
@@ -34,17 +33,17 @@ impl Default for Bounds {
     }
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Files and directories, sorted, none in another; real paths.
+    /// Real paths of files and directories, sorted. No path is inside another one.
     pub paths: Vec<PathBuf>,
-    /// What the search could not do within its bounds, as a sentence without its full stop.
+    /// The part of the search that exceeded its bounds, as a sentence without a full stop.
     pub missed: Option<String>,
 }
 
-/// What is there of what `rules` deny, below `roots` (real, absolute) for globs that begin with
-/// `**`.
+/// Finds the existing files that `rules` deny. Globs that begin with `**` are searched below `roots` (real,
+/// absolute).
 #[must_use]
 pub fn find(rules: &ReadRules, roots: &[PathBuf], bounds: Bounds) -> Found {
     let mut search = Search {
@@ -58,7 +57,7 @@ pub fn find(rules: &ReadRules, roots: &[PathBuf], bounds: Bounds) -> Found {
     let mut places = BTreeMap::new();
     if rules.deny_globs().iter().any(|glob| glob.starts_with("**")) {
         for root in roots {
-            // The directories above count as well, when they are denied themselves.
+            // The directories above a root may be denied themselves.
             for above in root.ancestors() {
                 search.look_up(above);
             }
@@ -71,7 +70,7 @@ pub fn find(rules: &ReadRules, roots: &[PathBuf], bounds: Bounds) -> Found {
         .filter(|glob| glob.starts_with('/'))
     {
         let base = plain_base(Path::new(glob));
-        // Where it leads through a link there is another glob with what the link leads to.
+        // If the path contains a link, another glob has the real path.
         if real_path(&base).as_ref() != Some(&base) {
             continue;
         }
@@ -85,7 +84,7 @@ pub fn find(rules: &ReadRules, roots: &[PathBuf], bounds: Bounds) -> Found {
     }
     let mut done: Option<PathBuf> = None;
     for (place, depth) in places {
-        // Sorted, so a directory comes after the one that it lies in.
+        // The places are sorted, so a directory follows its parents.
         if done.as_ref().is_some_and(|done| place.starts_with(done)) {
             continue;
         }
@@ -97,7 +96,7 @@ pub fn find(rules: &ReadRules, roots: &[PathBuf], bounds: Bounds) -> Found {
     search.finish()
 }
 
-/// How many levels below `base` a glob can match.
+/// The number of levels below `base` at which a glob can match.
 fn depth_below(glob: &str, base: &Path) -> usize {
     let crosses = glob.contains("**") || (glob.contains('{') && glob.contains('}'));
     if crosses {
@@ -124,11 +123,11 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at the entries below `place`, `depth` levels deep.
+    /// Inspects the entries below `place`, up to `depth` levels deep.
     fn walk(&mut self, place: &Path, depth: usize) {
         let mut waiting = vec![(place.to_owned(), depth)];
         while let Some((mut directory, depth)) = waiting.pop() {
-            // What cannot be listed by this user cannot be searched by commands either.
+            // A directory that this user cannot list is not accessible for commands either.
             let Ok(entries) = fs::read_dir(&directory) else {
                 continue;
             };
@@ -187,7 +186,7 @@ impl Search<'_> {
     }
 }
 
-/// Directories in which the kernel shows itself.
+/// Returns true for a virtual file system of the kernel.
 fn is_kernels(directory: &Path) -> bool {
     directory == Path::new("/proc") || directory == Path::new("/sys")
 }
@@ -227,7 +226,7 @@ mod tests {
         find(&rules, &[base.to_owned()], bounds)
     }
 
-    /// Proves SH-20a: what is there is found, whichever way a glob begins.
+    /// Proves SH-20a: existing files are found for each form of a glob.
     #[test]
     fn what_is_denied_is_found() {
         let (_dir, base) = world();
@@ -251,13 +250,13 @@ mod tests {
         check(&["BASE/**/*.pem"], &["a/b/key.pem"]);
         check(&["BASE/?/b"], &["a/b"]);
         check(&["BASE/nothing", "BASE/*.none", "**/none"], &[]);
-        // The rule holds for what the link leads to; a link itself is nothing to hide.
+        // The rule applies to the target of the link. The link itself is not hidden.
         check(&["BASE/dir/.env"], &["a/.env"]);
         check(&["BASE/link"], &["a/.env"]);
         check(&["**/link"], &[]);
     }
 
-    /// Proves SH-20a: a search that did not come to its end says so.
+    /// Proves SH-20a: an incomplete search is reported.
     #[test]
     fn what_is_beyond_the_bounds_is_said() {
         let (_dir, base) = world();

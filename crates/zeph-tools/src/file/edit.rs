@@ -1,4 +1,4 @@
-//! `edit`: replaces text in a file.
+//! The `edit` tool: replaces text in a file.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
 use crate::tool_set::Tool;
 
-/// Bytes of a file that can be edited.
+/// The maximum size of an edited file in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// Lines of a place that does not match that are compared.
+/// Lines of a similar place that are compared.
 const MAX_DIFFED: usize = 100;
-/// Characters of a line that are shown of a first difference.
+/// Characters of a line that are shown for the first difference.
 const SHOWN: usize = 200;
 
 /// Parameters of `edit`.
@@ -172,7 +172,7 @@ fn edit(
         .at(&target.path, line))
 }
 
-/// `content` in UTF-8 where it is in UTF-16; as it is otherwise.
+/// Converts UTF-16 to UTF-8. Other content is unchanged.
 pub(super) fn decoded(content: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     if !content.starts_with(b"\xff\xfe") && !content.starts_with(b"\xfe\xff") {
         return content.into();
@@ -184,7 +184,7 @@ pub(super) fn decoded(content: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     }
 }
 
-/// Refuses marks that stand where a secret's value was: the file has the value, and would lose it.
+/// Rejects masks of secret values in the arguments: the file contains the value, and would lose it.
 fn check_marks(shown: &str, content: &[u8], params: &EditParams) -> Result<(), ToolError> {
     let unknown = marks(&params.old_string)
         .find(|mark| memchr::memmem::find(content, mark.as_bytes()).is_none());
@@ -197,7 +197,7 @@ fn check_marks(shown: &str, content: &[u8], params: &EditParams) -> Result<(), T
     }
 }
 
-/// The error of a text that would put a mark where a secret's value was, or should be.
+/// The error for a text that would replace a secret value by its mask.
 pub(super) fn marked(shown: &str, parameter: &str, mark: &str) -> ToolError {
     ToolError::invalid(format!(
         "`{parameter}` holds {mark}, which stands for a secret's value that was left out of what you \
@@ -206,7 +206,7 @@ pub(super) fn marked(shown: &str, parameter: &str, mark: &str) -> ToolError {
     ))
 }
 
-/// The error that tells why nothing was replaced.
+/// The error with the reason for which nothing was replaced.
 fn refused(
     shown: &str,
     content: &[u8],
@@ -262,7 +262,7 @@ fn refused(
     }
 }
 
-/// What is wrong with `wanted`, where it is in `text` but for how it was taken over from `read`.
+/// Describes a mistake in `wanted`, if it is in `text` except for a change in the copy from `read`.
 fn slip(text: &str, wanted: &str) -> Option<&'static str> {
     if wanted.contains('\u{fffd}') && text.contains(wanted) {
         return Some(
@@ -291,8 +291,8 @@ fn slip(text: &str, wanted: &str) -> Option<&'static str> {
     )
 }
 
-/// So many lines of `text`, `skipped` left out before them, at most [`MAX_DIFFED`]; each cut where
-/// it is long, and with an ending.
+/// Returns `lines` lines of `text` after the first `skipped`, at most [`MAX_DIFFED`]. Long lines are truncated,
+/// and each line has a line break.
 fn excerpt(text: &str, skipped: usize, lines: usize) -> String {
     let mut excerpt = String::new();
     for line in text.lines().skip(skipped).take(lines.min(MAX_DIFFED)) {
@@ -303,7 +303,7 @@ fn excerpt(text: &str, skipped: usize, lines: usize) -> String {
     excerpt
 }
 
-/// The error that names the place that comes closest, with a diff from it to what was asked for.
+/// The error with the most similar place, and a diff from this place to the given text.
 fn missed(
     shown: &str,
     content: &[u8],

@@ -1,4 +1,4 @@
-//! `find_path`: finds files and directories by a glob.
+//! The `find_path` tool: finds files and directories by a glob.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::tool_set::Tool;
 
-/// Paths that are shown.
+/// The maximum number of paths in the result.
 const MAX_PATHS: usize = 1000;
 
 /// Parameters of `find_path`.
@@ -44,7 +44,7 @@ pub(super) struct FindPathTool {
 }
 
 impl FindPathTool {
-    /// The tool; a search ends after `time` with what it has.
+    /// Creates the tool. A search ends after `time` with a partial result.
     pub(super) fn new(sandbox: Arc<Sandbox>, time: Duration) -> Self {
         Self {
             sandbox,
@@ -79,16 +79,16 @@ impl Tool for FindPathTool {
     }
 }
 
-/// A path that matches; in the order of the result.
+/// A path that matches, in the order of the result.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Hit {
-    /// Seconds and nanoseconds of the last change.
+    /// Seconds and nanoseconds of the last modification.
     changed: Reverse<(i64, i64)>,
     path: PathBuf,
     is_dir: bool,
 }
 
-/// The newest paths, and how many match at all.
+/// The newest paths, and the number of all matches.
 #[derive(Default)]
 struct Kept {
     hits: BTreeSet<Hit>,
@@ -97,9 +97,9 @@ struct Kept {
 
 struct Worker<'a> {
     glob: &'a GlobMatcher,
-    /// What matches is the path below `start`, or the whole path for an absolute pattern.
+    /// The directory to which the pattern is relative; `None` for an absolute pattern.
     start: Option<&'a Path>,
-    /// Whether files are no results.
+    /// True if only directories match.
     dirs_only: bool,
     kept: &'a Mutex<Kept>,
     stamps: &'a DependencyTracker,
@@ -118,12 +118,12 @@ impl Visitor for Worker<'_> {
         if self.dirs_only && entry.kind != FileType::Directory || !self.glob.is_match(name) {
             return;
         }
-        // What is gone from its directory, or never was in it, is no result.
+        // An entry that does not exist any longer is not a result.
         let Ok(stat) = statat(entry.dir, entry.name, AtFlags::SYMLINK_NOFOLLOW) else {
             self.stamps.spoil();
             return;
         };
-        // The order is that of the times.
+        // The result is sorted by modification time.
         self.stamps.entry(entry.path, &stat);
         let hit = Hit {
             changed: Reverse((
@@ -161,7 +161,7 @@ fn find(
         ));
     }
     glob::check("pattern", pattern)?;
-    // As in ignore files: with a slash at the end it is a directory that is meant.
+    // As in ignore files, a pattern with a trailing slash matches only directories.
     let (pattern, dirs_only) = match pattern.strip_suffix('/') {
         Some(directory) if !directory.is_empty() => (directory, true),
         _ => (pattern, false),

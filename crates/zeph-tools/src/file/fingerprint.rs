@@ -1,9 +1,9 @@
-//! The marks by which a file is told from what it was, and when they may be trusted.
+//! Metadata stamps that identify the state of a file, and the conditions under which they are reliable.
 //!
-//! A content is taken for unchanged when device, inode, mode, size, mtime and ctime are. That is
-//! right only for what was last changed some time before it was read: the clock of a file system
-//! stands still for a while, and a second change within the same tick leaves no trace (Git calls
-//! such an entry "racily clean"). And it is right only where the marks are kept on this machine.
+//! Content counts as unchanged if device, inode, mode, size, mtime and ctime are equal. This is reliable only
+//! if the last change was some time before the read: the clock of a file system has a coarse resolution, and a
+//! second change in the same tick is not visible. Git calls such an entry "racily clean". The metadata must
+//! also be from the clock of this machine.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, CWD, Stat, statat};
 use rustix::io::Errno;
 
-/// How much older than the reading a change has to be: twice the slowest tick of a Linux kernel.
+/// The minimum age of a change at the time of the read: twice the slowest tick of a Linux kernel.
 const TICK: Duration = Duration::from_millis(20);
-/// The same where a file system seems to know whole seconds alone (FAT knows every second one).
+/// The minimum age if the file system appears to store whole seconds only. FAT stores every second one.
 const SECONDS: Duration = Duration::from_secs(3);
 
-/// How an entry of a directory stood.
+/// The metadata of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileMetadataStamp {
     pub(crate) device: u64,
@@ -48,7 +48,7 @@ impl From<&Stat> for FileMetadataStamp {
 }
 
 impl FileMetadataStamp {
-    /// All of it, in an order that stays.
+    /// Encodes all fields in a stable order.
     pub(crate) fn bytes(&self) -> [u8; 64] {
         let numbers = [
             u128::from(self.device) << 64 | u128::from(self.inode),
@@ -65,7 +65,7 @@ impl FileMetadataStamp {
         bytes
     }
 
-    /// Whether a change that comes after `began` cannot leave these marks.
+    /// Returns true if a change after `began` always results in another stamp.
     pub(crate) fn are_settled(&self, began: SystemTime) -> bool {
         let whole = self.modified.1 == 0 && self.changed.1 == 0;
         let margin = if whole { SECONDS } else { TICK };
@@ -83,19 +83,19 @@ impl FileMetadataStamp {
     }
 }
 
-/// How something stood at a path; links are not followed.
+/// The state of the entry at a path. Links are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathState {
-    /// With these marks.
+    /// An entry with this metadata.
     As(FileMetadataStamp),
-    /// The same entry, whatever its times.
+    /// The same entry, regardless of its times.
     Same { device: u64, inode: u64, mode: u32 },
-    /// It did not.
+    /// No entry.
     Absent,
 }
 
 impl PathState {
-    /// The same entry as that with these marks.
+    /// The state that matches the same entry, regardless of its times.
     pub(crate) fn same(marks: FileMetadataStamp) -> Self {
         Self::Same {
             device: marks.device,
@@ -104,7 +104,7 @@ impl PathState {
         }
     }
 
-    /// Whether it stands so at `path` now.
+    /// Returns true if the entry at `path` has this state now.
     pub(crate) fn stands(&self, path: &Path) -> bool {
         let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
         let now = now.map(|stat| FileMetadataStamp::from(&stat));
@@ -117,8 +117,8 @@ impl PathState {
     }
 }
 
-/// Whether the file system keeps its times by the clock of this machine, and tells of a change at
-/// once. What is not known does not.
+/// Returns true if the file system uses the clock of this machine, and shows changes immediately. Unknown file
+/// systems return false.
 #[cfg(target_os = "linux")]
 #[allow(
     clippy::cast_possible_truncation,
@@ -140,7 +140,7 @@ pub(crate) fn is_local(handle: impl AsFd) -> bool {
     rustix::fs::fstatfs(handle).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
 }
 
-/// Whether the file system keeps its times by the clock of this machine: not found out here.
+/// Returns true, because the type of the file system is not known on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_local(_: impl AsFd) -> bool {
     true

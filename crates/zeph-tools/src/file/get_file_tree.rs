@@ -1,4 +1,4 @@
-//! `get_file_tree`: the paths of a tree as a JSON array.
+//! The `get_file_tree` tool: the paths of a tree as a JSON array.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::tool_set::Tool;
 
-/// Paths that are shown.
+/// The maximum number of paths in the result.
 const MAX_PATHS: usize = 1000;
 
 /// Parameters of `get_file_tree`.
@@ -43,7 +43,7 @@ pub(super) struct GetFileTreeTool {
 }
 
 impl GetFileTreeTool {
-    /// The tool; a walk ends after `time` with what it has.
+    /// Creates the tool. A walk ends after `time` with a partial result.
     pub(super) fn new(sandbox: Arc<Sandbox>, time: Duration) -> Self {
         Self {
             sandbox,
@@ -76,7 +76,7 @@ impl Tool for GetFileTreeTool {
     }
 }
 
-/// The paths that are nearest to the top, with their depth, and how many there are at all.
+/// The paths that are nearest to the top with their depth, and the number of all paths.
 #[derive(Default)]
 struct Kept {
     paths: BTreeSet<(usize, String)>,
@@ -90,7 +90,7 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// The path below the start, and how many names it has.
+    /// The path relative to the start, and its number of components.
     fn below<'p>(&self, path: &'p Path) -> (&'p Path, usize) {
         let below = path.strip_prefix(self.start).unwrap_or(path);
         (below, below.components().count())

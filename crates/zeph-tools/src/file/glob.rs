@@ -1,19 +1,19 @@
-//! Globs from calls and ignore files, kept within what the glob library takes: it descends into
-//! braces by recursion, and its compiled form grows with the text.
+//! Limits for globs from calls and ignore files: the glob library recurses into braces, and its compiled form
+//! grows with the text.
 
 use crate::error::ToolError;
 
-/// Bytes that a glob may have.
+/// The maximum length of a glob in bytes.
 const MAX_GLOB_BYTES: usize = 1024;
-/// Opening braces that a glob may have.
+/// The maximum number of opening braces in a glob.
 const MAX_BRACES: usize = 32;
 
-/// Whether `glob` is one that can be compiled in bounded time and memory.
+/// Returns true if `glob` can be compiled in bounded time and memory.
 pub(super) fn is_bounded(glob: &str) -> bool {
     glob.len() <= MAX_GLOB_BYTES && glob.bytes().filter(|byte| *byte == b'{').count() <= MAX_BRACES
 }
 
-/// Refuses a glob that cannot; `field` is the argument that it came as.
+/// Rejects a glob that exceeds the limits. `field`: the name of the argument.
 ///
 /// # Errors
 /// [`ToolError::InvalidParameters`].

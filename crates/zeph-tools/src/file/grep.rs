@@ -1,4 +1,4 @@
-//! `grep`: searches the contents of files.
+//! The `grep` tool: searches the contents of files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,13 +31,13 @@ use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::tool_set::Tool;
 
-/// Matches that are shown when no number is given.
+/// Matches in the result without an explicit number.
 const DEFAULT_RESULTS: usize = 1000;
-/// Matches that can be asked for.
+/// The maximum number of requested matches.
 const MAX_RESULTS: usize = 10_000;
-/// Lines of context that can be asked for.
+/// The maximum number of requested context lines.
 const MAX_CONTEXT_LINES: usize = 50;
-/// Files that are named as places of the result.
+/// Files that are listed as locations of the result.
 const MAX_LOCATIONS: usize = 20;
 
 /// Parameters of `grep`.
@@ -61,7 +61,7 @@ pub(super) struct GrepTool {
 }
 
 impl GrepTool {
-    /// The tool; a search ends after `time` with what it has.
+    /// Creates the tool. A search ends after `time` with a partial result.
     pub(super) fn new(sandbox: Arc<Sandbox>, time: Duration) -> Self {
         Self {
             sandbox,
@@ -101,8 +101,7 @@ impl Tool for GrepTool {
     }
 }
 
-/// The first matches in the order of the paths: one more than are shown, to know that there are
-/// more.
+/// The first matches in the order of paths. One more than the limit is stored, to detect further matches.
 struct Kept {
     files: BTreeMap<PathBuf, Found>,
     matches: usize,
@@ -120,7 +119,7 @@ impl Kept {
         }
     }
 
-    /// Whether what comes at or below `path` is of no use any more.
+    /// Returns true if further matches at or below `path` are not needed.
     fn is_past(&self, path: &Path) -> bool {
         self.matches > self.most
             && self
@@ -130,7 +129,7 @@ impl Kept {
     }
 }
 
-/// What all threads share.
+/// State that all threads share.
 struct Search<'a> {
     matcher: &'a RegexMatcher,
     globs: Option<Override>,
@@ -141,7 +140,7 @@ struct Search<'a> {
     searched: AtomicUsize,
     binary: AtomicUsize,
     failed: AtomicUsize,
-    /// Whether a file was not searched to its end.
+    /// True if a file was not searched completely.
     cut: AtomicBool,
 }
 
@@ -174,7 +173,7 @@ impl<'a> Search<'a> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Searches one file, and counts it.
+    /// Searches one file and counts it.
     fn file(&self, searcher: &mut Searcher, path: &Path, file: File) {
         let count = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed);
         match search(searcher, self.matcher, file, self.budget, self.most) {
@@ -191,7 +190,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What one thread searches with.
+/// State of one thread.
 struct Worker<'a> {
     search: &'a Search<'a>,
     searcher: Searcher,
@@ -220,9 +219,9 @@ impl Visitor for Worker<'_> {
     }
 }
 
-/// Opens what its directory lists as a regular file, without asking what it is once more before:
-/// a search opens many. What came in its place meanwhile is refused behind the opening, which
-/// neither waits nor follows a link.
+/// Opens an entry that its directory lists as a regular file, without another check before.
+///
+/// A search opens many files, so the check is after the opening. The opening neither blocks nor follows a link.
 fn open_listed(entry: &Entry<'_>, stamps: &DependencyTracker) -> Result<File, Errno> {
     let file = openat(entry.dir, entry.name, READ, Mode::empty())?;
     let stat = fstat(&file)?;
@@ -302,7 +301,7 @@ fn grep(
     Ok(output)
 }
 
-/// A line that has a text.
+/// A line that contains a text.
 #[cfg(feature = "syntax")]
 pub(super) struct Line {
     pub(super) path: PathBuf,
@@ -310,11 +309,11 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// The first `most` lines at or below `start` that have `text` in them, in any case unless it has
-/// capitals; why the search ended early, and whether there are more.
+/// Finds the first `most` lines at or below `start` that contain `text`. Letter case is ignored unless `text`
+/// has capitals. Also returns why the search ended early, and whether there are more lines.
 ///
 /// # Errors
-/// When `start` cannot be opened.
+/// If `start` cannot be opened.
 #[cfg(feature = "syntax")]
 pub(super) fn lines_with(
     sandbox: &Sandbox,
@@ -358,8 +357,8 @@ pub(super) fn lines_with(
     Ok((lines.take(most).collect(), stopped, more))
 }
 
-/// The globs that say which files below `start` are searched, as `.gitignore` has them: one
-/// without a slash holds in every directory, one with `!` leaves out.
+/// Compiles the globs for the searched files below `start`, with the syntax of `.gitignore`: a glob without a
+/// slash applies in every directory, `!` excludes files.
 fn globs(start: &Path, text: &str) -> Result<Override, ToolError> {
     glob::check("glob", text)?;
     let mut builder = OverrideBuilder::new(start);
@@ -369,7 +368,7 @@ fn globs(start: &Path, text: &str) -> Result<Override, ToolError> {
         .map_err(|error| ToolError::invalid(format!("`glob` is not a valid glob: {error}")))
 }
 
-/// The text of the result.
+/// Formats the text of the result.
 fn report(
     sandbox: &Sandbox,
     state: &mut Search<'_>,

@@ -1,4 +1,4 @@
-//! Searches one file, and gathers its matches.
+//! Searches one file and collects its matches.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -13,11 +13,11 @@ use crate::error::ToolError;
 use crate::file::budget::Budget;
 use crate::file::lines::cut;
 
-/// Bytes that a line may have; files with longer ones are not searched.
+/// The maximum length of a line in bytes. Files with longer lines are not searched.
 const MAX_LINE_BYTES: usize = 8 << 20;
-/// Bytes that a pattern may have.
+/// The maximum length of a pattern in bytes.
 const MAX_PATTERN_BYTES: usize = 32 << 10;
-/// Bytes that a compiled pattern may have.
+/// The maximum size of a compiled pattern in bytes.
 const MAX_COMPILED_BYTES: usize = 10 << 20;
 
 /// A line of a result.
@@ -25,28 +25,28 @@ const MAX_COMPILED_BYTES: usize = 10 << 20;
 pub(super) struct Hit {
     pub(super) line: u64,
     pub(super) text: String,
-    /// Whether it matches; it is context otherwise.
+    /// True for a match, false for a context line.
     pub(super) matched: bool,
-    /// Whether lines are left out before it.
+    /// True if lines are omitted before this one.
     pub(super) gap: bool,
 }
 
-/// What is found in one file.
+/// The matches in one file.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) hits: Vec<Hit>,
-    /// How many of `hits` match.
+    /// The number of matches in `hits`.
     pub(super) matches: usize,
-    /// Whether the file is binary; then there are no hits.
+    /// True if the file is binary. Then `hits` is empty.
     pub(super) binary: bool,
-    /// Whether the budget was spent before its end.
+    /// True if the budget was spent before the end of the file.
     pub(super) cut: bool,
 }
 
-/// The matcher of `pattern`.
+/// Compiles the matcher for `pattern`.
 ///
 /// # Errors
-/// [`ToolError::InvalidParameters`] with what is wrong with the pattern.
+/// [`ToolError::InvalidParameters`] with the fault in the pattern.
 pub(super) fn matcher(pattern: &str, case_sensitive: bool) -> Result<RegexMatcher, ToolError> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(ToolError::invalid(format!(
@@ -67,7 +67,7 @@ pub(super) fn matcher(pattern: &str, case_sensitive: bool) -> Result<RegexMatche
         })
 }
 
-/// A searcher that yields `context` lines around each match.
+/// Creates a searcher that returns `context` lines before and after each match.
 pub(super) fn searcher(context: usize) -> Searcher {
     SearcherBuilder::new()
         .line_terminator(LineTerminator::crlf())
@@ -79,10 +79,10 @@ pub(super) fn searcher(context: usize) -> Searcher {
         .build()
 }
 
-/// Searches `content`; stops after more than `most` matches, and when the budget is spent.
+/// Searches `content`. It stops after more than `most` matches, or when the budget is spent.
 ///
 /// # Errors
-/// When it cannot be read, or a line is too long.
+/// If the content cannot be read, or a line is too long.
 pub(super) fn search(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
@@ -110,7 +110,7 @@ pub(super) fn search(
     Ok(gather.found)
 }
 
-/// A content that ends when the budget is spent.
+/// A reader that ends when the budget is spent.
 struct Budgeted<'a, R> {
     content: R,
     budget: &'a Budget,
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Spends the budget with its last byte.
+    /// A reader that cancels the budget with its last byte.
     struct Slow(CancellationToken, &'static [u8]);
 
     impl Read for Slow {

@@ -1,6 +1,7 @@
-//! Which entries of a tree a search leaves out: hidden ones, and those that `.ignore`,
-//! `.gitignore` and `.git/info/exclude` name. The files are read through directory handles, and
-//! none from outside the sandbox.
+//! Rules for the entries that a search skips: hidden ones, and those in `.ignore`, `.gitignore` and
+//! `.git/info/exclude`.
+//!
+//! The files are read through directory handles, and never from outside of the sandbox.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -26,7 +27,7 @@ const MAX_FILE_BYTES: usize = 64 * 1024;
 /// Bytes of ignore files whose rules one walk holds in memory at a time.
 const MAX_HELD_BYTES: usize = 192 * 1024;
 
-/// What the rules say of an entry.
+/// The decision of the rules about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Searched,
@@ -34,14 +35,14 @@ pub(super) enum Verdict {
     Ignored,
 }
 
-/// The rules of one directory, and of those above it.
+/// The rules of one directory and of its parents.
 #[derive(Debug)]
 pub(super) struct Rules {
     above: Option<Arc<Rules>>,
     ignore: Gitignore,
     gitignore: Gitignore,
     exclude: Gitignore,
-    /// Whether a git work tree begins here: git's rules of the directories above do not hold.
+    /// True if this directory is the root of a git work tree: git rules of its parents do not apply.
     work_tree: bool,
     held: Held,
 }
@@ -54,7 +55,7 @@ struct Held {
 }
 
 impl Held {
-    /// The bytes of `wanted` that this walk may still hold.
+    /// Reserves up to `wanted` bytes, and returns the granted number.
     fn take(&mut self, wanted: usize) -> usize {
         let before = self.of_walk.fetch_add(wanted, Ordering::Relaxed);
         let granted = wanted.min(MAX_HELD_BYTES.saturating_sub(before));
@@ -71,7 +72,7 @@ impl Drop for Held {
 }
 
 impl Rules {
-    /// The rules of no directory.
+    /// Creates an empty set of rules.
     pub(super) fn none() -> Arc<Self> {
         Arc::new(Self {
             held: Held::default(),
@@ -83,8 +84,8 @@ impl Rules {
         })
     }
 
-    /// The rules that hold in the directory `dir` at `path`, below `above`; `names` are those of
-    /// its entries. What is read is noted in `stamps`. Most directories have none of their own.
+    /// The rules for the directory `dir` at `path`, in addition to `above`. `names` are those of its entries.
+    /// The read files are recorded in `stamps`. Most directories have no rules.
     pub(super) fn within<'a>(
         above: &Arc<Self>,
         dir: &OwnedFd,
@@ -132,8 +133,8 @@ impl Rules {
         })
     }
 
-    /// What the rules say of the entry at `path`. `.ignore` is stronger than git's rules, a deeper
-    /// directory stronger than one above it; what is taken in explicitly is not hidden.
+    /// Decides about the entry at `path`. `.ignore` takes precedence over git's rules, and a deeper directory
+    /// over its parents. An explicitly included entry is not hidden.
     pub(super) fn verdict(&self, path: &Path, is_dir: bool) -> Verdict {
         let chain = || std::iter::successors(Some(self), |rules| rules.above.as_deref());
         let decided = |rules: &Gitignore| match rules.matched(path, is_dir) {
@@ -165,8 +166,10 @@ impl Rules {
     }
 }
 
-/// The rules in the file `name` of `dir`, which stands at `file` and holds below `path`; none when it is no regular file. Lines that are no globs
-/// are left out. Lines past the bounds of a file and of a walk do not apply, and a warning says so.
+/// Parses the rules in the file `name` of `dir`, for entries below `path`. `file` is the path of the file.
+///
+/// The rules are empty if it is not a regular file. Invalid globs are skipped. Lines beyond the limits of a
+/// file and of a walk are ignored with a warning.
 fn parse(
     dir: &OwnedFd,
     name: &str,
@@ -208,7 +211,7 @@ fn parse(
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// The rules of `.git/info/exclude` of the work tree `dir`.
+/// Reads the rules in `.git/info/exclude` of the work tree `dir`.
 fn exclude(dir: &OwnedFd, path: &Path, stamps: &DependencyTracker, held: &mut Held) -> Gitignore {
     let git = path.join(".git");
     let info = git.join("info");

@@ -1,4 +1,4 @@
-//! A window of numbered lines out of a stream, in memory that does not depend on its length.
+//! A window of numbered lines from a stream, in constant memory.
 
 use std::io::{self, BufRead};
 
@@ -6,30 +6,30 @@ use memchr::{memchr, memchr_iter};
 
 use crate::file::budget::{Budget, Stop};
 
-/// Characters of a line that are shown; the rest is cut.
+/// Characters of a line that are shown. The rest is truncated.
 pub(super) const MAX_LINE_CHARS: usize = 2000;
-/// Bytes of a line that are kept: enough for [`MAX_LINE_CHARS`] characters and one more.
+/// Bytes of a line that are buffered: enough for [`MAX_LINE_CHARS`] characters and one more.
 const KEPT: usize = 4 * (MAX_LINE_CHARS + 1);
-/// Bytes of text after which a window ends, however many lines were asked for.
+/// Bytes of text after which a window ends, regardless of the requested number of lines.
 const MAX_WINDOW_BYTES: usize = 1 << 20;
 
-/// The line endings of the lines shown.
+/// The line endings of the shown lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endings {
-    /// Line feeds; or there is no ending.
+    /// Line feeds, or no line ending.
     Lf,
     /// Carriage return and line feed.
     CrLf,
-    /// Some of each.
+    /// Both kinds.
     Mixed,
 }
 
-/// What follows a window.
+/// The lines after a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remaining {
-    /// So many lines.
+    /// The number of lines.
     Lines(u64),
-    /// Lines that were not counted, since the time was up.
+    /// An unknown number of lines, because the time limit was reached.
     Uncounted,
 }
 
@@ -38,11 +38,11 @@ pub(super) enum Remaining {
 pub(super) struct Window {
     /// The lines, each with its number and a tabulator before it and a line feed after it.
     pub(super) text: String,
-    /// How many lines `text` has.
+    /// The number of lines in `text`.
     pub(super) shown: u64,
-    /// What follows.
+    /// The lines after the window.
     pub(super) remaining: Remaining,
-    /// Lines that were cut.
+    /// The number of truncated lines.
     pub(super) cut: u64,
     /// Whether invalid UTF-8 or a NUL was replaced.
     pub(super) lossy: bool,
@@ -52,20 +52,20 @@ pub(super) struct Window {
     pub(super) unterminated: bool,
 }
 
-/// A line as it is gathered.
+/// A line while it is read.
 #[derive(Default)]
 struct Line {
     kept: Vec<u8>,
-    /// All its bytes, the ending left out.
+    /// The length of the line without its ending.
     len: u64,
 }
 
-/// The window of at most `limit` lines from line `offset` (from 1) on. Yields the number of lines
-/// instead when there is no such line.
+/// Reads at most `limit` lines from line `offset` (from 1) on. If the line does not exist, the number of lines
+/// is returned instead.
 ///
 /// # Errors
-/// Those of `reader`; [`io::ErrorKind::TimedOut`] when the window was not reached in time, and
-/// [`io::ErrorKind::Other`] when the call was cancelled.
+/// Errors of `reader`; [`io::ErrorKind::TimedOut`] if the window was not reached in time;
+/// [`io::ErrorKind::Other`] if the call was cancelled.
 pub(super) fn window(
     reader: &mut impl BufRead,
     offset: u64,
@@ -137,7 +137,7 @@ pub(super) fn window(
     Ok(Ok(window))
 }
 
-/// How many lines are left in `reader`.
+/// Counts the remaining lines in `reader`.
 fn count(reader: &mut impl BufRead, budget: &Budget) -> io::Result<Remaining> {
     let mut lines = 0;
     let mut open = false;
@@ -163,7 +163,7 @@ impl Window {
         use std::fmt::Write as _;
         let text = String::from_utf8_lossy(&line.kept);
         let (shown, cut) = cut(&text);
-        // An invalid character that is an effect of keeping a part only lies behind the cut.
+        // An invalid character that results from the truncation is after the shown part.
         self.lossy |= shown.contains('\0')
             || (matches!(text, std::borrow::Cow::Owned(_)) && shown.contains('\u{FFFD}'));
         let number = offset + self.shown;
@@ -186,7 +186,7 @@ impl Window {
     }
 }
 
-/// The first [`MAX_LINE_CHARS`] characters of `line`, and whether there are more.
+/// Returns the first [`MAX_LINE_CHARS`] characters of `line`, and whether there are more.
 pub(super) fn cut(line: &str) -> (&str, bool) {
     if line.len() <= MAX_LINE_CHARS {
         return (line, false);
@@ -274,7 +274,7 @@ mod tests {
         assert!(!window.lossy);
     }
 
-    /// A line without an end, as long as the reader is asked for.
+    /// A line without an end, with the given length.
     struct Endless(u64);
 
     impl Read for Endless {

@@ -1,4 +1,4 @@
-//! `list_directory`: the entries of a directory.
+//! The `list_directory` tool: lists the entries of a directory.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,9 +25,9 @@ use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::tool_set::Tool;
 
-/// The most entries that are listed.
+/// The maximum number of listed entries.
 const MAX_ENTRIES: usize = 1000;
-/// The time that counting the rest may take.
+/// The time limit for counting the remaining entries.
 const TIME: Duration = Duration::from_secs(10);
 
 /// Parameters of `list_directory`.
@@ -97,7 +97,7 @@ fn list(
     let names = entries_with_types(&dir)
         .map_err(|error| ToolError::io("list", place.path(), error))?
         .map(|(name, _)| name);
-    // The first names in order, however many there are.
+    // The first names in sorted order, in bounded memory.
     let mut first = BTreeSet::new();
     let mut total: usize = 0;
     let mut left_out: usize = 0;
@@ -148,7 +148,7 @@ fn list(
     Ok(output(lines.join("\n")))
 }
 
-/// The line of one entry, by what it is itself: no link is followed.
+/// Formats one entry by its own metadata. Links are not followed.
 fn line(dir: &OwnedFd, name: &OsString, path: &Path, stamps: &DependencyTracker) -> String {
     let shown = printable(name);
     let Ok(stat) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {

@@ -1,7 +1,7 @@
-//! One lock per path: what reads a file, changes it and writes it back holds it.
+//! Locks on paths for the read, change and write of a file.
 //!
-//! [`PathLocks`] orders the calls of this process, [`hold_file`] those of several: without it two
-//! processes that edit one file would each write back what the other has not seen.
+//! [`PathLocks`] orders the calls in this process, [`hold_file`] those in several processes. Otherwise two
+//! processes that edit one file would overwrite each other's changes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,17 +17,19 @@ use tokio_util::sync::CancellationToken;
 use crate::error::ToolError;
 use crate::file::resolved_path::Target;
 
-/// How long the lock of another process is waited for. Ours are held for one write; who holds one
-/// longer is no editor, and the check before the rename (`atomic`) is there all the same.
+/// The maximum wait for the lock of another process. This program holds a lock only for one write, and `atomic`
+/// checks the file before the rename in any case.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait before asking for a lock again.
+/// The wait before the next attempt to lock.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits for the lock (`flock`) of the file at `target`, which other processes of this program
-/// take too. It is let go when the handle is dropped. `None` where there is no file, or it cannot
-/// be locked: not readable, or a file system without locks.
+/// Waits for the lock (`flock`) of the file at `target`, which other processes of this program also use.
+///
+/// Dropping the handle releases the lock. Returns `None` if the file does not exist or cannot be locked: it is
+/// not readable, or the file system has no locks.
 ///
 /// # Errors
+/// [`ToolError::Cancelled`].
 /// [`ToolError::Cancelled`].
 #[allow(
     clippy::disallowed_methods,
@@ -42,7 +44,7 @@ pub(super) fn hold_file(
         let Ok((file, opened)) = target.open() else {
             return Ok(None);
         };
-        // A writer replaces the file: the lock that counts is that of what stands there now.
+        // A writer replaces the file, so the lock must be on the current file.
         let stands = || {
             statat(&*target.dir, &target.name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|now| (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino))
@@ -67,23 +69,23 @@ pub(super) fn hold_file(
     }
 }
 
-/// The locks that are held or waited for.
+/// The locks that are held or awaited.
 #[derive(Debug, Default)]
 pub(super) struct PathLocks {
     locks: Mutex<HashMap<PathBuf, Arc<AsyncMutex<()>>>>,
 }
 
-/// The lock of one path; let go on drop.
+/// The lock of one path. Dropping it releases the lock.
 #[derive(Debug)]
 pub(super) struct PathGuard<'a> {
     locks: &'a PathLocks,
     path: PathBuf,
-    /// `Some` until it is dropped.
+    /// `Some` until the drop.
     held: Option<OwnedMutexGuard<()>>,
 }
 
 impl PathLocks {
-    /// Waits for the lock of the canonical `path`. For threads that may block.
+    /// Waits for the lock of the canonical `path`. The thread may block.
     pub(super) fn hold(&self, path: &Path) -> PathGuard<'_> {
         let lock = {
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +107,7 @@ impl Drop for PathGuard<'_> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         self.held = None;
-        // Whoever waits has a copy, and copies are made under `locks` alone.
+        // Each waiting thread has a clone, and clones are created only under `locks`.
         if locks
             .get(&self.path)
             .is_some_and(|lock| Arc::strong_count(lock) == 1)
@@ -122,7 +124,7 @@ mod tests {
     #[test]
     fn one_holder_at_a_time_and_nothing_is_left() {
         let locks = PathLocks::default();
-        // Taken without waiting: whoever comes while another is inside fails.
+        // A thread that enters while another one is inside fails.
         let total = Mutex::new(0_u32);
         std::thread::scope(|scope| {
             for _ in 0..4 {

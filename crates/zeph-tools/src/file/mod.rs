@@ -1,7 +1,7 @@
-//! File tools behind a path sandbox.
+//! File tools in a path sandbox.
 //!
-//! Every path of a model passes [`Sandbox`]. It returns directory handles and names, and all I/O is relative to them
-//! (`resolved_path`, `walk`, `atomic`).
+//! Every path of a model passes [`Sandbox`]. It returns directory handles and names, and all I/O is relative to
+//! them (`resolved_path`, `walk`, `atomic`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub use sandbox::{Sandbox, SandboxError};
 pub use undo::FileUndo;
 pub use zeph_edit::unified_diff;
 
-/// The time after which a search ends with what it has.
+/// The time after which a search ends with a partial result.
 const SEARCH_TIME: Duration = Duration::from_secs(20);
 
 /// The executor of the file tools.
@@ -68,7 +68,7 @@ pub struct FileExecutor {
 }
 
 impl FileExecutor {
-    /// File tools that touch nothing outside `sandbox`.
+    /// Creates file tools that have access only to `sandbox`.
     #[must_use]
     pub fn new(sandbox: Arc<Sandbox>) -> Self {
         let tools: Vec<Arc<dyn Tool>> = vec![
@@ -104,7 +104,8 @@ impl ToolGroup for FileExecutor {
     }
 }
 
-/// The line of a result about syntax errors that a change of the file at `path` adds; `old` is `None` for a created file.
+/// The note about syntax errors that a change of the file at `path` introduced. `old` is `None` for a created
+/// file.
 #[cfg(feature = "syntax")]
 fn syntax_note(path: &Path, old: Option<&[u8]>, new: &[u8]) -> String {
     let language = zeph_symbols::Language::from_path(path);
@@ -114,13 +115,13 @@ fn syntax_note(path: &Path, old: Option<&[u8]>, new: &[u8]) -> String {
     errors.map_or_else(String::new, |errors| format!("\n{errors}"))
 }
 
-/// An empty text: the feature `syntax` is off.
+/// Returns an empty note, because no grammar is built in.
 #[cfg(not(feature = "syntax"))]
 fn syntax_note(_: &Path, _: Option<&[u8]>, _: &[u8]) -> String {
     String::new()
 }
 
-/// Runs file I/O on a thread that may block.
+/// Runs file I/O on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {

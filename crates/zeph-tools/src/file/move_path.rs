@@ -1,4 +1,4 @@
-//! `move_path`: moves or renames a file, a link or a directory tree.
+//! The `move_path` tool: moves or renames a file, a link or a directory tree.
 
 use std::sync::Arc;
 
@@ -86,12 +86,12 @@ fn relocate(
     ledger: &FileReadGuard,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve_entry("source", &params.source)?;
-    // An edit of the file at the same time is done before it, or finds nothing.
+    // The lock orders the move and concurrent edits of the file.
     let _guard = sandbox.locks().hold(place.path());
     sandbox.check_read(place.path())?;
     let source = movable(sandbox, &place, "moved")?;
     if !sandbox.rules().is_empty() {
-        // Under another name, a rule might not hold any more.
+        // A rule may not apply to the new name.
         tree_walk::scan(&source, cancel, &mut |node| sandbox.check_read(node.path))?;
     }
     let to = destination(sandbox, recorder, &source, &params.destination)?;
@@ -118,10 +118,10 @@ fn relocate(
     Ok(ToolOutput::text(said).at(&to.path, None))
 }
 
-/// Gives what stands at `source` the name `to`, which must be free.
+/// Renames the entry at `source` to `to`, which must not exist.
 ///
 /// # Errors
-/// When it is taken, or the file system refuses.
+/// If `to` exists, or the file system reports an error.
 pub(super) fn carry(
     sandbox: &Sandbox,
     source: &Target,
@@ -141,8 +141,10 @@ pub(super) fn carry(
     }
 }
 
-/// Moves to another file system: a whole copy, synchronized to the disk, before anything is
-/// deleted; and of the source nothing is deleted that was not copied as it is now.
+/// Moves an entry to another file system.
+///
+/// The complete copy is synchronized to the disk before anything is deleted. An entry of the source that
+/// changed after its copy is not deleted.
 fn across(
     sandbox: &Sandbox,
     source: &Target,
@@ -154,14 +156,14 @@ fn across(
     clear(sandbox, source, to, &copier)
 }
 
-/// Deletes of `source` what `copier` has copied to `to`, as long as it is as it was then.
+/// Deletes the entries of `source` that `copier` copied to `to`, if they did not change since.
 fn clear(
     sandbox: &Sandbox,
     source: &Target,
     to: &Target,
     copier: &TreeCopier<'_>,
 ) -> Result<(), ToolError> {
-    // The copy is there: what is left to do is done, cancelled or not.
+    // The copy exists, so cancellation is ignored from here on.
     let go_on = CancellationToken::new();
     tree_walk::remove(source, &go_on, &mut 0, &|node| {
         if node.kind == FileType::Directory || copier.has(node.stat) {
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(link.to_str(), Some("f"));
     }
 
-    /// Proves FILE-27: what another program puts into the source meanwhile is not lost.
+    /// Proves FILE-27: entries that another program adds to the source during the move are not lost.
     #[test]
     fn what_changed_after_it_was_copied_is_not_deleted() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -258,7 +260,7 @@ mod tests {
         let cancelled = CancellationToken::new();
         cancelled.cancel();
         across(&sandbox, &from, &to, &cancelled).expect_err("cancelled");
-        // Taken meanwhile.
+        // The destination was created during the copy.
         fs::create_dir(root.join("moved")).expect("a directory");
         across(&sandbox, &from, &to, &go_on).expect_err("taken");
         fs::remove_dir(root.join("moved")).expect("still empty");

@@ -1,4 +1,4 @@
-//! What `write` and `edit` would change: the diff that a question shows.
+//! Previews of `write` and `edit` calls: the diff in an approval question.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::file::resolved_path::Found;
 use crate::file::sandbox::Sandbox;
 use crate::preview::{Preview, PreviewProvider, basis};
 
-/// Bytes of a file from which on no diff is made.
+/// The size of a file in bytes from which no diff is computed.
 const LARGE: u64 = 1 << 20;
 
-/// Shows what the file tools of a sandbox would change.
+/// Computes previews for the file tools of a sandbox.
 pub struct FilePreviews {
     sandbox: Arc<Sandbox>,
 }
 
 impl FilePreviews {
-    /// For the tools of `sandbox`.
+    /// Creates previews for the tools of `sandbox`.
     #[must_use]
     pub fn new(sandbox: Arc<Sandbox>) -> Self {
         Self { sandbox }
@@ -52,7 +52,7 @@ impl PreviewProvider for FilePreviews {
             _ => return None,
         };
         let (sandbox, path) = (Arc::clone(&self.sandbox), text("path")?);
-        // What fails here fails when the call is made, and is told there.
+        // The call itself reports an error again.
         let made = blocking(move || preview(&sandbox, &path, &change)).await;
         made.ok().flatten()
     }

@@ -1,4 +1,4 @@
-//! `read`: a window of lines of a text file, or an image.
+//! The `read` tool: a window of lines of a text file, or an image.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -27,11 +27,11 @@ use crate::output::ToolOutput;
 use crate::plural::pluralize;
 use crate::tool_set::Tool;
 
-/// Lines that are read when no limit is given.
+/// The number of lines without a given limit.
 const DEFAULT_LIMIT: u64 = 2000;
-/// Bytes from which on a file needs `offset` or `limit`.
+/// The size in bytes from which `offset` or `limit` is mandatory.
 const LARGE: u64 = 10 << 20;
-/// The time that a read may take; a file that is longer has its lines left uncounted.
+/// The time limit of a read. The lines of a longer file are not counted.
 const TIME: Duration = Duration::from_secs(10);
 
 /// Parameters of `read`.
@@ -128,13 +128,13 @@ fn read(
         Content::Text => false,
         Content::Utf16 => true,
         Content::Image(media) => {
-            // Of a content that is no text there is no difference to show: none is kept.
+            // No diff of binary content is possible, so the content is not stored.
             let whole = Cursor::new(head).chain(file);
             let mut whole = HashingReader::new(whole, u64::MAX, ledger.is_on());
             let output =
                 image::answer(place.path(), &shown, media, size, takes_images, &mut whole)?;
             ledger.read(sandbox, &place.target(sandbox)?, &stat, whole);
-            // What is answered depends on who reads it.
+            // The result depends on the model.
             stamps.spoil();
             return Ok(output.at(place.path(), None));
         }
@@ -179,14 +179,14 @@ fn read(
     Ok(ToolOutput::text(with_notes(window, offset, utf16)).at(place.path(), first))
 }
 
-/// The first bytes of `file`, up to [`SNIFF`].
+/// Reads the first [`SNIFF`] bytes of `file`.
 fn read_head(file: &mut File) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(SNIFF);
     file.take(SNIFF as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// The text of the window, and what there is to say of it.
+/// The text of the window with notes about it.
 fn with_notes(window: Window, offset: u64, utf16: bool) -> String {
     let next = offset + window.shown;
     let mut notes = Vec::new();

@@ -1,8 +1,8 @@
-//! Walks a path on directory handles, so that where it leads is known by having gone there.
+//! Resolution of a path with directory handles, safe against concurrent changes.
 //!
-//! What `openat2(RESOLVE_BENEATH)` does in the kernel is done here component by component: each
-//! directory is opened without following links, a link's text is read and walked in its stead.
-//! That is portable, and lets absolute links work that lead into an allowed directory.
+//! It emulates `openat2(RESOLVE_BENEATH)` in user space: each directory is opened without following links, and
+//! the target of a link is resolved instead of it. This is portable, and supports absolute links that point
+//! into an allowed directory.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -17,30 +17,30 @@ use crate::error::ToolError;
 use crate::file::resolved_path::Place;
 use crate::file::sandbox::{PASS, Sandbox};
 
-/// The most links on one path; the kernel's own limit.
+/// The maximum number of links on one path. The kernel has the same limit.
 const MAX_LINKS: u32 = 40;
 
-/// A component that is still to be walked.
+/// A component that is not processed yet.
 enum Step {
     Up,
     Into(OsString),
 }
 
-/// Where the walk stands.
+/// The current position.
 enum WalkPosition {
-    /// In no allowed directory, at [`Walk::path`]. Nothing is opened there.
+    /// Outside of the allowed directories, at [`Walk::path`]. Nothing is opened there.
     Outside,
-    /// In an allowed directory: the handles from it down to [`Walk::path`]. Going up takes the
-    /// last one off, so what happens to the directories' names does not matter.
+    /// Inside an allowed directory: the handles from it down to [`Walk::path`]. `..` removes the last handle,
+    /// so renamed directories have no effect.
     Inside(Vec<Arc<OwnedFd>>),
 }
 
-/// What becomes of a link that the path itself names.
+/// The treatment of a link in the last component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinalLinkMode {
-    /// It is followed: what it leads to is meant.
+    /// The link is followed to its target.
     Followed,
-    /// It is meant itself.
+    /// The link itself is the result.
     Itself,
 }
 
@@ -50,12 +50,12 @@ struct Walk<'a> {
     last: FinalLinkMode,
     here: WalkPosition,
     path: PathBuf,
-    /// The last one is next.
+    /// The remaining components in reverse order.
     pending: Vec<Step>,
     links: u32,
 }
 
-/// Resolves `given`; see [`Sandbox::resolve`].
+/// Resolves `given`, as described at [`Sandbox::resolve`].
 pub(super) fn resolve(
     sandbox: &Sandbox,
     given: &Path,
@@ -80,7 +80,7 @@ pub(super) fn resolve(
 }
 
 impl Walk<'_> {
-    /// Puts the components of `path` before those that are pending.
+    /// Adds the components of `path` before the pending ones.
     fn push(&mut self, path: &Path) {
         let steps = path.components().rev().filter_map(|part| match part {
             Component::ParentDir => Some(Step::Up),
@@ -90,8 +90,8 @@ impl Walk<'_> {
         self.pending.extend(steps);
     }
 
-    /// Starts at the absolute `path`: from the allowed directory that its text names, otherwise
-    /// from `/`. The roots are canonical and disjoint, so the former is only the shorter way.
+    /// Starts at the absolute `path`: at the allowed directory that is its prefix, else at `/`. Roots are
+    /// canonical and disjoint, so the prefix only shortens the walk.
     fn restart(&mut self, path: &Path) {
         for root in self.sandbox.roots() {
             if let Ok(rest) = path.strip_prefix(&root.path) {
@@ -106,7 +106,7 @@ impl Walk<'_> {
         self.push(path);
     }
 
-    /// Enters the allowed directory at [`Walk::path`], if it is one.
+    /// Enters the allowed directory at [`Walk::path`], if there is one.
     fn enter_root(&mut self) {
         let mut roots = self.sandbox.roots().iter();
         if let Some(root) = roots.find(|root| root.path == self.path) {
@@ -136,7 +136,7 @@ impl Walk<'_> {
         }
         match self.here {
             WalkPosition::Inside(mut handles) => match handles.pop() {
-                // Below an allowed directory: its entry in the directory above is meant.
+                // The position is below an allowed directory: the result is its entry in the parent.
                 Some(_) if self.last == FinalLinkMode::Itself && !handles.is_empty() => {
                     match (handles.pop(), self.path.file_name()) {
                         (Some(above), Some(name)) => {
@@ -165,13 +165,13 @@ impl Walk<'_> {
         }
     }
 
-    /// A component outside: links are followed, since they may lead into an allowed directory.
+    /// Processes a component outside. Links are followed, because they may point into an allowed directory.
     fn pass_outside(&mut self, name: &OsString) -> Result<(), ToolError> {
         let next = self.path.join(name);
         match readlinkat(CWD, &next, Vec::new()) {
             Ok(_) if self.stays() => Err(self.sandbox.outside(self.given)),
             Ok(target) => self.follow(target.into_bytes()),
-            // What does not exist has no allowed directory below it.
+            // A missing path contains no allowed directory.
             Err(Errno::NOENT) => Err(self.sandbox.outside(self.given)),
             Err(_) => {
                 self.path = next;
@@ -181,7 +181,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A component inside; yields the place when the walk ends with it.
+    /// Processes a component inside. Returns the place if the walk ends with it.
     fn pass_inside(
         &mut self,
         dir: &Arc<OwnedFd>,
@@ -216,12 +216,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the component that was just taken is the last, and not to be followed.
+    /// Returns true if the current component is the last one and must not be followed.
     fn stays(&self) -> bool {
         self.last == FinalLinkMode::Itself && self.pending.is_empty()
     }
 
-    /// Walks the text of a link.
+    /// Continues with the target of a link.
     fn follow(&mut self, target: Vec<u8>) -> Result<(), ToolError> {
         self.links += 1;
         if self.links > MAX_LINKS {
@@ -236,7 +236,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The place `name` in `dir`, with what is pending below it; `..` in that is refused.
+    /// The place `name` in `dir`, with the pending components below it. `..` among these is rejected.
     fn end(&mut self, dir: &Arc<OwnedFd>, name: OsString) -> Result<Place, ToolError> {
         let mut rest = vec![name];
         while let Some(step) = self.pending.pop() {

@@ -1,4 +1,4 @@
-//! A path that has been resolved, and what can be done there without leaving the sandbox.
+//! Resolved paths, and file operations on them inside of the sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,34 +15,34 @@ use crate::error::ToolError;
 use crate::file::sandbox::{PASS, Sandbox, printable};
 use crate::file::suggestions;
 
-/// How a file is opened to read it: no link is followed, and a FIFO does not block.
+/// Flags to open a file for reading. Links are not followed, and a FIFO does not block.
 pub(super) const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// How a directory is opened to list it.
+/// Flags to open a directory for listing.
 pub(super) const LIST: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The most entries of a directory that are looked through for near names.
+/// The maximum number of directory entries that are searched for similar names.
 const MAX_NEAR_ENTRIES: usize = 10_000;
 
-/// A place inside the sandbox, free of links.
+/// A place inside the sandbox, without links.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The deepest existing directory on the way, or the place itself when `rest` is empty.
+    /// The deepest existing directory of the path, or the place itself if `rest` is empty.
     dir: Arc<OwnedFd>,
-    /// What follows: one name when the directory of the place exists, more when it does not.
+    /// The remaining names: one if the directory of the place exists, more otherwise.
     rest: Vec<OsString>,
     /// The canonical absolute path.
     path: PathBuf,
 }
 
-/// A name in a directory that exists.
+/// A name in an existing directory.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) dir: Arc<OwnedFd>,
@@ -50,7 +50,7 @@ pub(super) struct Target {
     pub(super) path: PathBuf,
 }
 
-/// What stands at a place.
+/// The opened entry at a place.
 pub(super) enum Found {
     File(File, Stat),
     Dir(OwnedFd),
@@ -66,12 +66,12 @@ impl Place {
         &self.path
     }
 
-    /// Whether the place is an allowed directory itself, when it was resolved as an entry.
+    /// Returns true if the place is an allowed directory itself. It must have been resolved as an entry.
     pub(super) fn is_root(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The directories that have to be made before the place can be written to, from the top.
+    /// The directories that must be created before a write to the place, from the top.
     pub(super) fn absent_parents(&self) -> Vec<PathBuf> {
         let mut parents: Vec<PathBuf> = self
             .path
@@ -84,10 +84,10 @@ impl Place {
         parents
     }
 
-    /// Whether nothing stands at the place.
+    /// Returns true if no entry exists at the place.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If the place cannot be inspected.
     pub(super) fn is_free(&self) -> Result<bool, ToolError> {
         let [name] = self.rest.as_slice() else {
             return Ok(!self.rest.is_empty());
@@ -102,8 +102,8 @@ impl Place {
     /// Opens the file or directory at the place for reading.
     ///
     /// # Errors
-    /// [`ToolError::Missing`] with near names; [`ToolError::PolicyBlocked`] for devices, FIFOs and
-    /// sockets, which are not opened at all.
+    /// [`ToolError::Missing`] with similar names; [`ToolError::PolicyBlocked`] for devices, FIFOs and sockets,
+    /// which are not opened.
     pub(super) fn open(&self, sandbox: &Sandbox) -> Result<Found, ToolError> {
         let failed = |error: Errno| ToolError::io("open", &self.path, error.into());
         let name = match self.rest.as_slice() {
@@ -131,7 +131,7 @@ impl Place {
     /// Opens the regular file at the place for reading.
     ///
     /// # Errors
-    /// As [`Place::open`]; and for a directory, with the words of `directory`.
+    /// The errors of [`Place::open`]; an error with the text `directory` for a directory.
     pub(super) fn open_file(
         &self,
         sandbox: &Sandbox,
@@ -149,7 +149,7 @@ impl Place {
     /// Opens the directory at the place.
     ///
     /// # Errors
-    /// As [`Place::open`]; and for a file.
+    /// The errors of [`Place::open`]; an error for a file.
     pub(super) fn open_dir(&self, sandbox: &Sandbox) -> Result<OwnedFd, ToolError> {
         match self.open(sandbox)? {
             Found::Dir(dir) => Ok(dir),
@@ -160,10 +160,10 @@ impl Place {
         }
     }
 
-    /// The name to write to, in its directory.
+    /// The target for a write to the place.
     ///
     /// # Errors
-    /// When the place is an allowed directory itself, or its directory does not exist.
+    /// If the place is an allowed directory itself, or its directory does not exist.
     pub(super) fn target(&self, sandbox: &Sandbox) -> Result<Target, ToolError> {
         match self.rest.as_slice() {
             [] => Err(ToolError::permanent(format!(
@@ -179,10 +179,10 @@ impl Place {
         }
     }
 
-    /// The name to write to, in its directory, which is made with its parents if need be.
+    /// The target for a write to the place. Missing parent directories are created.
     ///
     /// # Errors
-    /// When a directory cannot be made, or a link takes its place meanwhile.
+    /// If a directory cannot be created, or a link replaces it concurrently.
     pub(super) fn target_with_parents(&self, sandbox: &Sandbox) -> Result<Target, ToolError> {
         let Some((name, parents)) = self.rest.split_last() else {
             return self.target(sandbox);
@@ -206,10 +206,10 @@ impl Place {
         })
     }
 
-    /// The directory at the place, which is made with its parents if need be; and whether it was.
+    /// Creates the directory at the place with its parents, and returns whether it did not exist.
     ///
     /// # Errors
-    /// When something else stands there, or a directory cannot be made.
+    /// If another kind of entry exists there, or a directory cannot be created.
     pub(super) fn make_dir(&self, sandbox: &Sandbox) -> Result<bool, ToolError> {
         if self.rest.is_empty() {
             return Ok(false);
@@ -232,7 +232,7 @@ impl Place {
         }
     }
 
-    /// The error that says that nothing is here, and what is near.
+    /// The error for a missing entry, with similar names.
     pub(super) fn missing(&self, sandbox: &Sandbox) -> ToolError {
         let Some(absent) = self.rest.first() else {
             return ToolError::io("open", &self.path, Errno::NOENT.into());
@@ -269,10 +269,10 @@ impl Place {
 }
 
 impl Target {
-    /// What stands at the target, by lstat: `None` when nothing does.
+    /// Metadata and type of the entry at the target, without following links. `None` if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If the target cannot be inspected.
     pub(super) fn stat(&self) -> Result<Option<(Stat, FileType)>, ToolError> {
         match statat(&*self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some((stat, FileType::from_raw_mode(stat.st_mode)))),
@@ -281,10 +281,10 @@ impl Target {
         }
     }
 
-    /// What stands at the target: `None` when nothing does.
+    /// Metadata of the regular file at the target. `None` if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be looked at, is a directory, or no regular file.
+    /// If the target cannot be inspected, is a directory, or is not a regular file.
     pub(super) fn existing(&self) -> Result<Option<Stat>, ToolError> {
         match statat(&*self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
@@ -299,17 +299,19 @@ impl Target {
     /// Opens the regular file at the target for reading.
     ///
     /// # Errors
-    /// When it is none, or cannot be opened.
+    /// If it is not a regular file, or cannot be opened.
     pub(super) fn open(&self) -> Result<(File, Stat), ToolError> {
         open_regular(&self.dir, &self.name, &self.path)
     }
 }
 
-/// Opens the regular file `name` in `dir`, which `path` names in errors. Anything else is refused
-/// without being opened; what is swapped in meanwhile is opened without blocking, and refused.
+/// Opens the regular file `name` in `dir`. `path`: its name in errors.
+///
+/// Other entries are rejected without being opened. If another entry replaces the file concurrently, it is
+/// opened without blocking, and rejected.
 ///
 /// # Errors
-/// When it is no regular file, or cannot be opened.
+/// If it is not a regular file, or cannot be opened.
 pub(super) fn open_regular(
     dir: &OwnedFd,
     name: &OsStr,
@@ -330,12 +332,12 @@ pub(super) fn open_regular(
     Ok((File::from(file), stat))
 }
 
-/// The names in a directory, `.` and `..` left out, with their types (unknown on some file
-/// systems). Entries that cannot be read are left out.
+/// The names in a directory, except `.` and `..`, with their types. Some file systems do not report types.
+/// Unreadable entries are skipped.
 pub(super) fn entries_with_types(
     dir: &OwnedFd,
 ) -> io::Result<impl Iterator<Item = (OsString, FileType)>> {
-    // Not `Dir::read_from`, which would take over `O_PATH`.
+    // `Dir::read_from` would inherit `O_PATH`, so the directory is opened again.
     let mut dir = Dir::new(openat(dir, ".", LIST, Mode::empty())?)?;
     Ok(std::iter::from_fn(move || {
         loop {
@@ -348,12 +350,12 @@ pub(super) fn entries_with_types(
     }))
 }
 
-/// The names in a directory, as [`entries_with_types`].
+/// The names in a directory, as in [`entries_with_types`].
 fn entries(dir: &OwnedFd) -> io::Result<impl Iterator<Item = OsString>> {
     Ok(entries_with_types(dir)?.map(|(name, _)| name))
 }
 
-/// The refusal of what is no regular file.
+/// The error for an entry that is not a regular file.
 pub(super) fn no_file(path: &Path, kind: FileType) -> ToolError {
     let path = printable(path);
     let kind = match kind {

@@ -1,8 +1,7 @@
-//! Which files may be read: `[tools.file] deny_read` and `allow_read`.
+//! Rules for readable files: `[tools.file] deny_read` and `allow_read`.
 //!
-//! Globs are held against canonical absolute paths. What `deny_read` matches is refused, with all
-//! that lies in a directory that it matches; then, when `allow_read` has globs, what none of them
-//! matches.
+//! Globs are matched against canonical absolute paths. A match of `deny_read` denies the path and all paths
+//! below it. If `allow_read` has globs, all paths without a match of them are denied, too.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use crate::error::ToolError;
 use crate::file::glob;
 use crate::gate::path_globs::{compile, plain_base};
 
-/// A glob that cannot be used.
+/// An invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{list}`: the glob {glob:?} cannot be used: {reason}")]
 pub struct RuleError {
@@ -20,51 +19,52 @@ pub struct RuleError {
     pub list: &'static str,
     /// The glob as written.
     pub glob: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// One of the two lists.
+/// The globs of one list.
 #[derive(Debug, Clone, Default)]
 struct List {
     set: GlobSet,
-    /// For every glob of the set, the one that it was written as.
+    /// The configured text of each glob in the set.
     written: Vec<String>,
-    /// The globs of the set: absolute, or beginning with `**`.
+    /// The globs of the set: absolute, or with the prefix `**`.
     globs: Vec<String>,
 }
 
-/// The glob that matches `path` and what lies in it.
+/// The glob that matches `path` and all paths below it.
 #[must_use]
 pub fn literal(path: &Path) -> String {
-    // What is no text is matched by anything.
+    // A wildcard replaces invalid UTF-8.
     globset::escape(&path.to_string_lossy()).replace(char::REPLACEMENT_CHARACTER, "*")
 }
 
-/// The rules of reading; without any, everything may be read.
+/// The rules for readable files. Without rules, all files are readable.
 #[derive(Debug, Clone, Default)]
 pub struct ReadRules {
     deny: List,
     allow: List,
 }
 
-/// What a search does with an entry.
+/// The treatment of an entry in a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// It may be seen.
+    /// The entry is a possible result.
     Seen,
-    /// It is no result, though what lies in it may be.
+    /// The entry is not a result, but its descendants may be.
     Passed,
-    /// Neither it nor what lies in it.
+    /// The entry and its descendants are skipped.
     LeftOut,
 }
 
 impl ReadRules {
-    /// The rules of the two lists; `~` is `home`. Where a glob begins with the path of a link, it
-    /// holds for what the link leads to now as well.
+    /// Compiles the rules of the two lists. `~` is replaced by `home`.
+    ///
+    /// If a glob begins with the path of a link, it also applies to the current target of the link.
     ///
     /// # Errors
-    /// When a glob is none, or could never match.
+    /// If a glob is invalid, or could never match.
     pub fn new(deny: &[String], allow: &[String], home: Option<&Path>) -> Result<Self, RuleError> {
         Ok(Self {
             deny: List::new("deny_read", deny, home)?,
@@ -72,13 +72,13 @@ impl ReadRules {
         })
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.deny.written.is_empty() && self.allow.written.is_empty()
     }
 
-    /// Why the file or directory at `path` (canonical, absolute) may not be read, naming the rule.
+    /// The reason to deny reading `path` (canonical, absolute), with the name of the rule.
     #[must_use]
     pub fn refusal(&self, path: &Path) -> Option<String> {
         if let Some(rule) = self.denied(path) {
@@ -95,23 +95,23 @@ impl ReadRules {
         ))
     }
 
-    /// Whether something is denied, wherever it lies.
+    /// Returns true if any path is denied.
     #[must_use]
     pub fn denies(&self) -> bool {
         !self.deny.written.is_empty()
     }
 
-    /// The globs of `deny_read`: absolute, or beginning with `**`.
+    /// The globs of `deny_read`: absolute, or with the prefix `**`.
     pub(crate) fn deny_globs(&self) -> &[String] {
         &self.deny.globs
     }
 
-    /// Whether `deny_read` matches `path` itself, not only a directory above it.
+    /// Returns true if `deny_read` matches `path` itself, not only a parent directory.
     pub(crate) fn denies_itself(&self, path: &Path) -> bool {
         self.deny.set.is_match(path)
     }
 
-    /// Why nothing at or below `path` may be read.
+    /// The reason to deny reading at and below `path`.
     pub(crate) fn denied(&self, path: &Path) -> Option<String> {
         if self.deny.written.is_empty() {
             return None;
@@ -122,7 +122,7 @@ impl ReadRules {
         Some(format!("`[tools.file] deny_read` has {rule:?}"))
     }
 
-    /// What a search does with the entry at `path` of a directory that is not denied.
+    /// The treatment of the entry at `path` in a search. Its directory is not denied.
     pub(super) fn entry(&self, path: &Path) -> Entry {
         if self.is_empty() {
             Entry::Seen
@@ -136,7 +136,7 @@ impl ReadRules {
     }
 }
 
-/// The refusal of reading `shown`.
+/// The error for a denied read of `shown`.
 pub(super) fn refused(shown: &str, reason: &str) -> ToolError {
     ToolError::blocked(format!("{shown} may not be read: {reason}"))
 }
@@ -170,15 +170,15 @@ impl List {
         })
     }
 
-    /// The glob, as written, that matches `path`.
+    /// The configured glob that matches `path`.
     fn matching(&self, path: &Path) -> Option<&str> {
         let first = self.set.matches(path).into_iter().min()?;
         self.written.get(first).map(String::as_str)
     }
 }
 
-/// The globs that stand for `text`: absolute, with and without its final `/**`, and with the real
-/// path of the directory that it begins with.
+/// Expands `text` to absolute globs, with and without a final `/**`, and with the real path of its directory
+/// prefix.
 fn forms(text: &str, home: Option<&Path>) -> Result<Vec<String>, String> {
     if !glob::is_bounded(text) {
         return Err("it is too long".to_owned());
@@ -208,7 +208,7 @@ fn forms(text: &str, home: Option<&Path>) -> Result<Vec<String>, String> {
     if let Some(real) = real_form(&forms[0]) {
         forms.push(real);
     }
-    // A directory with all that is in it: the directory too.
+    // A glob for the contents of a directory also applies to the directory.
     for index in 0..forms.len() {
         if let Some(directory) = forms[index].strip_suffix("/**")
             && !directory.is_empty()
@@ -219,7 +219,7 @@ fn forms(text: &str, home: Option<&Path>) -> Result<Vec<String>, String> {
     Ok(forms)
 }
 
-/// `glob` with the real path of the directories that it begins with, where that is another one.
+/// `glob` with the real path of its plain directories, if that differs.
 fn real_form(glob: &str) -> Option<String> {
     let path = Path::new(glob);
     let plain = plain_base(path);
@@ -259,7 +259,7 @@ mod tests {
         ReadRules::new(&owned(deny), &owned(allow), home).expect("globs")
     }
 
-    /// Proves FILE-4: what the globs mean, and that deny always wins.
+    /// Proves FILE-4: the meaning of globs, and that deny always takes precedence.
     #[test]
     fn globs_match_absolute_paths() {
         let check = |deny: &[&str], allow: &[&str], path: &str, permitted| {
@@ -288,14 +288,14 @@ mod tests {
         check(&["~/.ssh/**"], &[], "/h[1]/.ssh/id", false);
         check(&["~/.ssh/**"], &[], "/h1/.ssh/id", true);
         check(&["~"], &[], "/h[1]/x", false);
-        // A directory with all that is in it, and what it is in not.
+        // A directory includes all paths below it, but not its parents.
         check(&["/a/secret"], &[], "/a/secret/deep/f", false);
         check(&["/a/secret/"], &[], "/a/secret/deep/f", false);
         check(&["/a/secret/**"], &[], "/a/secret", false);
         check(&["/a/secret"], &[], "/a/secrets", true);
         check(&["/a/secret"], &[], "/a", true);
         check(&["/"], &[], "/a", false);
-        // Deny wins; then the other list permits alone.
+        // Deny takes precedence. Then only the other list permits paths.
         check(&[], &["/a/**"], "/a/b/c", true);
         check(&[], &["/a/**"], "/a", true);
         check(&[], &["/a/**"], "/b", false);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     proptest! {
-        /// Proves FILE-4: whatever else is allowed, what is denied stays denied.
+        /// Proves FILE-4: a denied path remains denied, regardless of the allowed ones.
         #[test]
         fn deny_always_wins(
             deny in "/[ab*?]{1,3}(/[ab*?]{1,3})?", allow in "/[ab*?]{1,3}(/\\*\\*)?",

@@ -1,9 +1,8 @@
-//! The path sandbox: which directories file tools may touch.
+//! The path sandbox: the directories that file tools may access.
 //!
-//! A path is never checked first and used later. [`Sandbox::resolve`] walks it on directory
-//! handles, link by link, and yields a [`Place`]: the handle of the deepest existing directory and
-//! the names that follow. All I/O goes relative to that handle and follows no link, so a link that
-//! is swapped in afterwards leads nowhere.
+//! A path is never checked first and used later. [`Sandbox::resolve`] resolves it with directory handles, link
+//! by link, and returns a [`Place`]: the handle of the deepest existing directory and the names that follow.
+//! All I/O is relative to that handle and follows no link. So a link that is created later has no effect.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,29 +23,29 @@ use crate::gate::PathRole;
 use crate::read_tracking::{InMemoryReadLedger, ReadLedger};
 use crate::undo::{NoJournal, UndoJournal};
 
-/// How a directory is opened to go through it. `O_PATH` needs no permission to list it.
+/// Flags to open a directory for traversal. `O_PATH` needs no permission to list it.
 #[cfg(target_os = "linux")]
 pub(super) const PASS: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// How a directory is opened to go through it.
+/// Flags to open a directory for traversal.
 #[cfg(not(target_os = "linux"))]
 pub(super) const PASS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The longest path that is taken, in bytes.
+/// The maximum length of a path in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// A directory of the configuration that cannot be used.
+/// A directory in the configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("tools.file.allowed_paths: the directory {} cannot be used: {source}", .path.display())]
 pub struct SandboxError {
     /// The directory as configured.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     #[source]
     pub source: io::Error,
 }
@@ -58,7 +57,7 @@ pub(super) struct Root {
     pub(super) dir: Arc<OwnedFd>,
 }
 
-/// The directories that file tools may touch, and where relative paths begin.
+/// The directories that file tools may access, and the base of relative paths.
 pub struct Sandbox {
     roots: Vec<Root>,
     cwd: PathBuf,
@@ -72,11 +71,11 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox of the directories `allowed`; of `cwd` when there are none. Relative paths, those
-    /// of `allowed` too, begin at `cwd`.
+    /// Creates a sandbox of the directories `allowed`, or of `cwd` if `allowed` is empty. Relative paths,
+    /// including those in `allowed`, are relative to `cwd`.
     ///
     /// # Errors
-    /// When a directory does not exist or cannot be opened.
+    /// If a directory does not exist or cannot be opened.
     pub fn new(allowed: &[PathBuf], cwd: &Path) -> Result<Self, SandboxError> {
         let cwd = canonical(cwd)?;
         let mut paths = if allowed.is_empty() {
@@ -88,7 +87,7 @@ impl Sandbox {
         paths.sort();
         let mut roots: Vec<Root> = Vec::with_capacity(paths.len());
         for path in paths {
-            // Sorted, so a directory comes after the one that it lies in.
+            // The paths are sorted, so a directory follows its parents.
             if roots.iter().any(|root| path.starts_with(&root.path)) {
                 continue;
             }
@@ -117,22 +116,24 @@ impl Sandbox {
         })
     }
 
-    /// Keeps file tools away from the existing database file `own` and the files beside it whose
-    /// names go on from its with a `-`, also where they lie in an allowed directory. It holds the
-    /// audit trail, and a process that opens and closes a database file beside SQLite drops
-    /// SQLite's locks on it (POSIX advisory locks).
+    /// Denies access to the existing database file `own`, also in an allowed directory, and to files with its
+    /// name and a suffix `-…`.
+    ///
+    /// It contains the audit trail. A process that opens and closes a database file drops SQLite's locks on it
+    /// (POSIX advisory locks).
     ///
     /// # Errors
-    /// When the file does not exist or cannot be reached.
+    /// If the file does not exist or is not accessible.
     pub fn reserving(mut self, own: &Path) -> Result<Self, SandboxError> {
         self.reserved.push(canonical(own)?);
         Ok(self)
     }
 
-    /// The same for a file that need not exist, and whose directories need not.
+    /// Denies access to a database file like [`Sandbox::reserving`]. The file and its directories need not
+    /// exist.
     ///
     /// # Errors
-    /// When none of the directories above it can be reached.
+    /// If none of its parent directories is accessible.
     pub fn reserving_absent(mut self, own: &Path) -> Result<Self, SandboxError> {
         for above in own.ancestors().skip(1) {
             match (canonical(above), own.strip_prefix(above)) {
@@ -151,53 +152,53 @@ impl Sandbox {
         })
     }
 
-    /// Sets which files may be read.
+    /// Sets the rules for readable files.
     #[must_use]
     pub fn with_rules(mut self, rules: ReadRules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Sets where it is kept what a conversation has seen of files; `None` lets file tools change
-    /// what was never read. Without this it is kept in memory.
+    /// Sets the store of the file contents that each conversation has read. `None` permits changes of unread
+    /// files. The default is a store in memory.
     #[must_use]
     pub fn with_seen(mut self, seen: Option<Arc<dyn ReadLedger>>) -> Self {
         self.seen = seen;
         self
     }
 
-    /// The differences that answers of models were shown.
+    /// The differences that models have received.
     pub(super) fn differences(&self) -> &Differences {
         &self.differences
     }
 
-    /// What conversations have seen of files, where that matters.
+    /// The store of the file contents that each conversation has read, if changes require a read.
     pub(super) fn seen(&self) -> Option<&Arc<dyn ReadLedger>> {
         self.seen.as_ref()
     }
 
-    /// Sets where changes are put on record before they are made; nowhere without it. The tools
-    /// then need a Tokio runtime that runs the journal.
+    /// Sets the undo journal, in which changes are recorded in advance. By default changes are not recorded.
+    /// With a journal, the tools need a Tokio runtime that runs it.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn UndoJournal>) -> Self {
         self.journal = journal;
         self
     }
 
-    /// Where changes are put on record.
+    /// The undo journal.
     pub(super) fn journal(&self) -> &Arc<dyn UndoJournal> {
         &self.journal
     }
 
-    /// Which files may be read.
+    /// The rules for readable files.
     pub(super) fn rules(&self) -> &ReadRules {
         &self.rules
     }
 
-    /// Refuses what may not be read; `path` is canonical.
+    /// Rejects a denied path. `path` is canonical.
     ///
     /// # Errors
-    /// [`ToolError::PolicyBlocked`], which names the rule.
+    /// [`ToolError::PolicyBlocked`] with the name of the rule.
     pub(super) fn check_read(&self, path: &Path) -> Result<(), ToolError> {
         match self.rules.refusal(path) {
             None => Ok(()),
@@ -205,10 +206,10 @@ impl Sandbox {
         }
     }
 
-    /// Refuses a directory in which nothing may be read; `path` is canonical.
+    /// Rejects a directory in which nothing may be read. `path` is canonical.
     ///
     /// # Errors
-    /// [`ToolError::PolicyBlocked`], which names the rule.
+    /// [`ToolError::PolicyBlocked`] with the name of the rule.
     pub(super) fn check_search(&self, path: &Path) -> Result<(), ToolError> {
         match self.rules.denied(path) {
             None => Ok(()),
@@ -216,7 +217,7 @@ impl Sandbox {
         }
     }
 
-    /// Whether `path` (canonical) is the program's own.
+    /// Returns true if `path` (canonical) is a file of this program.
     pub(super) fn is_reserved(&self, path: &Path) -> bool {
         let path = path.as_os_str().as_bytes();
         self.reserved.iter().any(|own| {
@@ -225,18 +226,18 @@ impl Sandbox {
         })
     }
 
-    /// Whether something of the program's own lies in the directory `path` (canonical).
+    /// Returns true if the directory `path` (canonical) contains a file of this program.
     pub(super) fn holds_reserved(&self, path: &Path) -> bool {
         self.reserved.iter().any(|own| own.starts_with(path))
     }
 
-    /// The directory where relative paths begin; canonical.
+    /// The canonical directory to which paths are relative.
     #[must_use]
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// The allowed directories; canonical, none within another.
+    /// The canonical allowed directories. None is inside another one.
     pub fn allowed(&self) -> impl Iterator<Item = &Path> {
         self.roots.iter().map(|root| root.path.as_path())
     }
@@ -249,20 +250,19 @@ impl Sandbox {
         &self.locks
     }
 
-    /// Where `given` leads, all links followed.
+    /// Resolves `given` and follows all links.
     ///
     /// # Errors
-    /// [`ToolError::InvalidParameters`] for what is no path, [`ToolError::PolicyBlocked`] for what
-    /// lies outside, [`ToolError::Io`] for what cannot be walked.
+    /// [`ToolError::InvalidParameters`] for an invalid path; [`ToolError::PolicyBlocked`] for a path outside;
+    /// [`ToolError::Io`] for a path that cannot be resolved.
     pub(super) fn resolve(&self, given: &str) -> Result<Place, ToolError> {
         self.checked("path", given, FinalLinkMode::Followed)
     }
 
-    /// Where `given` leads when a link at its end is not followed: the entry itself is meant.
-    /// `field` is the argument that it came as.
+    /// Resolves `given` without following a link in the last component. `field`: the name of the argument.
     ///
     /// # Errors
-    /// As [`Sandbox::resolve`].
+    /// The errors of [`Sandbox::resolve`].
     pub(super) fn resolve_entry(&self, field: &str, given: &str) -> Result<Place, ToolError> {
         self.checked(field, given, FinalLinkMode::Itself)
     }
@@ -282,18 +282,18 @@ impl Sandbox {
         self.walk(Path::new(given), last)
     }
 
-    /// Where a link in the directory `dir` leads whose text is `target`.
+    /// Resolves the link text `target` in the directory `dir`.
     ///
     /// # Errors
-    /// As [`Sandbox::resolve`].
+    /// The errors of [`Sandbox::resolve`].
     pub(super) fn resolve_link(&self, dir: &Path, target: &Path) -> Result<Place, ToolError> {
         self.walk(&dir.join(target), FinalLinkMode::Followed)
     }
 
-    /// Where the canonical `path` of a record is now; its last component is not followed.
+    /// Resolves the canonical `path` of a record again. The last component is not followed.
     ///
     /// # Errors
-    /// As [`Sandbox::resolve`]; and when a link has come to lie on the way.
+    /// The errors of [`Sandbox::resolve`]; an error if the path contains a link now.
     pub(super) fn resolve_recorded(&self, path: &Path) -> Result<Place, ToolError> {
         let place = self.walk(path, FinalLinkMode::Itself)?;
         if place.path() == path {
@@ -314,8 +314,8 @@ impl Sandbox {
         Ok(place)
     }
 
-    /// Why a file tool would refuse a path, or to read what is there, as things stand now; `None` where
-    /// it would not. A link at its end is followed, unless the `entry` itself is meant.
+    /// The error of a file tool for this path, if it would currently deny access to or reading of it. A link in
+    /// the last component is followed, unless `entry` is set.
     #[must_use]
     pub fn refusal(&self, given: &str, role: PathRole, entry: bool) -> Option<ToolError> {
         let last = if entry {
@@ -332,7 +332,7 @@ impl Sandbox {
         found.err().filter(blocked)
     }
 
-    /// The refusal of the program's own files.
+    /// The error for a file of this program.
     pub(super) fn own(&self, given: &Path) -> ToolError {
         ToolError::blocked(format!(
             "{} is this program's own database; file tools stay away from it",
@@ -340,7 +340,7 @@ impl Sandbox {
         ))
     }
 
-    /// The refusal of a path that lies outside.
+    /// The error for a path outside of the allowed directories.
     pub(super) fn outside(&self, given: &Path) -> ToolError {
         let roots: Vec<String> = self.allowed().map(printable).collect();
         ToolError::blocked(format!(
@@ -350,7 +350,7 @@ impl Sandbox {
         ))
     }
 
-    /// `path` as results name it: relative to the working directory where it lies below it.
+    /// The path in results: relative to the working directory if it is inside of it.
     pub(super) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.cwd) {
             Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
@@ -369,7 +369,7 @@ impl std::fmt::Debug for Sandbox {
     }
 }
 
-/// A path or name on one line: control characters are escaped, other bytes than UTF-8 replaced.
+/// Formats a path or name on one line: control characters are escaped, and invalid UTF-8 is replaced.
 pub(super) fn printable(path: impl AsRef<Path>) -> String {
     let text = path.as_ref().to_string_lossy();
     if !text.contains(char::is_control) {
