@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 //! # How it fits
 //!
-//! An output passes these modules in order: [`sanitize`] removes terminal control; `rulebook` finds the `rule` by the part
-//! of the command that counts (`command`); the rule's strategies (`strategy/`) omit lines; the fact guard (`facts/`)
-//! restores missing facts; `notice` states the omitted lines. `pipeline` selects the plan, `run` executes it, and
-//! `filtered` is its result. `fit` groups lines if they are too many, `binary` recognizes binary data, `metrics` counts,
-//! and `rule_feedback` records insufficient outputs. The built-in rules are data in `rules/`.
+//! An output passes these modules in order: [`sanitize`] removes terminal control; `rulebook` finds the `rule`
+//! by the subject of the command (`command`); the rule's strategies (`strategy/`) omit lines; the fact guard
+//! (`facts/`) restores missing facts; `notice` states the omitted lines.
+//!
+//! `pipeline` selects the plan, `run` executes it, and `filtered` is its result. `fit` groups lines if they are
+//! too many, `binary` recognizes binary data, `metrics` counts, and `rule_feedback` records insufficient
+//! outputs. The built-in rules are data in `rules/`.
 
 #![deny(missing_docs)]
 

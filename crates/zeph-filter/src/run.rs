@@ -304,8 +304,10 @@ impl LinePipeline {
         self.ended(confidence, lines, source, overwritten)
     }
 
-    /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted. If a rule
-    /// removed every line, the lines state the forms of the removed ones. `is_cut`: the whole text is too long to be shown.
+    /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted.
+    ///
+    /// If a rule removed every line, the lines state the forms of the removed ones. `is_cut`: the whole text is
+    /// too long to be shown.
     fn guarded(&self, mut kept: Kept, is_cut: bool) -> (bool, Vec<OutputLine>) {
         let chars = kept.chars();
         let mut lines = kept.into_lines();

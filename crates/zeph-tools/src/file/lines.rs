@@ -36,7 +36,7 @@ pub(super) enum Remaining {
 /// A window of lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    /// The lines, each with its number and a tabulator before it and a line feed after it.
+    /// The lines, each with its number and a tab before it and a line feed after it.
     pub(super) text: String,
     /// The number of lines in `text`.
     pub(super) shown: u64,

@@ -1,4 +1,4 @@
-//! What stands at a path now: its fingerprint, to recognize it, and its image, to put it back.
+//! Snapshots of the entry at a path: a fingerprint to recognize it, and a backup to restore it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -16,17 +16,16 @@ use crate::file::sandbox::Sandbox;
 use crate::file::tree_walk::{self, Node};
 use crate::undo::{Attributes, Change, FileBackup, FileState, Fingerprint, Step, TreeEntry};
 
-/// Bytes of contents that are read to recognize a tree; what is beyond is recognized by size and
-/// time.
+/// Bytes of file contents that are hashed to recognize a tree. Other files are recognized by size and time.
 const MAX_DIGESTED_BYTES: u64 = 64 << 20;
-/// Entries of a tree that are put on record.
+/// Entries of a tree that are recorded.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Why something cannot be put on record, or what went wrong.
+/// The reason for a missing record, or an error.
 pub(super) enum RecordError {
-    /// It can be done, and not undone.
+    /// The change is possible, but cannot be undone.
     Lost(String),
-    /// It cannot be done.
+    /// The change is not possible.
     Failed(ToolError),
 }
 
@@ -36,7 +35,7 @@ impl From<ToolError> for RecordError {
     }
 }
 
-/// The fingerprint of bytes at hand.
+/// The fingerprint of a content in memory.
 pub(super) fn of_bytes(bytes: &[u8]) -> Fingerprint {
     Fingerprint {
         len: bytes.len() as u64,
@@ -45,7 +44,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Fingerprint {
     }
 }
 
-/// Mode and owner.
+/// Mode and owner of a file.
 pub(super) fn attributes(stat: &Stat) -> Attributes {
     Attributes {
         #[allow(
@@ -76,7 +75,7 @@ fn modified(stat: &Stat) -> (i64, i64) {
     (stat.st_mtime as i64, stat.st_mtime_nsec as i64)
 }
 
-/// The text of the link `name` in `dir`.
+/// The target of the link `name` in `dir`.
 pub(super) fn link_text(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<PathBuf, ToolError> {
     let target = readlinkat(dir, name, Vec::new())
         .map_err(|error| ToolError::io("read the link", path, error.into()))?;
@@ -102,10 +101,10 @@ fn digest(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<(String, u64), Too
     }
 }
 
-/// Whether what stands at `target` is `expected`; of a directory, its content is not looked at.
+/// Returns true if the entry at `target` is `expected`. The contents of a directory are not compared.
 ///
 /// # Errors
-/// When it cannot be looked at.
+/// If the entry cannot be inspected.
 pub(super) fn stands(target: &Target, expected: &FileState) -> Result<bool, ToolError> {
     let Some((stat, kind)) = target.stat()? else {
         return Ok(*expected == FileState::Absent);
@@ -130,11 +129,11 @@ pub(super) fn stands(target: &Target, expected: &FileState) -> Result<bool, Tool
     })
 }
 
-/// The tree at `top`, to recognize it.
+/// Lists the tree at `top`, to recognize it later.
 ///
 /// # Errors
-/// [`RecordError::Lost`] for what cannot be recognized again; [`RecordError::Failed`] when cancelled, or the
-/// tree cannot be read.
+/// [`RecordError::Lost`] if the tree cannot be recognized later; [`RecordError::Failed`] if the call is
+/// cancelled, or the tree cannot be read.
 pub(super) fn listing(
     top: &Target,
     cancel: &CancellationToken,
@@ -163,7 +162,7 @@ pub(super) fn listing(
     Ok(listed)
 }
 
-/// By content where it can be read and there is `room`, otherwise by time.
+/// The fingerprint of a file by its content if it is readable and `room` suffices, else by its time.
 fn fingerprint(node: &Node<'_>, room: &mut u64) -> Fingerprint {
     let size = len(node.stat);
     if size <= *room
@@ -183,10 +182,10 @@ fn fingerprint(node: &Node<'_>, room: &mut u64) -> Fingerprint {
     }
 }
 
-/// The record of deleting the tree at `top`, with all that is in it, as far as `max_bytes` allow.
+/// The record for a deletion of the tree at `top`, with at most `max_bytes` bytes of contents.
 ///
 /// # Errors
-/// As [`listing`].
+/// The errors of [`listing`].
 pub(super) fn deletion(
     sandbox: &Sandbox,
     top: &Target,
@@ -195,7 +194,7 @@ pub(super) fn deletion(
 ) -> Result<Change, RecordError> {
     let mut total = 0;
     let mut entries = 0;
-    // Nothing is read before it is known that all fits.
+    // No content is read before the total size is known.
     walk(top, cancel, &mut |node| {
         entries += 1;
         if entries > MAX_ENTRIES {
@@ -226,12 +225,12 @@ pub(super) fn deletion(
         });
         Ok(())
     })?;
-    // Made in this order: what is in a directory goes before it.
+    // The steps are in the order of the deletion: entries before their directory.
     change.steps.reverse();
     Ok(change)
 }
 
-/// The image of a file; its content goes to `images`.
+/// The backup of a file. Its content is appended to `images`.
 fn file(
     node: &Node<'_>,
     images: &mut Vec<u8>,

@@ -1,22 +1,22 @@
-//! What kind of content a file has, judged by its first bytes.
+//! Detection of the kind of content by its first bytes.
 
-/// How many bytes [`sniff`] wants to see.
+/// The number of bytes that [`sniff`] needs.
 pub(super) const SNIFF: usize = 8192;
 
 /// The kind of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Text in UTF-8, or in an encoding that is near it.
+    /// Text in UTF-8 or in a similar encoding.
     Text,
     /// Text in UTF-16, with a byte order mark.
     Utf16,
     /// An image, by its media type.
     Image(&'static str),
-    /// Anything else that is no text, by its type.
+    /// Other binary data, by its type.
     Binary(&'static str),
 }
 
-/// Signatures that no text has, with the offset they stand at.
+/// Signatures that do not occur in text, with their offsets.
 const BINARY: &[(usize, &[u8], &str)] = &[
     (0, b"%PDF-", "a PDF document"),
     (
@@ -48,7 +48,7 @@ const BINARY: &[(usize, &[u8], &str)] = &[
     (257, b"ustar", "a tar archive"),
 ];
 
-/// Signatures that a text could have by chance: they count where the content is binary anyway.
+/// Signatures that may occur in text. They are used only if the content is binary.
 const WEAK: &[(usize, &[u8], &str)] = &[
     (0, b"MZ", "a Windows program or library"),
     (0, b"BZh", "bzip2 data"),
@@ -58,7 +58,7 @@ const WEAK: &[(usize, &[u8], &str)] = &[
     (0, b"!<arch>\n", "an ar archive or static library"),
 ];
 
-/// Images that providers take.
+/// Images that providers accept.
 const IMAGES: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -66,7 +66,7 @@ const IMAGES: &[(&[u8], &str)] = &[
     (b"GIF89a", "image/gif"),
 ];
 
-/// The kind of the content that begins with `head`: up to [`SNIFF`] bytes of it.
+/// Detects the kind of a content by `head`, its first bytes (up to [`SNIFF`]).
 pub(super) fn sniff(head: &[u8]) -> Content {
     let at = |offset: usize, magic: &[u8]| {
         head.get(offset..)

@@ -1,7 +1,7 @@
-//! Whether what a call is about to change is what its conversation has seen.
+//! Check that a file did not change since the conversation read or wrote it.
 //!
-//! A content is told by its digest, so a touch is no alarm. The difference to what was seen last is
-//! part of the refusal, and counts as seen with it.
+//! The digest identifies the content, so a new modification time alone has no effect. A refusal contains the
+//! difference to the known content, and the conversation then knows the new content.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,29 +26,30 @@ use crate::output::ToolOutput;
 use crate::preview::check_basis;
 use crate::read_tracking::{ContentDigest, ReadLedger, ReadLedgerError};
 
-/// Bytes of a content from which on it is not kept.
+/// The size in bytes from which a content is not stored.
 const MAX_STORED_BYTES: usize = 1 << 20;
-/// Bytes of a difference from which on it is not shown.
+/// The size in bytes from which a difference is not shown.
 const MAX_DIFF_BYTES: usize = 40_000;
-/// Bytes that are hashed between two looks at the cancellation.
+/// Bytes that are hashed between two checks for cancellation.
 const PORTION: u64 = 8 << 20;
-/// Differences that are remembered.
+/// The maximum number of remembered differences.
 const MAX_DIFFERENCES: usize = 256;
 
-/// What the conversation of one call has seen. Its methods block.
+/// The read ledger for the conversation of one call. Its methods block.
 pub(super) struct FileReadGuard {
-    /// `None` where it does not matter what was seen.
+    /// `None` if changes do not require a read.
     files: Option<Arc<dyn ReadLedger>>,
     conversation: String,
-    /// The answer of a model that the call is of.
+    /// The model response that contains the call.
     batch: Option<String>,
-    /// What a person saw of the file when they agreed to the call.
+    /// The digest of the file content that the user saw when approving the call.
     agreed: Option<[u8; 32]>,
     runtime: Handle,
 }
 
-/// Which files were refused with a difference, and by which answer of a model: its further calls
-/// were made before the model could read it.
+/// The files that were refused with a difference, each with the model response of the call.
+///
+/// The model created the other calls in that response before it could read the difference.
 #[derive(Debug, Default)]
 pub(super) struct Differences(Mutex<VecDeque<(String, PathBuf)>>);
 
@@ -67,15 +68,15 @@ impl Differences {
     }
 }
 
-/// A file as it stands and is about to be changed.
+/// The current state of a file that will be changed.
 pub(super) struct Standing<'a> {
     pub(super) target: &'a Target,
     pub(super) stat: &'a Stat,
-    /// Its whole content, where it has been read.
+    /// The complete content, if it was read.
     pub(super) content: Option<&'a [u8]>,
 }
 
-/// Reads on behalf of another, and hashes what comes by.
+/// A reader that hashes the content of another reader.
 pub(super) struct HashingReader<R> {
     inner: R,
     hash: Sha256,
@@ -85,15 +86,15 @@ pub(super) struct HashingReader<R> {
 }
 
 impl<R> HashingReader<R> {
-    /// The digest of all that was read, when that was all and was hashed.
+    /// The digest of the content, if it was read completely and hashed.
     pub(super) fn digest(&self) -> Option<ContentDigest> {
         (self.on && self.ended).then(|| self.hash.clone().finalize().into())
     }
 }
 
 impl<R: Read> HashingReader<R> {
-    /// Hashes what is read from `inner`, if `on`; keeps it when there are no more than about
-    /// `size` bytes and these are not too many.
+    /// Creates a reader for `inner`. If `on`, it hashes the content, and stores it if its `size` is small
+    /// enough.
     pub(super) fn new(inner: R, size: u64, on: bool) -> Self {
         let room = usize::try_from(size)
             .ok()
@@ -131,7 +132,7 @@ fn digest(content: &[u8]) -> ContentDigest {
     Sha256::digest(content).into()
 }
 
-/// The digest that stands for a file whose content was not read to its end.
+/// A substitute digest for a file that was not read completely, computed from its metadata.
 #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
 fn marks(stat: &Stat) -> ContentDigest {
     let mut hash = Sha256::new();
@@ -148,7 +149,7 @@ fn marks(stat: &Stat) -> ContentDigest {
 }
 
 impl FileReadGuard {
-    /// The ledger of the conversation that `call` belongs to.
+    /// Creates a guard for the conversation of `call`.
     pub(super) fn of(call: &ToolCall, sandbox: &Sandbox) -> Self {
         Self {
             files: sandbox.seen().cloned(),
@@ -159,15 +160,17 @@ impl FileReadGuard {
         }
     }
 
-    /// The same for a call that a person agreed to when they were shown a change of this.
+    /// Sets the digest of the file content that the user saw when approving the call.
     pub(super) fn agreed(self, agreed: Option<[u8; 32]>) -> Self {
         Self { agreed, ..self }
     }
 
-    /// Refuses the change of a file that is no more what a person was shown. `now` is its content;
-    /// `None` inside where it was not read, outside where there is no file.
+    /// Refuses the change of a file that differs from the one the user saw.
+    ///
+    /// `now`: the current content, `Some(None)` if it was not read, or `None` if the file does not exist.
     ///
     /// # Errors
+    /// A refusal.
     /// A refusal.
     pub(super) fn check_agreed(
         &self,
@@ -181,12 +184,12 @@ impl FileReadGuard {
         check_basis(self.agreed, now, shown)
     }
 
-    /// Whether anything is noted.
+    /// Returns true if reads and writes are recorded.
     pub(super) fn is_on(&self) -> bool {
         self.files.is_some()
     }
 
-    /// Notes that the file at `target`, which `stat` describes, was read through `read`.
+    /// Records that the file at `target` with the metadata `stat` was read through `read`.
     pub(super) fn read<R>(
         &self,
         sandbox: &Sandbox,
@@ -200,7 +203,7 @@ impl FileReadGuard {
         } else {
             (marks(stat), None)
         };
-        // An edit at the same time has noted what it left, or comes after this.
+        // A concurrent edit has already recorded its result, or waits for this lock.
         let _guard = sandbox.locks().hold(&target.path);
         let note = match self.digest(files, &target.path) {
             Ok(Some(known)) => known != digest && stands(target, stat),
@@ -212,7 +215,7 @@ impl FileReadGuard {
         }
     }
 
-    /// Notes that `content` was left at `path`.
+    /// Records that the file at `path` was written with `content`.
     pub(super) fn left(&self, path: &Path, content: &[u8]) {
         if self.is_on() {
             let kept = (content.len() <= MAX_STORED_BYTES).then_some(content);
@@ -220,7 +223,7 @@ impl FileReadGuard {
         }
     }
 
-    /// Notes that what is at `to` now is what was, or is, at `from`.
+    /// Records a copy or move of an entry from `from` to `to`.
     pub(super) fn carried(&self, from: &Path, to: &Path, moved: bool) {
         if let Some(files) = &self.files {
             let carry = files.carry(&self.conversation, from, to, moved);
@@ -228,7 +231,7 @@ impl FileReadGuard {
         }
     }
 
-    /// Forgets what is gone.
+    /// Removes the records of a deleted entry.
     pub(super) fn gone(&self, path: &Path) {
         if let Some(files) = &self.files {
             self.done(
@@ -238,12 +241,13 @@ impl FileReadGuard {
         }
     }
 
-    /// Refuses the change of a file that was not seen as it stands. To be asked, and told of what is
-    /// left (`left`), under the lock of the path. `again` is what to do after it was seen.
+    /// Refuses the change of a file whose current content the conversation does not know.
+    ///
+    /// The caller holds the lock of the path during this check and the following call of `left`. `again`: the
+    /// next action after a read, for the message.
     ///
     /// # Errors
-    /// [`ToolErrorCategory::InvalidParameters`] with the difference; what makes it impossible to
-    /// tell.
+    /// [`ToolErrorCategory::InvalidParameters`] with the difference; other errors if the check is not possible.
     pub(super) fn check(
         &self,
         sandbox: &Sandbox,
@@ -327,18 +331,18 @@ impl FileReadGuard {
     }
 }
 
-/// What is not on record is refused later, so nothing more has to fail.
+/// Logs an error. If a record is missing, a later change is refused, so the call does not fail.
 fn warn(error: &ReadLedgerError) {
     tracing::warn!(%error, "what was read or written was not noted");
 }
 
-/// The digest of what stands at `target`.
+/// The digest of the file at `target`.
 fn digest_of(target: &Target, cancel: &CancellationToken) -> Result<ContentDigest, ToolError> {
     let (file, _) = target.open()?;
     digest_of_file(file, &target.path, cancel)
 }
 
-/// The digest of the content of `file`, which `path` names in errors.
+/// The digest of the content of `file`. `path`: its name in errors.
 pub(super) fn digest_of_file(
     file: File,
     path: &Path,
@@ -358,7 +362,7 @@ pub(super) fn digest_of_file(
 }
 
 impl Standing<'_> {
-    /// How to get to see the file.
+    /// Describes how the model can read the file.
     fn how_to_see(&self, again: &str) -> String {
         let kind = match self.content {
             Some(content) => sniff(&content[..content.len().min(SNIFF)]),
@@ -380,7 +384,7 @@ impl Standing<'_> {
         }
     }
 
-    /// The difference from what was seen, where there is one to show.
+    /// The difference from the known content, if it can be shown.
     fn difference(&self, shown: &str, seen: Option<&[u8]>) -> Option<String> {
         let (seen, now) = (seen?, self.content?);
         let is_text = |content: &[u8]| {
@@ -398,7 +402,7 @@ impl Standing<'_> {
     }
 }
 
-/// The kind of the content of `file`.
+/// Detects the kind of the content of `file`.
 fn kind(file: &File) -> Content {
     let mut head = Vec::with_capacity(SNIFF);
     match file.take(SNIFF as u64).read_to_end(&mut head) {

@@ -1,12 +1,14 @@
-//! Names like one that does not exist.
+//! Suggestions of names that are similar to a missing name.
 
 use std::ffi::{OsStr, OsString};
 
-/// How like two names must be to be worth naming, from 0 to 1.
+/// The minimum similarity of a suggested name, from 0 to 1.
 const LIKE: f64 = 0.6;
 
-/// Up to three of `names` like `wanted`, the likest first. Letter case does not count, so that a
-/// name that differs by it alone comes first; a name that contains the other one is like it.
+/// Returns up to three of `names` that are similar to `wanted`, in order of similarity.
+///
+/// Letter case is ignored, so a name that differs only by case is first. A name that contains the other one is
+/// similar.
 pub(super) fn near_names(wanted: &OsStr, names: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let wanted = wanted.to_string_lossy().to_lowercase();
     let mut near: Vec<(f64, OsString)> = names

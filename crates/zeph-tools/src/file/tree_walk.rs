@@ -1,7 +1,7 @@
-//! Goes through whole trees on directory handles, by lstat: hidden and ignored entries too.
+//! Traversal of trees with directory handles and `lstat`, including hidden and ignored entries.
 //!
-//! Every directory is opened from the handle of the one above it without following a link, so
-//! what is swapped in meanwhile leads nowhere.
+//! Every directory is opened from the handle of its parent without following links, so concurrently created
+//! links have no effect.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use crate::error::ToolError;
 use crate::file::resolved_path::{LIST, Target, entries_with_types};
 
-/// Directories within each other that are gone into; each needs a handle.
+/// The maximum depth of nested directories. Each level needs a handle.
 pub(super) const MAX_DEPTH: usize = 128;
 
 /// An entry of a tree.
 pub(super) struct Node<'a> {
-    /// The directory that it lies in.
+    /// The directory that contains the entry.
     pub(super) dir: &'a OwnedFd,
     pub(super) name: &'a OsStr,
     pub(super) path: &'a Path,
@@ -27,7 +27,7 @@ pub(super) struct Node<'a> {
     pub(super) kind: FileType,
 }
 
-/// The refusal of a tree that is too deep.
+/// The error for a tree that is too deep.
 pub(super) fn too_deep(path: &Path) -> ToolError {
     ToolError::permanent(format!(
         "{} lies deeper than {MAX_DEPTH} directories; work on a part of the tree",
@@ -35,7 +35,7 @@ pub(super) fn too_deep(path: &Path) -> ToolError {
     ))
 }
 
-/// The entry `name` in `dir` by lstat; `None` when it is gone.
+/// The metadata of the entry `name` in `dir`, without following links. `None` if it does not exist.
 fn look(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>, ToolError> {
     match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
@@ -44,10 +44,10 @@ fn look(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>, ToolEr
     }
 }
 
-/// Lets `visit` see the entry at `top` and all below it, directories before what is in them.
+/// Calls `visit` for the entry at `top` and all its descendants. Directories precede their entries.
 ///
 /// # Errors
-/// What `visit` says; when a directory cannot be read, or lies too deep; when cancelled.
+/// Errors of `visit`; errors if a directory cannot be read or is too deep, or the call is cancelled.
 pub(super) fn scan(
     top: &Target,
     cancel: &CancellationToken,
@@ -92,12 +92,13 @@ fn scan_entry(
     Ok(())
 }
 
-/// Removes the entry at `top` and all below it; a link is removed, never what it leads to. Counts
-/// in `removed`. `may` is asked before a directory is entered and before anything else is removed.
+/// Removes the entry at `top` and all its descendants, and counts them in `removed`. Links are not followed.
+///
+/// `may` is called before a directory is entered, and before any other entry is removed.
 ///
 /// # Errors
-/// What `may` says; when something cannot be removed; when cancelled. What was removed by then is
-/// gone.
+/// Errors of `may`; errors if an entry cannot be removed, or the call is cancelled. Entries that were already
+/// removed are not restored.
 pub(super) fn remove(
     top: &Target,
     cancel: &CancellationToken,
@@ -145,7 +146,7 @@ fn remove_entry(
             return Err(too_deep(&path));
         }
         let own = openat(dir, name, LIST, Mode::empty()).map_err(|error| failed(error.into()))?;
-        // Names first: what a directory yields while entries vanish from it is not defined.
+        // All names are read first, because a directory listing is undefined while entries are removed.
         let names: Vec<_> = entries_with_types(&own).map_err(failed)?.collect();
         for (name, _) in names {
             let path = path.join(&name);

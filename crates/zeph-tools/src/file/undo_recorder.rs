@@ -1,7 +1,7 @@
-//! Puts a change on record before it is made.
+//! Undo records, which are stored before a change is made.
 //!
-//! A record is durable before anything of the change can be seen. A process that dies in between
-//! leaves the record of a change that was not made; undo sees that and passes over it.
+//! A record is durable before any part of the change is visible. If the process ends in between, the journal
+//! has a record of a change that was not made. Undo detects and skips it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,18 +27,18 @@ pub(super) struct Recorder {
     tool: String,
 }
 
-/// A change that is on record, if it is.
+/// The record of a change, if there is one.
 #[derive(Debug)]
 pub(super) struct Mark {
     journal: Arc<dyn UndoJournal>,
     session: String,
     number: Option<i64>,
-    /// Why it cannot be undone.
+    /// The reason if the change cannot be undone.
     lost: Option<String>,
 }
 
 impl Recorder {
-    /// The recorder of `call`.
+    /// Creates the recorder for `call`.
     pub(super) fn new(sandbox: &Arc<Sandbox>, call: &ToolCall) -> Self {
         Self {
             sandbox: Arc::clone(sandbox),
@@ -48,12 +48,12 @@ impl Recorder {
         }
     }
 
-    /// The most bytes of a change that can be undone; 0 when nothing is recorded.
+    /// The maximum bytes of a change that can be undone; 0 if nothing is recorded.
     pub(super) fn max_bytes(&self) -> u64 {
         self.sandbox.journal().max_bytes()
     }
 
-    /// The directories that have to be made before `place` can be written to.
+    /// Records the creation of the missing parent directories of `place`.
     pub(super) fn parents(&self, place: &Place) -> Result<Mark, ToolError> {
         let absent = place.absent_parents();
         let Some(first) = absent.first().cloned() else {
@@ -67,7 +67,7 @@ impl Recorder {
         self.record_as(&format!("{}/", self.sandbox.shown(&first)), || Ok(change))
     }
 
-    /// A new directory at `path`.
+    /// Records the creation of a directory at `path`.
     pub(super) fn directory(&self, path: &Path) -> Result<Mark, ToolError> {
         self.record(path, || {
             Ok(put(
@@ -79,7 +79,7 @@ impl Recorder {
         })
     }
 
-    /// A new file at `path`.
+    /// Records the creation of a file at `path`.
     pub(super) fn new_file(&self, path: &Path, content: &[u8]) -> Result<Mark, ToolError> {
         self.record(path, || {
             let after = FileState::File(snapshot::of_bytes(content));
@@ -87,8 +87,8 @@ impl Recorder {
         })
     }
 
-    /// Another content of the file at `path`; `stat` and `old` are what it is now, `None` where it
-    /// cannot be read.
+    /// Records a change of the content of the file at `path`. `stat` and `old` are its current state; `old` is
+    /// `None` if the file is not readable.
     pub(super) fn content(
         &self,
         path: &Path,
@@ -118,12 +118,12 @@ impl Recorder {
         })
     }
 
-    /// Whether a file of so many bytes is to be read, so that its change can be undone.
+    /// Returns true if the file must be read so that its change can be undone.
     pub(super) fn wants(&self, stat: &Stat) -> bool {
         u64::try_from(stat.st_size).is_ok_and(|size| size <= self.max_bytes())
     }
 
-    /// The end of what stands at `top`, with all that is in it.
+    /// Records the deletion of the entry at `top` and all its descendants.
     pub(super) fn deletion(
         &self,
         top: &Target,
@@ -134,7 +134,7 @@ impl Recorder {
         })
     }
 
-    /// Another name for what stands at `from`.
+    /// Records a new name for the entry at `from`.
     pub(super) fn renaming(
         &self,
         from: &Target,
@@ -154,7 +154,7 @@ impl Recorder {
         })
     }
 
-    /// What stands at `made`, when it gets its name `path`, which is free.
+    /// Records that the entry at `made` will have the free name `path`.
     pub(super) fn copy(
         &self,
         made: &Target,
@@ -205,7 +205,7 @@ impl Recorder {
             what,
             change: change.as_ref().map_err(String::as_str),
         };
-        // File I/O has a thread that may block; the journal is driven by the runtime.
+        // The I/O runs on a blocking thread; the runtime drives the journal.
         let recorded = tokio::runtime::Handle::current()
             .block_on(self.sandbox.journal().record(draft))
             .map_err(|error| {
@@ -235,7 +235,7 @@ impl Recorder {
 }
 
 impl Mark {
-    /// Takes the record back when the change was not made.
+    /// Removes the record if the change failed.
     pub(super) fn made<T>(&self, result: Result<T, ToolError>) -> Result<T, ToolError> {
         if result.is_err() {
             self.withdraw();
@@ -243,8 +243,8 @@ impl Mark {
         result
     }
 
-    /// Takes the record back: the change was not made. Where that fails the record stays, and
-    /// undo passes over it as long as the file is as it was.
+    /// Removes the record, because the change was not made. If that fails, the record remains. Undo skips it as
+    /// long as the file is unchanged.
     pub(super) fn withdraw(&self) {
         if let Some(number) = self.number {
             let numbers = [number];
@@ -255,7 +255,7 @@ impl Mark {
         }
     }
 
-    /// What a result says behind `said` of a change that cannot be undone.
+    /// Appends a note to the result `said` if the change cannot be undone.
     pub(super) fn note(&self, said: &mut String) {
         if let Some(reason) = &self.lost {
             said.push_str("\nThis cannot be undone, it was not recorded: ");
@@ -276,7 +276,7 @@ fn put(path: &Path, before: FileBackup, after: FileState, images: Vec<u8>) -> Ch
     }
 }
 
-/// `path` with `rest` below it, which may be empty.
+/// Joins `path` and `rest`, which may be empty.
 pub(super) fn below(path: &Path, rest: &Path) -> PathBuf {
     if rest.as_os_str().is_empty() {
         path.to_owned()

@@ -1,8 +1,7 @@
-//! Walks a tree on directory handles, in parallel, following no link.
+//! Parallel traversal of a tree with directory handles, without following links.
 //!
-//! Paths are names for results here and nothing more: every directory is opened from the handle of
-//! the one above it, every file from that of its directory. Whatever is swapped in meanwhile, no
-//! step leads out of the tree.
+//! Paths only name results. Every directory is opened from the handle of its parent, and every file from that
+//! of its directory. So concurrent changes cannot redirect a step out of the tree.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZero;
@@ -19,9 +18,9 @@ use crate::file::resolved_path::{LIST, entries_with_types};
 use crate::file::rules;
 use crate::file::sandbox::Sandbox;
 
-/// Entries of one directory that a thread takes on at a time.
+/// Entries of one directory that a thread processes at a time.
 const SHARE: usize = 64;
-/// Threads at most, however many cores there are.
+/// The maximum number of threads, regardless of the number of cores.
 const MAX_THREADS: usize = 8;
 
 /// An entry of the tree.
@@ -29,31 +28,31 @@ pub(super) struct Entry<'a> {
     /// The handle of its directory.
     pub(super) dir: &'a OwnedFd,
     pub(super) name: &'a OsStr,
-    /// Its absolute path.
+    /// The absolute path of the entry.
     pub(super) path: &'a Path,
     pub(super) kind: FileType,
 }
 
-/// What sees the entries; every thread has its own.
+/// Receives the entries. Every thread has its own visitor.
 pub(super) trait Visitor {
-    /// Whether to go into a directory.
+    /// Returns true if a directory is to be entered.
     fn enters(&mut self, path: &Path) -> bool;
-    /// Sees an entry; directories too, before they are entered.
+    /// Processes an entry. A directory is visited before it is entered.
     fn visit(&mut self, entry: &Entry<'_>);
 }
 
-/// What a walk has to say of itself.
+/// Statistics of a walk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WalkReport {
-    /// Entries left out since they are hidden; a directory counts as one.
+    /// The number of hidden entries that were skipped. A directory counts as one.
     pub(super) hidden: usize,
-    /// Entries left out by ignore files.
+    /// The number of entries that ignore files exclude.
     pub(super) ignored: usize,
-    /// Entries left out since rules say that they may not be read.
+    /// The number of entries that rules deny.
     pub(super) denied: usize,
-    /// Directories that could not be read.
+    /// The number of directories that could not be read.
     pub(super) unreadable: usize,
-    /// Why it ended early.
+    /// The reason for an early end.
     pub(super) stopped: Option<Stop>,
 }
 
@@ -66,7 +65,7 @@ impl WalkReport {
         self.stopped = self.stopped.or(other.stopped);
     }
 
-    /// What was left out, for an empty result; nothing when nothing was.
+    /// Describes the skipped entries, for an empty result. Returns an empty text if none was skipped.
     pub(super) fn left_out(&self) -> String {
         let counts = [
             (self.ignored, "ignored"),
@@ -91,20 +90,20 @@ impl WalkReport {
 }
 
 enum Job {
-    /// A directory: the handle of the one above it, its name there, its path.
+    /// A directory: the handle of its parent, its name, its path, and the rules of the parent.
     Dir(Arc<OwnedFd>, OsString, PathBuf, Arc<Rules>),
     /// Entries of a directory, with its path.
     Entries(Arc<OwnedFd>, Arc<Path>, Vec<(OsString, FileType)>),
 }
 
-/// The jobs that wait; the last one is next, so that directories are finished soon.
+/// The waiting jobs. The last one is processed first, so that directories are completed early.
 #[derive(Default)]
 struct Queue {
     state: Mutex<(Vec<Job>, usize)>,
     changed: Condvar,
 }
 
-/// One that works on a job; when the last one is done and nothing waits, the walk is over.
+/// Marks a thread as busy. If none is busy and no job waits, the walk is complete.
 struct Busy<'a>(&'a Queue);
 
 impl Queue {
@@ -142,8 +141,8 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// Walks the directory `dir` at `path`, and notes in `stamps` what it finds there by. Each thread has
-/// a visitor from `visitor`.
+/// Walks the directory `dir` at `path`, and records the read entries in `stamps`. Each thread has a visitor
+/// from `visitor`.
 pub(super) fn walk<V: Visitor>(
     sandbox: &Sandbox,
     dir: OwnedFd,
@@ -177,7 +176,7 @@ pub(super) fn walk<V: Visitor>(
             .collect();
         walked.add(walk.work(&mut own));
         for other in others {
-            // A thread that panicked has told of it; its part of the result is missing.
+            // A panic of a thread is already reported. Its part of the result is missing.
             walked.add(other.join().unwrap_or(WalkReport {
                 unreadable: 1,
                 ..WalkReport::default()
@@ -190,7 +189,7 @@ pub(super) fn walk<V: Visitor>(
     walked
 }
 
-/// A walk that is under way.
+/// State of a walk.
 struct Walk<'a> {
     sandbox: &'a Sandbox,
     budget: &'a Budget,
@@ -199,7 +198,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The rules of the directories from the allowed one down to that above `path`.
+    /// The rules of the directories from the allowed one down to the parent of `path`.
     fn rules_above(&self, path: &Path) -> Arc<Rules> {
         let mut rules = Rules::none();
         let Some(root) = self.sandbox.allowed().find(|root| path.starts_with(root)) else {
@@ -231,13 +230,13 @@ impl Walk<'_> {
         rules
     }
 
-    /// What one thread does until nothing is left, or the budget is spent.
+    /// Processes jobs on one thread until none is left, or the budget is spent.
     fn work<V: Visitor>(&self, visitor: &mut V) -> WalkReport {
         let mut walked = WalkReport::default();
         while let Some((job, _busy)) = self.queue.next() {
             if let Some(stop) = self.budget.spent() {
                 walked.stopped = Some(stop);
-                // The rest is dropped, by every thread its part.
+                // Every thread drops its part of the remaining jobs.
                 continue;
             }
             match job {
@@ -269,7 +268,7 @@ impl Walk<'_> {
         walked
     }
 
-    /// Lists the directory `dir` at `path`, and queues what is to be searched of it.
+    /// Lists the directory `dir` at `path`, and queues its entries.
     fn list<V: Visitor>(
         &self,
         dir: OwnedFd,
@@ -320,7 +319,7 @@ impl Walk<'_> {
             match rules.verdict(&path, is_dir) {
                 Verdict::Hidden => walked.hidden += 1,
                 Verdict::Ignored => walked.ignored += 1,
-                // A repository is no text to be searched, whatever the rules take in.
+                // A repository is never searched, even if a rule includes it.
                 Verdict::Searched if is_dir && name == ".git" => walked.hidden += 1,
                 Verdict::Searched if is_dir => {
                     if seen {

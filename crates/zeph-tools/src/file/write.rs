@@ -1,4 +1,4 @@
-//! `write`: creates a file, or replaces it as a whole.
+//! The `write` tool: creates or replaces a file.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
 use crate::tool_set::Tool;
 
-/// Bytes of the old content from which on it is not read to be compared.
+/// The size of the old content in bytes from which it is not compared.
 const LARGE: i64 = 1 << 20;
-/// Bytes of a large old content that are looked through for marks.
+/// Bytes of a large old content that are searched for masks of secrets.
 const MAX_COMPARED_BYTES: u64 = 64 << 20;
 /// Lines of a new file that are shown.
 const SHOWN: usize = 3;
@@ -107,7 +107,7 @@ fn write(
     let target = place.target_with_parents(sandbox)?;
     loop {
         match put(sandbox, recorder, &target, &params.content, cancel, ledger) {
-            // Another process has created it in the meantime: now it is one that exists.
+            // Another process created the file, so the next attempt replaces it.
             Err(ToolError::Io { source, .. })
                 if source.kind() == io::ErrorKind::AlreadyExists && !cancel.is_cancelled() => {}
             done => return done,
@@ -115,10 +115,10 @@ fn write(
     }
 }
 
-/// Writes `content` to `target`, as what stands there allows.
+/// Writes `content` to `target`, which may exist.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] when the file was created meanwhile.
+/// [`io::ErrorKind::AlreadyExists`] if the file was created concurrently.
 fn put(
     sandbox: &Sandbox,
     recorder: &Recorder,
@@ -130,7 +130,7 @@ fn put(
     let _held = locks::hold_file(target, cancel)?;
     let existing = target.existing()?;
     if existing.is_some() {
-        // The result would tell of the old content, and it would be gone unseen.
+        // The result reveals a part of the old content, and the content is replaced.
         sandbox.check_read(&target.path)?;
     }
     let old = match &existing {
@@ -210,7 +210,7 @@ fn put(
     })
 }
 
-/// Refuses a text with a mark that stands where a secret's value was: the value would be lost.
+/// Rejects a text with the mask of a secret value in the file: the value would be lost.
 fn check_marks(
     sandbox: &Sandbox,
     target: &Target,
@@ -231,7 +231,7 @@ fn check_marks(
     }
 }
 
-/// The content that is replaced; `None` when it is too long to be compared, or may not be read.
+/// The old content; `None` if it is too long to be compared, or is not readable.
 fn old_content(target: &Target, stat: &Stat) -> Result<Option<Vec<u8>>, ToolError> {
     if stat.st_size > LARGE {
         return Ok(None);
@@ -239,7 +239,7 @@ fn old_content(target: &Target, stat: &Stat) -> Result<Option<Vec<u8>>, ToolErro
     read(target, LARGE.unsigned_abs() + 1)
 }
 
-/// The content, up to `most` bytes; `None` when it may not be read.
+/// Reads up to `most` bytes of the content; `None` if it is not readable.
 fn read(target: &Target, most: u64) -> Result<Option<Vec<u8>>, ToolError> {
     let (file, _) = match target.open() {
         Ok(opened) => opened,

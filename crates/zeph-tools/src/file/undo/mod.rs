@@ -1,9 +1,9 @@
-//! Takes back what the file tools changed: a batch as a whole, and only where nothing of it was
-//! changed since.
+//! Undo for changes of the file tools: a batch is undone completely, and only if none of its files changed
+//! since.
 //!
-//! First `plan` judges every change of the batch; where one cannot be undone nothing is. Then
-//! `restore` undoes step by step, from the last to the first, and what is undone leaves the
-//! journal at once: an undo that was interrupted goes on where it was.
+//! First `plan` checks every change of the batch. If one cannot be undone, none is. Then `restore` undoes the
+//! steps from the last to the first. Undone changes are removed from the journal immediately, so an interrupted
+//! undo can continue.
 
 mod plan;
 mod restore;
@@ -29,7 +29,7 @@ use crate::undo::{
 use plan::{Planned, plan, trouble};
 use restore::Restorer;
 
-/// Undoes what the tools over `sandbox` changed.
+/// Undo for the tools of a sandbox.
 #[derive(Clone)]
 pub struct FileUndo {
     sandbox: Arc<Sandbox>,
@@ -37,7 +37,7 @@ pub struct FileUndo {
 }
 
 impl FileUndo {
-    /// Over the sandbox of the tools, with its journal; each undo leaves an entry in `audit`.
+    /// Creates an undo for the sandbox and its journal. Each undo adds an entry to `audit`.
     #[must_use]
     pub fn new(sandbox: Arc<Sandbox>, audit: AuditTrail) -> Self {
         Self { sandbox, audit }
@@ -48,8 +48,8 @@ impl FileUndo {
         last.ok_or(UndoError::Nothing)
     }
 
-    /// Leaves an audit entry: an undo is a person's act, and no call of a tool. Says why there is
-    /// none.
+    /// Adds an audit entry, because the user starts an undo without a tool call. Returns the reason if it
+    /// fails.
     async fn note(
         &self,
         session: &str,
@@ -135,7 +135,7 @@ impl Undo for FileUndo {
                         )]))
                     })
             };
-            // Nothing of it had been made: the one before it is meant.
+            // None of its changes was made, so the previous batch is undone.
             if matches!(&result, Ok(undone) if undone.lines.is_empty()) {
                 continue;
             }
@@ -166,7 +166,7 @@ impl Undo for FileUndo {
     }
 }
 
-/// Undoes `batch`, and takes what is undone out of the journal.
+/// Undoes `batch`, and removes undone changes from the journal.
 fn undo(sandbox: &Sandbox, session: &str, batch: &Batch) -> Result<UndoReport, UndoError> {
     let _guards = hold(sandbox, batch);
     let planned = plan(sandbox, batch).map_err(UndoError::Refused)?;
@@ -213,14 +213,14 @@ fn undo_entry(restorer: &mut Restorer<'_>, entry: &Entry, steps: &[usize]) -> Re
     Ok(())
 }
 
-/// On a thread that may block; the journal is driven by the runtime.
+/// Removes an entry from the journal, on a blocking thread. The runtime drives the journal.
 fn settle(sandbox: &Sandbox, session: &str, entry: &Entry) -> Result<(), JournalError> {
     let numbers = [entry.number];
     let settled = sandbox.journal().settle(session, &numbers);
     tokio::runtime::Handle::current().block_on(settled)
 }
 
-/// What the conversation has seen of these paths does not stand there any more.
+/// Removes the read records of undone paths, because their content is different now.
 fn forget(sandbox: &Sandbox, session: &str, entry: &Entry, steps: &[usize]) {
     let (Some(seen), Ok(change)) = (sandbox.seen(), &entry.change) else {
         return;
@@ -235,20 +235,19 @@ fn forget(sandbox: &Sandbox, session: &str, entry: &Entry, steps: &[usize]) {
     for path in std::iter::once(top.path()).chain(from) {
         let forgotten = tokio::runtime::Handle::current().block_on(seen.forget(session, path));
         if let Err(error) = forgotten {
-            // The content is compared before the next edit all the same.
+            // The next edit compares the content in any case.
             tracing::warn!(%error, "what was seen of an undone file is not forgotten");
         }
     }
 }
 
-/// The topmost of `steps`: what a person would name.
+/// The topmost path of `steps`, which the user would name.
 fn top<'a>(change: &'a Change, steps: &[usize]) -> Option<&'a Step> {
     let undone = steps.iter().filter_map(|at| change.steps.get(*at));
     undone.min_by_key(|step| step.path().components().count())
 }
 
-/// Holds the locks of all paths of a batch, taken in the order of their names, so that two undos
-/// do not wait for each other.
+/// Locks all paths of a batch in the order of their names, so that two undos cannot deadlock.
 fn hold<'a>(sandbox: &'a Sandbox, batch: &Batch) -> Vec<impl Drop + use<'a>> {
     let mut paths: Vec<&Path> = batch
         .entries
@@ -271,7 +270,7 @@ fn hold<'a>(sandbox: &'a Sandbox, batch: &Batch) -> Vec<impl Drop + use<'a>> {
         .collect()
 }
 
-/// What is said of the undoing of `steps` of a change; nothing where there were none.
+/// Describes the undone `steps` of a change. `None` if there were none.
 fn said(sandbox: &Sandbox, entry: &Entry, steps: &[usize]) -> Option<String> {
     let change = entry.change.as_ref().ok()?;
     let undone = || steps.iter().filter_map(|at| change.steps.get(*at));

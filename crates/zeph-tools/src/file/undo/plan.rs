@@ -1,9 +1,9 @@
-//! Judges whether a batch can be undone, before anything is touched.
+//! Check whether a batch can be undone, before anything is changed.
 //!
-//! The changes are gone through from the last to the first, over what stands on the disk and what
-//! would stand there after the steps that were judged before: a file that was edited twice is
-//! compared with the second edit, and what that one replaced with the first. A step that was not
-//! made, or is undone already, is passed over.
+//! The changes are checked from the last to the first, against a view of the files: the disk with the results
+//! of the steps that were checked before. If a file was edited twice, the disk is compared with the second
+//! edit, and the content before that edit with the first. A step that was not made or is already undone is
+//! skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -20,19 +20,19 @@ use crate::file::snapshot;
 use crate::file::undo_recorder::below;
 use crate::undo::{Batch, FileState, Step, TreeEntry};
 
-/// What is to be undone of one record.
+/// The steps of one record to undo.
 #[derive(Debug)]
 pub(super) struct Planned {
-    /// Its place in the batch.
+    /// The index of the record in the batch.
     pub(super) entry: usize,
-    /// The steps to undo, in the order in which that is done.
+    /// The steps to undo, in the order of execution.
     pub(super) steps: Vec<usize>,
 }
 
-/// Plans the undoing of `batch`, in the order in which it is done.
+/// Plans the undo of `batch`, in the order of execution.
 ///
 /// # Errors
-/// A line for each thing that was changed since, or cannot be put back.
+/// A line for each file that changed since, or cannot be restored.
 pub(super) fn plan(sandbox: &Sandbox, batch: &Batch) -> Result<Vec<Planned>, Vec<String>> {
     let mut view = View {
         sandbox,
@@ -61,7 +61,7 @@ pub(super) fn plan(sandbox: &Sandbox, batch: &Batch) -> Result<Vec<Planned>, Vec
                     reasons.insert(reason);
                 }
             }
-            // What was found wrong is as recorded from here on: one reason is enough.
+            // From here on the files count as recorded, so each fault is reported once.
             view.assume(step);
         }
         planned.push(Planned { entry, steps });
@@ -73,21 +73,21 @@ pub(super) fn plan(sandbox: &Sandbox, batch: &Batch) -> Result<Vec<Planned>, Vec
     }
 }
 
-/// The files as they would be.
+/// The files after the steps that were checked so far.
 struct View<'a> {
     sandbox: &'a Sandbox,
-    /// What would stand where something else stands now.
+    /// States that differ from the disk.
     known: BTreeMap<PathBuf, FileState>,
-    /// The directories among them that do not stand there now: what is not known to stand in one does not, whatever
-    /// the disk has in its place.
+    /// Directories among them that do not exist on the disk. Entries below them exist only if `known` has them,
+    /// regardless of the disk.
     made: BTreeSet<PathBuf>,
 }
 
 impl View<'_> {
-    /// Whether a step is to be undone; `false` when it was not made.
+    /// Returns true if a step must be undone, and `false` if it was not made.
     ///
     /// # Errors
-    /// Why it cannot be undone.
+    /// The reason if it cannot be undone.
     fn judge(&self, step: &Step) -> Result<bool, String> {
         match step {
             Step::Parent { path } => {
@@ -133,11 +133,11 @@ impl View<'_> {
         }
     }
 
-    /// Sees the step as undone from here on.
+    /// Changes the view as if the step was undone.
     fn assume(&mut self, step: &Step) {
         match step {
             Step::Parent { path } => {
-                // One that holds something stays.
+                // A directory with entries is not removed.
                 if self.children(path).is_ok_and(|names| names.is_empty()) {
                     self.put(path.clone(), FileState::Absent);
                 }
@@ -154,7 +154,7 @@ impl View<'_> {
         }
     }
 
-    /// Sees `standing` at `path` from here on.
+    /// Sets the state of `path` in the view.
     fn put(&mut self, path: PathBuf, standing: FileState) {
         match standing {
             FileState::Directory => {
@@ -169,7 +169,7 @@ impl View<'_> {
         self.known.insert(path, standing);
     }
 
-    /// What is known to stand at `path`; `None` when the disk says.
+    /// The state of `path` in the view; `None` if the disk applies.
     fn known(&self, path: &Path) -> Option<&FileState> {
         if let Some(standing) = self.known.get(path) {
             return Some(standing);
@@ -192,7 +192,7 @@ impl View<'_> {
         }
     }
 
-    /// The names in a directory.
+    /// The names in a directory of the view.
     fn children(&self, dir: &Path) -> Result<BTreeSet<OsString>, String> {
         let mut names = BTreeSet::new();
         let on_disk = match self.known(dir) {
@@ -241,7 +241,7 @@ impl View<'_> {
         ))
     }
 
-    /// Whether the tree at `top` is the one that was moved there, no more and no less.
+    /// Checks that the tree at `top` is exactly the one that was moved there.
     fn same_tree(&self, top: &Path, tree: &[TreeEntry]) -> Result<(), String> {
         let known: BTreeSet<PathBuf> = tree.iter().map(|entry| below(top, &entry.path)).collect();
         for listed in tree {
@@ -267,7 +267,7 @@ impl View<'_> {
         format!("{}: it was put there since", self.sandbox.shown(path))
     }
 
-    /// What is said of a path where something else than `after` stands.
+    /// Describes the change of a path whose state is not `after`.
     fn changed(&self, path: &Path, after: &FileState) -> String {
         let shown = self.sandbox.shown(path);
         match (self.stands(path, &FileState::Absent), after) {
@@ -279,11 +279,11 @@ impl View<'_> {
     }
 }
 
-/// The place of `path` in its directory; `None` when that directory does not exist.
+/// The target for `path`; `None` if its directory does not exist.
 pub(super) fn target(sandbox: &Sandbox, path: &Path) -> Result<Option<Target>, ToolError> {
     let place = match sandbox.resolve_recorded(path) {
         Ok(place) => place,
-        // A file stands where a directory was.
+        // A file has replaced the directory.
         Err(ToolError::Io { source, .. })
             if Errno::from_io_error(&source) == Some(Errno::NOTDIR) =>
         {
@@ -297,10 +297,10 @@ pub(super) fn target(sandbox: &Sandbox, path: &Path) -> Result<Option<Target>, T
     place.target(sandbox).map(Some)
 }
 
-/// Whether what stands at `path` on the disk is `expected`.
+/// Returns true if the entry at `path` on the disk is `expected`.
 ///
 /// # Errors
-/// When it lies outside, or cannot be looked at.
+/// If it is outside of the sandbox, or cannot be inspected.
 pub(super) fn stands_on_disk(
     sandbox: &Sandbox,
     path: &Path,
@@ -312,7 +312,7 @@ pub(super) fn stands_on_disk(
     }
 }
 
-/// The names in the directory at `path`; none where there is no directory.
+/// The names in the directory at `path`; empty if it is not a directory.
 fn names_on_disk(sandbox: &Sandbox, path: &Path) -> Result<BTreeSet<OsString>, ToolError> {
     let Some(target) = target(sandbox, path)? else {
         return Ok(BTreeSet::new());
@@ -329,7 +329,7 @@ fn names_on_disk(sandbox: &Sandbox, path: &Path) -> Result<BTreeSet<OsString>, T
         .collect())
 }
 
-/// What is said of an error at `path`.
+/// Formats an error at `path`.
 pub(super) fn trouble(path: &Path, error: &ToolError) -> String {
     format!("{}: {error}", printable(path))
 }

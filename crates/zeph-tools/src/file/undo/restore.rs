@@ -1,5 +1,5 @@
-//! Puts back what stood at a path: one step, by the same atomic operations on directory handles
-//! that made it. What stands there is compared once more, right before it is replaced.
+//! Undo of one step, with the same atomic operations on directory handles as the tools. The entry is compared
+//! again immediately before its replacement.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,11 +22,11 @@ use crate::file::sandbox::Sandbox;
 use crate::file::snapshot::stands;
 use crate::undo::{Attributes, Change, FileBackup, FileState, Step};
 
-/// Undoes steps, and afterwards gives directories their modes.
+/// Undoes steps, then restores the modes of directories.
 pub(super) struct Restorer<'a> {
     sandbox: &'a Sandbox,
-    /// Directories that were made again: what belongs into them could not be put into one that is
-    /// read-only.
+    /// Recreated directories. Their modes are set last, because entries cannot be added to a read-only
+    /// directory.
     made: Vec<(OwnedFd, Attributes)>,
 }
 
@@ -41,11 +41,11 @@ impl<'a> Restorer<'a> {
     /// Undoes `step` of `change`.
     ///
     /// # Errors
-    /// When it was changed in between, or the file system refuses. Nothing was changed then.
+    /// If the entry changed concurrently, or the file system reports an error. Then nothing is changed.
     pub(super) fn undo(&mut self, change: &Change, step: &Step) -> Result<(), ToolError> {
         match step {
             Step::Parent { path } => match self.remove_directory(&self.target(path)?) {
-                // Something was put into it this very moment: it stays.
+                // An entry was added to the directory concurrently, so it is not removed.
                 Err(ToolError::Io { source, .. })
                     if source.kind() == std::io::ErrorKind::DirectoryNotEmpty =>
                 {
@@ -65,10 +65,10 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// Gives the directories that were made again their modes and owners, those deep down first.
+    /// Restores modes and owners of the recreated directories, the deepest first.
     ///
     /// # Errors
-    /// When the file system refuses.
+    /// If the file system reports an error.
     pub(super) fn finish(self) -> Result<(), ToolError> {
         for (dir, attributes) in self.made.iter().rev() {
             give(dir, *attributes).map_err(|error| {
@@ -170,7 +170,7 @@ fn damaged() -> ToolError {
     ToolError::permanent("the record of this change is damaged")
 }
 
-/// Gives `file` mode and owner; where the owner cannot be given, the mode is narrowed.
+/// Sets mode and owner of `file`. If the owner cannot be set, the mode is reduced.
 fn give(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
     let mut like = fstat(&file)?;
     if (like.st_uid, like.st_gid) == (attributes.uid, attributes.gid) {
@@ -197,7 +197,7 @@ fn give(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
     take_over(file, &like)
 }
 
-/// Creates a file whole or not at all; its name must be free.
+/// Creates a file atomically. Its name must be free.
 fn create(target: &Target, content: &[u8], attributes: Attributes) -> Result<(), ToolError> {
     let failed = |error: std::io::Error| ToolError::io("write", &target.path, error);
     let name = OsString::from(format!("{TEMPORARY}{}", uuid::Uuid::new_v4().simple()));
@@ -213,7 +213,7 @@ fn create(target: &Target, content: &[u8], attributes: Attributes) -> Result<(),
             rename_new((&target.dir, &name), (&target.dir, &target.name)).map_err(Into::into)
         });
     if let Err(error) = written {
-        // Nothing more can be done about one that cannot be removed, and it harms nobody.
+        // A failure to remove the file is ignored: it is harmless.
         let _ = unlinkat(&*target.dir, &name, AtFlags::empty());
         return Err(failed(error));
     }
