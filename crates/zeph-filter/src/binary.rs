@@ -81,7 +81,7 @@ impl Sniffer {
         }
     }
 
-    /// The bytes that were taken.
+    /// The number of bytes in the output.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -14,7 +14,7 @@ pub struct FilteredOutput {
     pub confidence: FilterConfidence,
     /// The omitted lines.
     pub left_out: Option<OmissionStats>,
-    /// Text that had been visible was overwritten by what followed: states of a progress bar.
+    /// Whether later output overwrote visible text, such as the states of a progress bar.
     pub overwritten: bool,
     /// Lines of the sanitized output, and of the text.
     pub lines: (u64, u64),

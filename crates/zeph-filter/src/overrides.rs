@@ -113,7 +113,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// All changes of one rule. The key that is its name comes last.
+/// All changes of one rule. The key with its exact name has the highest precedence.
 fn merged(keys: &mut [Key<'_>], rule: &Rule) -> RuleOverride {
     let mut all = RuleOverride::default();
     for exact in [false, true] {

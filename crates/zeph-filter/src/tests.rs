@@ -21,7 +21,7 @@ fn joined(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Proves OUT-7d: in a long run of similar lines those with another shape stay, however few words they have.
+/// Proves OUT-7d: lines with another shape in a long run of similar lines are shown, even if they are short.
 #[test]
 fn line_of_other_shape_stays() {
     let check = |similar: &str, other: &[&str]| {
@@ -169,7 +169,7 @@ fn requested_output_stays_up_to_the_threshold() {
     }
 }
 
-/// Proves OUT-7c: a long source file is not taken apart: head and tail are read.
+/// Proves OUT-7c: a long source file is not grouped: head and tail are shown.
 #[test]
 fn long_source_text_is_cut_in_the_middle() {
     let mut printed = String::new();

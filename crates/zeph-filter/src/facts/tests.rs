@@ -501,7 +501,7 @@ fn many_kinds_of_facts_survive_together() {
     }
 }
 
-/// Proves OUT-7a: of very many facts of one form the first ones and the count are kept, and other facts are not
+/// Proves OUT-7a: for very many facts of one form the first ones and the count are shown, and other facts are not
 /// lost.
 #[test]
 fn facts_of_one_form_are_counted() {

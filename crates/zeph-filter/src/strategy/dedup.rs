@@ -14,7 +14,7 @@ use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 #[serde(deny_unknown_fields)]
 struct Params {}
 
-/// Shows each run of such lines once.
+/// Replaces each run of equal lines, except for times and ids, by its first line and its length.
 #[derive(Default)]
 pub(super) struct Dedup {
     /// The shape that the lines of a run share, and the first of these lines.

@@ -35,7 +35,7 @@ struct Group {
     endings: Counts,
     /// Subfolders without their own line, with the number of their paths.
     below: Counts,
-    /// Paths below the folder that are in none of these.
+    /// Other paths below the folder.
     uncounted: u64,
 }
 

@@ -42,7 +42,7 @@ fn parameters_are_checked() {
 const RESULT: &str =
     "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";
 
-/// Proves OUT-7: a run that was killed keeps the names of the tests that failed so far.
+/// Proves OUT-7: the result of a killed run has the names of the tests that failed so far.
 #[test]
 fn a_run_without_its_end() {
     let killed = "running 3 tests\ntest a ... ok\ntest b ... FAILED\n";
@@ -80,7 +80,7 @@ fn captured_output_does_not_end_section() {
     );
 }
 
-/// Proves OUT-4: of failures beyond `max_failures` name, place and message stay.
+/// Proves OUT-4: failures beyond `max_failures` are shown with name, place and message.
 #[test]
 fn failures_beyond_limit_are_summarized() {
     let names: Vec<String> = (0..30).map(|n| format!("tests::case_{n}")).collect();
