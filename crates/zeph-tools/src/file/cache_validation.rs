@@ -1,8 +1,10 @@
 //! The files that the result of a file tool depends on, and their state.
 //!
-//! A [`fingerprint`](super::fingerprint) identifies the content of a file. The fingerprint of a recently changed file is not
-//! reliable: a single small file is compared by its digest, and other results are not cached. Results are also not cached if
-//! the clock or the metadata of the file system may be those of another machine.
+//! A [`fingerprint`](super::fingerprint) identifies the content of a file. The fingerprint of a recently
+//! changed file is not reliable: a single small file is compared by its digest, and other results are not
+//! cached.
+//!
+//! Results are also not cached if the clock or the metadata of the file system may be those of another machine.
 
 use std::fs::File;
 use std::os::fd::AsFd;

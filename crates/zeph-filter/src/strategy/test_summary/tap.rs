@@ -67,7 +67,7 @@ fn result(text: &str) -> Option<(bool, &str)> {
     (digits > 0 || rest.starts_with("- ") || rest.is_empty()).then_some((failed, rest))
 }
 
-/// Returns true if the result has a ` # SKIP …` or ` # TODO …` directive.
+/// Returns true if the result has a ` # SKIP …` directive, or the one for unfinished tests.
 fn is_expected(rest: &str) -> bool {
     rest.cut_at_last(" # ").is_some_and(|(_, directive)| {
         let word = directive.split(' ').next().unwrap_or_default();
