@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use zeph_tools::shell::supervisor::fuzzing::messages;
+use zeph_tools::shell::exec::supervisor::fuzzing::messages;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: project rules that the compiler does not check. `cargo test -p xtask` checks them too.
 
+mod cycles;
 mod edges;
 mod manifests;
 mod modules;
@@ -52,6 +53,7 @@ fn check(project: &Project) -> Result<Report> {
     report
         .findings
         .extend(manifests::findings(project, &files)?);
+    report.findings.extend(cycles::findings(project, &files)?);
     report.findings.extend(edges::findings(project)?);
     report
         .findings

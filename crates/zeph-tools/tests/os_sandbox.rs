@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use zeph_tools::shell::os_sandbox::probe;
-use zeph_tools::shell::runner::OutputFn;
+use zeph_tools::shell::exec::runner::OutputFn;
+use zeph_tools::shell::sandbox::probe;
 use zeph_tools::shell::{
     CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, ReadGuard, RunError,
     RunningCommand, SandboxConfig, SandboxMode, ShellConfig, ShellExecutor, SupervisorCommand,

@@ -12,6 +12,7 @@ use crate::project::Project;
 const EDGES: &[(&str, &[&str])] = &[
     ("zeph-bash", &[]),
     ("zeph-edit", &[]),
+    ("zeph-exec", &[]),
     ("zeph-filter", &["zeph-bash"]),
     ("zeph-secrets", &[]),
     ("zeph-symbols", &[]),
@@ -20,6 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "zeph-bash",
             "zeph-edit",
+            "zeph-exec",
             "zeph-filter",
             "zeph-secrets",
             "zeph-symbols",
@@ -70,6 +72,10 @@ const ABSENT: &[Absent] = &[
     Absent {
         tree: "-p zeph-edit -e normal",
         names: &["tokio", "zeph-tools"],
+    },
+    Absent {
+        tree: "-p zeph-exec -e normal",
+        names: &["zeph-tools", "reqwest"],
     },
     Absent {
         tree: "-p zeph-symbols -e normal",

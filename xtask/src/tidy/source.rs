@@ -54,14 +54,14 @@ pub(super) fn size(path: &str, text: &str) -> Size {
 }
 
 /// Whether a file is `tests.rs` or in a directory `tests`.
-fn is_test_file(path: &str) -> bool {
+pub(super) fn is_test_file(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     parts.next() == Some("tests.rs") || parts.any(|part| part == "tests")
 }
 
 /// The number of lines before the inline test module, which is an unindented `#[cfg(test)]` before a `mod`
 /// with a body.
-fn non_test_lines(text: &str) -> usize {
+pub(super) fn non_test_lines(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     for (at, line) in lines.iter().enumerate() {
         if !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test,") {

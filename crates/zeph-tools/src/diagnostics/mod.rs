@@ -23,16 +23,16 @@ use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::def::{Annotations, Risk, ToolDef};
 use crate::error::ToolError;
-use crate::event::OutputStream;
 use crate::output::ToolOutput;
 use crate::plural::pluralize;
 use crate::shell::capture::{HeadTailBuffer, Limits};
-use crate::shell::runner::{CommandOutcome, CommandRunner, CommandSpec, EndReason};
 use crate::shell::{ShellConfig, ShellExecutor, env, program};
 use crate::tool_set::{Tool, ToolGroup, ToolSet};
 pub use config::DiagnosticsConfig;
 use parse::{Collector, Diagnostic};
 use sources::Sources;
+use zeph_exec::StdStream;
+use zeph_exec::runner::{CommandOutcome, CommandRunner, CommandSpec, EndReason};
 
 /// The size of the retained start and end of standard error, in bytes each.
 const KEPT_STDERR: usize = 4 * 1024;
@@ -196,9 +196,9 @@ impl Tool for Diagnostics {
             head: KEPT_STDERR,
             tail: KEPT_STDERR,
         });
-        let mut output = |stream, bytes: &[u8]| match stream {
-            OutputStream::Stdout => collector.push(bytes),
-            OutputStream::Stderr => stderr.push(&String::from_utf8_lossy(bytes)),
+        let mut output = |stream: StdStream, bytes: &[u8]| match stream {
+            StdStream::Stdout => collector.push(bytes),
+            StdStream::Stderr => stderr.push(&String::from_utf8_lossy(bytes)),
         };
         let sources = self.sources(cx).await;
         let failed = |error| ToolError::permanent(format!("cargo could not be run: {error}"));

@@ -14,7 +14,7 @@ use super::capture::Captured;
 use super::envelope::ShellOutputEnvelope;
 use super::jobs::processes;
 use super::model_output::ModelOutput;
-use super::runner::{CommandOutcome, EndReason, Exit};
+use zeph_exec::runner::{CommandOutcome, EndReason, Exit};
 
 /// The id of the tool.
 pub const BASH: &str = "bash";
@@ -188,7 +188,7 @@ mod tests {
     use crate::overflow::OverflowConfig;
     use crate::shell::capture::Capture;
     use crate::shell::model_output::budget;
-    use crate::shell::runner::BackgroundProcess;
+    use zeph_exec::runner::BackgroundProcess;
 
     fn ended(code: i32) -> CommandOutcome {
         CommandOutcome {

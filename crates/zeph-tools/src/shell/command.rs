@@ -12,8 +12,8 @@ use crate::executor::SkillEnv;
 
 use super::bash::BashParams;
 use super::config::ShellConfig;
-use super::runner::CommandSpec;
 use super::{cwd, env, program};
+use zeph_exec::runner::CommandSpec;
 
 /// The maximum size of a command in bytes: one argument on Linux (`MAX_ARG_STRLEN`) without its final NUL.
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;

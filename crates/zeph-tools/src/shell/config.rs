@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use zeph_bash::{BlocklistOptions, PolicyError};
 
-use super::os_sandbox::SandboxConfig;
+use super::sandbox::SandboxConfig;
 use super::transaction::ScopeError;
 
 /// How `bash` runs commands.

@@ -31,17 +31,18 @@ use super::command::{Commands, variable};
 use super::config::{ShellConfig, ShellConfigError};
 use super::env;
 use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
-use super::local::LocalRunner;
 use super::model_output::{self, ModelOutput};
-use super::os_sandbox::notices::SandboxNotices;
-use super::os_sandbox::plan::{Plan, resolve};
 use super::output_pipeline::Recorder;
 use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
-use super::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
-use super::supervisor::{CALL_TAG, SupervisorCommand};
+use super::sandbox::notices::SandboxNotices;
+use super::sandbox::plan;
 use super::transaction::Transactions;
 use zeph_bash::Verdict;
+use zeph_exec::StdStream;
+use zeph_exec::local::LocalRunner;
+use zeph_exec::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
+use zeph_exec::supervisor::{CALL_TAG, SupervisorCommand};
 
 /// Runs commands, and stores their background jobs.
 pub struct ShellExecutor {
@@ -74,12 +75,12 @@ impl ShellExecutor {
     ) -> Result<Self, Vec<ShellConfigError>> {
         let tag = variable(&base_env, CALL_TAG).cloned();
         let env = env::select(&base_env, &config.env, None);
-        let sandbox = Plan::new(&config, &cwd, &env, resolve);
+        let sandbox = plan(&config, &cwd, &env);
         let reads = Arc::new(reads);
         let sandbox = sandbox.map(|plan| plan.without_reading(reads.private(), reads.shared()));
         let runner = LocalRunner::new(supervisor, tag)
             .with_sandbox(sandbox.clone())
-            .hiding(Arc::clone(&reads));
+            .with_denied_files(Arc::<ReadGuard>::clone(&reads));
         let told = SandboxNotices::new(sandbox, Arc::clone(&reads));
         Ok(Self {
             sandbox: told,
@@ -262,7 +263,7 @@ impl ShellExecutor {
         let filter = self.filters.start(&params.command, most);
         let capture = Capture::new(&self.overflow, &self.secrets);
         let mut recorder = Recorder::new(call, cx, capture, filter);
-        let mut record = |stream, bytes: &[u8]| recorder.record(stream, bytes);
+        let mut record = |stream: StdStream, bytes: &[u8]| recorder.record(stream.into(), bytes);
         let run = async {
             let mut running = self.runner.start(command).await?;
             let ended = running.wait(&cx.cancel, &mut record).await?;

@@ -6,6 +6,7 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::event::{OutputStream, ToolEvent};
 use crate::filter::{FilterStream, FilteredOutput};
+use zeph_exec::StdStream;
 
 use super::capture::{Capture, Captured};
 use super::live_throttle::{OutputThrottle, Shown};
@@ -18,6 +19,15 @@ pub(super) struct Recorder<'c> {
     call: &'c ToolCall,
     cx: &'c CallContext,
     last: OutputStream,
+}
+
+impl From<StdStream> for OutputStream {
+    fn from(stream: StdStream) -> Self {
+        match stream {
+            StdStream::Stdout => Self::Stdout,
+            StdStream::Stderr => Self::Stderr,
+        }
+    }
 }
 
 impl<'c> Recorder<'c> {

@@ -1,17 +1,17 @@
 //! The read rules for commands: a command that names a denied file does not run.
 //!
 //! `zeph_bash` finds the names in the parsed command. This module checks them against the file system and the rules. It
-//! is the first of two layers. The second hides denied files from the processes (`os_sandbox/mount_mask.rs`), also from
+//! is the first of two layers. The second hides denied files from the processes (`zeph-exec/src/sandbox/mount_mask.rs`), also from
 //! programs that find them on their own. Without the second layer (`hidden` is false), the first one is stricter.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use globset::GlobMatcher;
 
-use super::os_sandbox::plan::resolve;
 use crate::file::ReadRules;
-use crate::file::deny_list_scan::{Bounds, Found, find};
+use crate::file::deny_list_scan::{Bounds, find};
 use crate::file::rules::literal as literal_path;
 use crate::gate::command::path_words::{
     any_alternative, braces_escaped, expand, literal, parts, percent_decoded, tokens,
@@ -19,6 +19,8 @@ use crate::gate::command::path_words::{
 use crate::gate::path_globs::{compile, plain_base};
 use crate::provenance::extract_paths;
 use zeph_bash::{NamedWord, Role, normalize_path};
+use zeph_exec::sandbox::plan::resolve;
+use zeph_exec::{DeniedFiles, FoundFiles};
 
 /// The reason for the refusal of a path of Zeph itself.
 const PRIVATE: &str = "it belongs to Zeph's own data, which commands do not read";
@@ -86,22 +88,6 @@ impl ReadGuard {
         &self.private
     }
 
-    /// The existing paths of Zeph itself that commands may not read. A directory that contains a shared one is replaced
-    /// by its entries.
-    pub(super) fn private_entries(&self) -> Vec<PathBuf> {
-        let mut all = Vec::new();
-        for path in &self.private {
-            if !self.shared.iter().any(|shared| shared.starts_with(path)) {
-                all.push(path.clone());
-                continue;
-            }
-            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-            let entries = entries.map(|entry| entry.path());
-            all.extend(entries.filter(|entry| !self.shared.contains(entry)));
-        }
-        all
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.private.is_empty()
     }
@@ -109,22 +95,6 @@ impl ReadGuard {
     /// Whether a user's rule denies reading.
     pub(super) fn denies(&self) -> bool {
         self.rules.denies()
-    }
-
-    /// The globs of all denied paths.
-    pub(super) fn globs(&self) -> Vec<String> {
-        let private = self.private.iter().map(|path| literal_path(path));
-        self.rules
-            .deny_globs()
-            .iter()
-            .cloned()
-            .chain(private)
-            .collect()
-    }
-
-    /// The existing paths that the user's rules deny.
-    pub(super) fn find(&self) -> Found {
-        find(&self.rules, &self.roots, Bounds::default())
     }
 
     /// The reason why no command may read at or below `path`.
@@ -158,6 +128,50 @@ impl ReadGuard {
             },
         };
         named.iter().find_map(|named| check.named(named))
+    }
+}
+
+impl DeniedFiles for ReadGuard {
+    fn has_rules(&self) -> bool {
+        self.denies()
+    }
+
+    fn globs(&self) -> Vec<String> {
+        let private = self.private.iter().map(|path| literal_path(path));
+        let denied = self.rules.deny_globs().iter().cloned();
+        denied.chain(private).collect()
+    }
+
+    fn find(&self) -> FoundFiles {
+        let found = find(&self.rules, &self.roots, Bounds::default());
+        FoundFiles {
+            paths: found.paths,
+            missed: found.missed,
+        }
+    }
+
+    fn private(&self) -> &[PathBuf] {
+        &self.private
+    }
+
+    fn private_entries(&self) -> Vec<PathBuf> {
+        let mut all = Vec::new();
+        for path in &self.private {
+            if !self.shared.iter().any(|shared| shared.starts_with(path)) {
+                all.push(path.clone());
+                continue;
+            }
+            match std::fs::read_dir(path) {
+                Ok(entries) => {
+                    let entries = entries.flatten().map(|entry| entry.path());
+                    all.extend(entries.filter(|entry| !self.shared.contains(entry)));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // A directory that cannot be listed is hidden with the paths that would be readable.
+                Err(_) => all.push(path.clone()),
+            }
+        }
+        all
     }
 }
 
@@ -761,5 +775,19 @@ mod tests {
             let reads = world.reads(DENIED, &[]);
             let _ = world.refusal(&reads, &format!("cat {}", parts.concat()), hidden);
         }
+    }
+
+    /// Proves SH-20a: a private directory that cannot be listed is hidden as a whole.
+    #[test]
+    fn unlistable_private_directory_is_hidden() {
+        let base = tempfile::tempdir().expect("a directory");
+        let data = base.path().join("data");
+        std::fs::write(&data, "not a directory").expect("a file");
+        let reads = ReadGuard::default()
+            .with_private([data.clone()])
+            .with_shared([data.join("shared")]);
+        assert_eq!(reads.private_entries(), [resolve(&data)]);
+        std::fs::remove_file(&data).expect("removed");
+        assert!(reads.private_entries().is_empty());
     }
 }

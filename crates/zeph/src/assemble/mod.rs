@@ -36,7 +36,7 @@ use zeph_tools::file::{ReadRules, Sandbox};
 use zeph_tools::gate::{CallLimits, RuleSet};
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
-use zeph_tools::shell::os_sandbox::probe;
+use zeph_tools::shell::sandbox::probe;
 use zeph_tools::shell::{SandboxMode, ShellExecutor};
 use zeph_tools::{LayeredExecutor, Mode, Permissions, Undo};
 

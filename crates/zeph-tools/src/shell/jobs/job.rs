@@ -12,9 +12,8 @@ use crate::event::{EventSink, OutputStream, ToolEvent};
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::shell::capture::Captured;
-use crate::shell::runner::{
-    BackgroundProcess, CommandOutcome, EndReason, RunError, RunningCommand,
-};
+use zeph_exec::StdStream;
+use zeph_exec::runner::{BackgroundProcess, CommandOutcome, EndReason, RunError, RunningCommand};
 
 use super::pending_output::PendingOutput;
 use super::report;
@@ -256,7 +255,7 @@ impl Job {
     /// Follows a background command to its end.
     pub(super) async fn follow(self: Arc<Self>, mut running: Box<dyn RunningCommand>) {
         let work = async {
-            let mut output = |stream, bytes: &[u8]| self.record(stream, bytes);
+            let mut output = |stream: StdStream, bytes: &[u8]| self.record(stream.into(), bytes);
             let ended = running.wait(&self.cancel, &mut output).await;
             let result = match ended {
                 Ok(ended) if !ended.background.is_empty() => {
@@ -293,7 +292,7 @@ impl Job {
         ended: CommandOutcome,
     ) -> Result<CommandOutcome, RunError> {
         self.set(State::Left(ended.background.clone()));
-        let mut output = |stream, bytes: &[u8]| self.record(stream, bytes);
+        let mut output = |stream: StdStream, bytes: &[u8]| self.record(stream.into(), bytes);
         let clean = running.wait_for_rest(&self.cancel, &mut output).await?;
         let cause = if self.cancel.is_cancelled() {
             EndReason::Cancelled

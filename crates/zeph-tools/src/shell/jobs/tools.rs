@@ -16,7 +16,7 @@ use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
 use crate::shell::model_output::{ModelOutput, budget};
-use crate::shell::runner::{CommandOutcome, CommandSpec, RunningCommand};
+use zeph_exec::runner::{CommandOutcome, CommandSpec, RunningCommand};
 
 use super::definitions::{JobParams, NoParams};
 use super::job::{End, Job, Origin, Snapshot, State, Stop};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use zeph_memory::Store;
 use zeph_tools::plural::counted_as;
 use zeph_tools::shell::SandboxMode;
-use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
+use zeph_tools::shell::sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};

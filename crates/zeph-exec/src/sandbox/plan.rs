@@ -3,9 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::config::SandboxMode;
-use crate::shell::ShellConfig;
-
 /// Devices that store nothing, and shared memory. Other terminals (`/dev/pts`, `/dev/ptmx`) are excluded: text that
 /// is written to one is typed or shown there.
 const DEVICES: [&str; 7] = [
@@ -37,21 +34,28 @@ pub struct Plan {
     pub shared: Vec<PathBuf>,
 }
 
+/// The settings that a plan is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanOptions<'a> {
+    /// Whether no command runs if the plan cannot be enforced.
+    pub required: bool,
+    /// The directories in which commands may start; empty for the working directory.
+    pub allowed_paths: &'a [PathBuf],
+    /// Further files and directories that commands may write.
+    pub writable: &'a [PathBuf],
+    /// Whether commands may use the network.
+    pub network: bool,
+}
+
 impl Plan {
-    /// The plan for commands that start in `cwd` with the environment `env`. `None` if the sandbox is off. `resolve`
-    /// follows links.
+    /// Creates the plan for commands that start in `cwd` with the environment `env`. `resolve` resolves links.
     #[must_use]
     pub fn new(
-        config: &ShellConfig,
+        options: &PlanOptions<'_>,
         cwd: &Path,
         env: &[(OsString, OsString)],
         resolve: impl Fn(&Path) -> PathBuf,
-    ) -> Option<Self> {
-        let required = match config.sandbox.mode {
-            SandboxMode::Off => return None,
-            SandboxMode::BestEffort => false,
-            SandboxMode::Required => true,
-        };
+    ) -> Self {
         let mut writable = Vec::new();
         let mut add = |path: &Path| {
             let path = resolve(&cwd.join(path));
@@ -59,25 +63,25 @@ impl Plan {
                 writable.push(path);
             }
         };
-        if config.allowed_paths.is_empty() {
+        if options.allowed_paths.is_empty() {
             add(cwd);
         }
-        for path in &config.allowed_paths {
+        for path in options.allowed_paths {
             add(path);
         }
         add(&temporary_directory(env));
-        for path in &config.sandbox.writable {
+        for path in options.writable {
             add(path);
         }
         writable.extend(DEVICES.iter().map(|device| resolve(Path::new(device))));
-        Some(Self {
+        Self {
             writable,
-            network: config.allow_network,
-            required,
+            network: options.network,
+            required: options.required,
             hidden: None,
             unreadable: Vec::new(),
             shared: Vec::new(),
-        })
+        }
     }
 
     /// The plan with `private` unreadable, except for `shared` and for paths below a writable directory.
@@ -96,7 +100,8 @@ impl Plan {
     }
 
     /// The writable paths except devices, for a message.
-    pub(super) fn directories(&self) -> String {
+    #[must_use]
+    pub fn directories(&self) -> String {
         let names: Vec<_> = self
             .writable
             .iter()
@@ -140,9 +145,9 @@ pub fn resolve(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::os_sandbox::SandboxConfig;
 
-    fn plan(config: &ShellConfig, env: &[(&str, &str)]) -> Option<Plan> {
+    fn plan(allowed: &[&str], writable: &[&str], env: &[(&str, &str)]) -> Plan {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
         let env: Vec<(OsString, OsString)> = env
             .iter()
             .map(|(name, value)| (name.into(), value.into()))
@@ -151,28 +156,22 @@ mod tests {
             Some("/repo/link") => "/real".into(),
             _ => path.to_owned(),
         };
-        Plan::new(config, Path::new("/repo"), &env, resolve)
-    }
-
-    fn config(mode: SandboxMode, allowed: &[&str], writable: &[&str]) -> ShellConfig {
-        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
-        ShellConfig {
-            allowed_paths: paths(allowed),
-            sandbox: SandboxConfig {
-                mode,
-                writable: paths(writable),
-            },
-            ..ShellConfig::default()
-        }
+        let options = PlanOptions {
+            required: true,
+            allowed_paths: &paths(allowed),
+            writable: &paths(writable),
+            network: false,
+        };
+        Plan::new(&options, Path::new("/repo"), &env, resolve)
     }
 
     /// Proves SH-20.
     #[test]
     fn commands_write_where_the_configuration_says() {
-        use SandboxMode::{BestEffort, Off, Required};
         let check = |allowed: &[&str], writable: &[&str], env: &[(&str, &str)], expect: &str| {
-            let plan = plan(&config(BestEffort, allowed, writable), env).unwrap();
+            let plan = plan(allowed, writable, env);
             assert_eq!(plan.directories(), expect);
+            assert!(plan.required && !plan.network);
         };
         check(&[], &[], &[], "/repo, /tmp");
         check(&[], &[], &[("TMPDIR", "/t")], "/repo, /t");
@@ -182,22 +181,12 @@ mod tests {
         check(&["link"], &[], &[], "/real, /tmp");
         check(&[], &["/h/.cargo"], &[], "/repo, /tmp, /h/.cargo");
         check(&["."], &["/tmp", "/tmp"], &[], "/repo/., /tmp");
-
-        assert_eq!(plan(&config(Off, &[], &[]), &[]), None);
-        assert!(!plan(&config(BestEffort, &[], &[]), &[]).unwrap().required);
-        assert!(plan(&config(Required, &[], &[]), &[]).unwrap().required);
-        let cut = ShellConfig {
-            allow_network: false,
-            ..ShellConfig::default()
-        };
-        assert!(!plan(&cut, &[]).unwrap().network);
-        assert!(plan(&ShellConfig::default(), &[]).unwrap().network);
     }
 
     /// Proves SH-20.
     #[test]
-    fn what_is_below_a_directory_or_is_a_harmless_device_may_be_written() {
-        let plan = plan(&ShellConfig::default(), &[]).unwrap();
+    fn paths_below_a_directory_and_harmless_devices_are_writable() {
+        let plan = plan(&[], &[], &[]);
         for allowed in ["/repo", "/repo/a/b", "/tmp/x", "/dev/null", "/dev/shm/x"] {
             assert!(plan.allows(Path::new(allowed)), "{allowed}");
         }
@@ -214,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_resolved_as_far_as_there_are_any() {
+    fn existing_links_are_resolved() {
         let dir = tempfile::tempdir().unwrap();
         let base = resolve(dir.path());
         std::fs::create_dir(base.join("real")).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use crate::shell::runner::BackgroundProcess;
+use crate::runner::BackgroundProcess;
 
 /// The time that killed processes may take to disappear.
 const DEATH: Duration = Duration::from_secs(1);

@@ -22,7 +22,7 @@ use super::client::GRACE;
 use super::protocol::{Frames, Reply, Request, Run, encode};
 use super::spawn::{ChildStdio, SpawnError, exit, spawn};
 use super::tree::{self, Mark};
-use crate::shell::os_sandbox;
+use crate::sandbox;
 
 /// The time between SIGTERM and SIGKILL after the agent has ended.
 const LAST_GRACE: Duration = Duration::from_millis(500);
@@ -50,7 +50,7 @@ fn serve() -> io::Result<()> {
     let _ = rustix::process::setsid();
     // The process must still have one thread.
     let hides = if std::env::args_os().any(|argument| argument == HIDING_ARG) {
-        Some(os_sandbox::allow_hiding()?)
+        Some(sandbox::allow_hiding()?)
     } else {
         None
     };

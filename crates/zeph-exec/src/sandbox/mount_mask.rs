@@ -25,7 +25,7 @@ use rustix::thread::{
     set_capabilities,
 };
 
-use crate::shell::sys;
+use crate::sys;
 
 /// The file that covers files.
 const COVER: &str = "/dev/null";

@@ -9,7 +9,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::event::OutputStream;
+/// An output stream of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StdStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
 
 /// A command to run. Its standard input is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +112,7 @@ pub enum RunError {
 }
 
 /// Receives the output of a command in order of arrival.
-pub type OutputFn<'a> = &'a mut (dyn FnMut(OutputStream, &[u8]) + Send);
+pub type OutputFn<'a> = &'a mut (dyn FnMut(StdStream, &[u8]) + Send);
 
 /// Runs commands.
 #[async_trait]

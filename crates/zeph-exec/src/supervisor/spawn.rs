@@ -13,9 +13,9 @@ use std::thread;
 
 use super::protocol::Run;
 use super::{CALL_TAG, tree};
-use crate::shell::os_sandbox::{self, ApplyError, Plan};
-use crate::shell::runner::Exit;
-use crate::shell::sys;
+use crate::runner::Exit;
+use crate::sandbox::{self, ApplyError, Plan};
+use crate::sys;
 
 /// The pipe ends of a command. Without `stdin`, its standard input is closed.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) fn spawn(mut run: Run, ends: ChildStdio) -> Result<Leader, SpawnError
     thread::Builder::new()
         .stack_size(256 * 1024)
         .spawn(move || {
-            let result = match os_sandbox::apply(&plan) {
+            let result = match sandbox::apply(&plan) {
                 Ok(unconfined) => start(run, ends)
                     .map(|child| (child, unconfined))
                     .map_err(SpawnError::System),

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::plan::{Plan, resolve};
 use zeph_bash::normalize_path;
+use zeph_exec::Plan;
+use zeph_exec::sandbox::plan::resolve;
 
 /// The message of a denial by the sandbox, in lower case: EACCES, on macOS EPERM.
 const DENIED: &str = if cfg!(target_os = "macos") {

@@ -15,13 +15,13 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::os_sandbox::{Plan, seatbelt};
+use super::denied_files::DeniedFiles;
 use super::pipes::Pipes;
-use super::read_guard::ReadGuard;
 use super::runner::{
     BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, OutputFn,
     RunError, RunningCommand,
 };
+use super::sandbox::{Plan, seatbelt};
 use super::supervisor::SupervisorCommand;
 use super::supervisor::client::{Connection, GRACE};
 use super::supervisor::protocol::Reply;
@@ -40,7 +40,7 @@ pub struct LocalRunner {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
     plan: Option<Plan>,
-    reads: Arc<ReadGuard>,
+    denied: Option<Arc<dyn DeniedFiles>>,
     next: AtomicU64,
     connection: Mutex<Option<Arc<Connection>>>,
     /// Whether the supervisor was restarted, and no command has reported that yet.
@@ -56,7 +56,7 @@ impl LocalRunner {
             supervisor,
             tag,
             plan: None,
-            reads: Arc::default(),
+            denied: None,
             next: AtomicU64::new(1),
             connection: Mutex::new(None),
             restarted: AtomicBool::new(false),
@@ -72,20 +72,29 @@ impl LocalRunner {
 
     /// Sets the read rules. Files that they deny are hidden from commands with a sandbox.
     #[must_use]
-    pub fn hiding(mut self, reads: Arc<ReadGuard>) -> Self {
-        self.reads = reads;
+    pub fn with_denied_files(mut self, denied: Arc<dyn DeniedFiles>) -> Self {
+        self.denied = Some(denied);
         self
     }
 
     /// Whether denied files must be hidden.
     fn is_hiding(&self) -> bool {
-        self.plan.is_some() && self.reads.denies()
+        self.plan.is_some()
+            && self
+                .denied
+                .as_ref()
+                .is_some_and(|denied| denied.has_rules())
     }
 
     /// Whether files of Zeph itself are below a writable directory. Landlock does not protect them there.
     fn is_covering(&self) -> bool {
-        let is_exposed = |plan: &Plan| self.reads.private().iter().any(|path| plan.allows(path));
+        let is_exposed = |plan: &Plan| self.private().iter().any(|path| plan.allows(path));
         self.plan.as_ref().is_some_and(is_exposed)
+    }
+
+    /// Files and directories of the program itself that no command may read.
+    fn private(&self) -> &[PathBuf] {
+        self.denied.as_ref().map_or(&[], |denied| denied.private())
     }
 
     async fn supervisor_hides(&self) -> bool {
@@ -109,16 +118,25 @@ impl LocalRunner {
         };
         if seatbelt::is_there() {
             let argv = std::mem::take(&mut command.argv);
-            command.argv = seatbelt::around(argv, &plan, &self.reads.globs());
+            command.argv = seatbelt::around(
+                argv,
+                &plan,
+                &self
+                    .denied
+                    .as_ref()
+                    .map_or_else(Vec::new, |denied| denied.globs()),
+            );
             return Ok((None, None));
         }
-        if !self.is_hiding() {
+        let Some(denied) = self.denied.clone().filter(|denied| denied.has_rules()) else {
             let covers = self.is_covering() && self.supervisor_hides().await;
-            let hidden = covers.then(|| self.reads.private_entries());
+            let hidden = covers.then(|| {
+                let denied = self.denied.as_ref();
+                denied.map_or_else(Vec::new, |denied| denied.private_entries())
+            });
             return Ok((Some(Plan { hidden, ..plan }), None));
-        }
-        let reads = Arc::clone(&self.reads);
-        let found = tokio::task::spawn_blocking(move || reads.find()).await;
+        };
+        let found = tokio::task::spawn_blocking(move || denied.find()).await;
         let found = found.map_err(|error| RunError::Unconfined(error.to_string()))?;
         let stays_readable = |path: &PathBuf| {
             let folders = &command.readable_folders;
@@ -127,7 +145,7 @@ impl LocalRunner {
         };
         let mut hidden = found.paths;
         hidden.retain(|path| !stays_readable(path));
-        hidden.extend_from_slice(self.reads.private());
+        hidden.extend_from_slice(self.private());
         match found.missed {
             Some(missed) if plan.required => Err(RunError::Unconfined(missed)),
             missed => Ok((

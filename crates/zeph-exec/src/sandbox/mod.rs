@@ -1,14 +1,11 @@
-//! The operating system sandbox for commands.
+//! The sandbox of the operating system around commands.
 //!
-//! [`config`] holds the settings, [`plan`] the resulting limits for the commands of a session. The supervisor applies a plan to
-//! the thread that starts a command; all descendants inherit the limits and cannot remove them.
+//! [`plan`] holds the limits for the commands of a session. The supervisor applies a plan to the thread that starts a command;
+//! all descendants inherit the limits and cannot remove them.
 //!
-//! On Linux, mounts hide denied files (`mount_mask`), Landlock limits writes and hides Zeph's own files (`landlock`), and seccomp
-//! blocks the network (`seccomp`). macOS uses `seatbelt`, other systems `disabled`. `denial_detection` recognizes denials in the
-//! output of a failed command, and `notices` describes them.
+//! On Linux, mounts hide denied files (`mount_mask`), Landlock limits writes and hides private files (`landlock`), and seccomp
+//! blocks the network (`seccomp`). macOS uses `seatbelt`, other systems `disabled`.
 
-pub mod config;
-mod denial_detection;
 #[cfg(not(target_os = "linux"))]
 mod disabled;
 mod enforcement;
@@ -16,7 +13,6 @@ mod enforcement;
 mod landlock;
 #[cfg(target_os = "linux")]
 mod mount_mask;
-pub(super) mod notices;
 pub mod plan;
 pub(super) mod seatbelt;
 #[cfg(target_os = "linux")]
@@ -32,9 +28,8 @@ use disabled as seccomp;
 use std::io;
 use std::thread;
 
-pub use config::{SandboxConfig, SandboxMode};
 pub use enforcement::Enforcement;
-pub use plan::Plan;
+pub use plan::{Plan, PlanOptions};
 
 /// The notice if files cannot be hidden.
 pub const NOT_HIDDEN: &str = "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
@@ -42,7 +37,7 @@ pub const NOT_HIDDEN: &str = "this system does not hide from commands what `[too
 
 /// The reason why a command must not be started.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::shell) enum ApplyError {
+pub(crate) enum ApplyError {
     /// The plan requires what this machine lacks.
     #[error(
         "{0}, and `[tools.shell.sandbox] mode` is \"required\"; \"best-effort\" runs commands \
@@ -62,7 +57,7 @@ pub(in crate::shell) enum ApplyError {
 ///
 /// [`ApplyError`]; the thread may then be restricted in part.
 /// [`ApplyError`]; the thread may be restricted in part then.
-pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError> {
+pub(crate) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError> {
     // Mounts come first, because a thread that Landlock restricts cannot mount.
     let hides = match &plan.hidden {
         Some(paths) => mount_mask::cover(paths)?,
@@ -95,7 +90,7 @@ fn judge(found: Enforcement, hides: bool, plan: &Plan) -> Result<Option<String>,
 ///
 /// # Errors
 /// If the process has become unusable.
-pub(in crate::shell) fn allow_hiding() -> io::Result<bool> {
+pub(crate) fn allow_hiding() -> io::Result<bool> {
     mount_mask::allow()?;
     let thread = thread::Builder::new().spawn(|| mount_mask::cover(&[]).unwrap_or(false))?;
     Ok(thread.join().unwrap_or(false))

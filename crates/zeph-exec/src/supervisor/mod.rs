@@ -36,7 +36,7 @@ pub const SUPERVISOR_ARG: &str = "__shell-supervisor";
 pub(super) const HIDING_ARG: &str = "hiding";
 
 /// The variable that identifies the processes of a call: `<supervisor's pid>.<call>`.
-pub(super) const CALL_TAG: &str = "ZEPH_CALL_ID";
+pub const CALL_TAG: &str = "ZEPH_CALL_ID";
 
 /// The command that starts the supervisor: a program that calls [`supervisor_main`] for these arguments before any
 /// other work.

@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::protocol::{Frames, Reply, Request, Run, encode};
 use super::{CALL_TAG, HIDING_ARG, SupervisorCommand, tree};
-use crate::shell::os_sandbox::Plan;
-use crate::shell::runner::CommandSpec;
+use crate::runner::CommandSpec;
+use crate::sandbox::Plan;
 
 /// The time between SIGTERM and SIGKILL.
-pub(in crate::shell) const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// The time that a supervisor may take to end after it has closed its socket.
 const LAST_BREATH: Duration = Duration::from_secs(5);
 
@@ -39,7 +39,7 @@ enum Outgoing {
 type Calls = Arc<Mutex<Option<HashMap<u64, UnboundedSender<Reply>>>>>;
 
 /// A running supervisor. When this is dropped, the supervisor ends with all processes below it.
-pub(in crate::shell) struct Connection {
+pub(crate) struct Connection {
     outgoing: UnboundedSender<Outgoing>,
     calls: Calls,
     ended: CancellationToken,
@@ -49,7 +49,7 @@ pub(in crate::shell) struct Connection {
 impl Connection {
     /// Starts a supervisor. `tag` is the tag of the call that this process belongs to, if it runs below another
     /// supervisor. `hiding` is whether the supervisor must hide files from commands.
-    pub(in crate::shell) fn start(
+    pub(crate) fn start(
         supervisor: &SupervisorCommand,
         tag: Option<&OsString>,
         hiding: bool,
@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// Whether the supervisor can hide files from commands, if it was started for that.
-    pub(in crate::shell) async fn hides(&self) -> bool {
+    pub(crate) async fn hides(&self) -> bool {
         let mut hides = self.hides.clone();
         // An error means that the supervisor ended before it reported this.
         let told = hides.wait_for(Option::is_some).await;
@@ -102,13 +102,13 @@ impl Connection {
     }
 
     /// Whether the supervisor has ended.
-    pub(in crate::shell) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.ended.is_cancelled()
     }
 
     /// Requests the start of a command. `pipes` receive its output. Its standard input is `input`, or closed. Returns
     /// `None` if the supervisor has ended. The replies end when it ends.
-    pub(in crate::shell) fn run(
+    pub(crate) fn run(
         &self,
         id: u64,
         command: &CommandSpec,
@@ -130,21 +130,21 @@ impl Connection {
     }
 
     /// Requests the end of a call.
-    pub(in crate::shell) fn kill(&self, id: u64) {
+    pub(crate) fn kill(&self, id: u64) {
         if let Ok(frame) = encode(&Request::Kill { id }) {
             let _ = self.outgoing.send(Outgoing::Frame(frame, Vec::new()));
         }
     }
 
     /// Discards further replies for a call.
-    pub(in crate::shell) fn forget(&self, id: u64) {
+    pub(crate) fn forget(&self, id: u64) {
         if let Some(calls) = &mut *lock(&self.calls) {
             calls.remove(&id);
         }
     }
 
     /// Requests the end of the supervisor, and waits for it.
-    pub(in crate::shell) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let _ = self.outgoing.send(Outgoing::Close);
         self.ended.cancelled().await;
     }

@@ -16,7 +16,7 @@ use rustix::process::{
 
 use super::CALL_TAG;
 use super::stat::{self, Process};
-use crate::shell::runner::BackgroundProcess;
+use crate::runner::BackgroundProcess;
 
 /// The time that killed processes may take to disappear.
 const DEATH: Duration = Duration::from_secs(1);

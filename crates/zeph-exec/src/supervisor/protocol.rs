@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::shell::os_sandbox::Plan;
-use crate::shell::runner::{BackgroundProcess, CommandSpec, Exit};
+use crate::runner::{BackgroundProcess, CommandSpec, Exit};
+use crate::sandbox::Plan;
 
 /// The maximum size of a message in bytes. The kernel's own limit for arguments and environment is lower.
 const MAX_FRAME: usize = 32 * 1024 * 1024;
@@ -133,7 +133,7 @@ pub(super) enum Request {
 /// A reply of the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::shell) enum Reply {
+pub(crate) enum Reply {
     /// Whether the supervisor can hide files. A supervisor that hides files sends it first, for no call.
     Hides { can: bool },
     /// The command could not be started.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::denial_detection;
-use super::plan::Plan;
 use crate::shell::read_guard::ReadGuard;
-use crate::shell::runner::{CommandOutcome, EndReason};
+use zeph_exec::{CommandOutcome, EndReason, Plan};
 
 /// The sandbox of a session's commands, and whether the user was warned about its missing parts.
 #[derive(Debug, Default)]
@@ -70,7 +69,7 @@ impl SandboxNotices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::runner::Exit;
+    use zeph_exec::runner::Exit;
 
     fn ended(unconfined: Option<&str>, cause: EndReason) -> CommandOutcome {
         CommandOutcome {

@@ -9,7 +9,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::runner::OutputFn;
-use crate::event::OutputStream;
+use super::runner::StdStream;
 
 /// The number of bytes per read: the capacity of a pipe.
 const PIECE: usize = 64 * 1024;
@@ -56,8 +56,8 @@ impl Pipes {
     ) -> bool {
         let mut progress = false;
         for (stream, pipe) in [
-            (OutputStream::Stdout, &mut self.stdout),
-            (OutputStream::Stderr, &mut self.stderr),
+            (StdStream::Stdout, &mut self.stdout),
+            (StdStream::Stderr, &mut self.stderr),
         ] {
             let Some(open) = pipe else { continue };
             match read(open, &mut self.buffer) {

@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+//! # How it fits
+//!
+//! - [`runner`] is the port through which a command runs. [`local`] implements it on this machine; `pipes` reads output.
+//! - [`supervisor`] is the helper process that is the parent of every command.
+//! - [`sandbox`] limits commands by the operating system; [`denied_files`] is the port to the files that it hides.
+//! - [`long_running`] are programs that communicate over pipes, such as servers.
+//! - `sys` is the only module with `unsafe` code.
+
+#![deny(missing_docs)]
+
+pub mod denied_files;
+pub mod local;
+pub mod long_running;
+mod pipes;
+pub mod runner;
+pub mod sandbox;
+pub mod supervisor;
+mod sys;
+
+pub use denied_files::{DeniedFiles, FoundFiles};
+pub use local::LocalRunner;
+pub use long_running::{ServedProcess, ServedPrograms, StdioProcess};
+pub use runner::{
+    BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, OutputFn,
+    RunError, RunningCommand, StdStream,
+};
+pub use sandbox::{Plan, PlanOptions};
+pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};
