@@ -440,25 +440,3 @@ fn diagnostics_are_answered_until_a_file_changes() {
     assert_eq!(told(5), (false, 0), "{forms:#?}");
     assert_eq!(told(6).1, 0, "{forms:#?}");
 }
-
-/// Proves OUT-41: each available tool is in one of the two sets.
-#[test]
-fn every_tool_is_cached_or_never_is() {
-    let home = Home::new();
-    let tools = home
-        .zeph(["tools", "list", "--json", "--all"])
-        .code(0)
-        .json();
-    let tools = tools.as_array().unwrap();
-    assert!(tools.len() > 15);
-    for tool in tools {
-        let name = tool["name"].as_str().unwrap();
-        let cached = zeph_tools::cache::catalog::CACHEABLE.contains(name);
-        let never = zeph_tools::cache::catalog::NEVER.contains(name);
-        assert!(
-            cached != never,
-            "{name} stands in {}",
-            if cached { "both" } else { "neither" }
-        );
-    }
-}

@@ -100,6 +100,7 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
             foreign: Some(foreign),
             about: ToolTarget::Arguments,
             offered: Availability::AtOnce,
+            cache: zeph_tools::def::CachePolicy::default(),
         },
         pin: Pin::of(name, description, schema, &hints(said)),
     })

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use zeph_tools::def::CachePolicy;
 use zeph_tools::{Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolOutput};
 
 /// No parameters.
@@ -24,7 +25,8 @@ impl Default for GetCurrentTime {
                     idempotent: false,
                     ..Annotations::READ
                 },
-            ),
+            )
+            .with_cache(CachePolicy::LEAVES_FILES),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use zeph_tools::def::CachePolicy;
 use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
@@ -30,7 +31,8 @@ impl CompressContext {
                 "compress_context",
                 "Sum up older messages to make room.",
                 Annotations::SESSION_STATE,
-            ),
+            )
+            .with_cache(CachePolicy::LEAVES_FILES),
             requests,
         }
     }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use zeph_memory::{FoundMessage, Memory, Store, StoreError};
+use zeph_tools::def::CachePolicy;
 use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
@@ -100,6 +101,7 @@ impl MemorySave {
                 "Keep a fact for later sessions; no secrets.",
                 Annotations::SESSION_STATE,
             )
+            .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(&[("text", "content"), ("fact", "content")]),
             store,
         }
@@ -141,6 +143,7 @@ impl MemorySearch {
                     ..Annotations::READ
                 },
             )
+            .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(&[("text", "query"), ("max_results", "limit")]),
             store,
             embedder,

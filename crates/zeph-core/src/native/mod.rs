@@ -50,3 +50,26 @@ impl ToolGroup for NativeExecutor {
         &self.tools
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use std::path::Path;
+
+    use zeph_tools::ToolExecutor as _;
+    use zeph_tools::def::CachePolicy;
+
+    use super::*;
+
+    /// Proves OUT-41 in part: results of native tools are never cached, and no native tool changes files.
+    #[test]
+    fn native_tools_leave_files_and_are_not_cached() {
+        let store = Store::unopened(Path::new("/none/zeph.db"));
+        let definitions = NativeExecutor::new(&store, None).tool_definitions();
+        assert!(definitions.len() > 5);
+        for def in definitions {
+            assert_eq!(def.cache, CachePolicy::LEAVES_FILES, "{}", def.id);
+        }
+    }
+}

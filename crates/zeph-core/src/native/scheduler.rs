@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use zeph_memory::Store;
+use zeph_tools::def::CachePolicy;
 use zeph_tools::{
     Annotations, CallContext, Risk, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory,
     ToolOutput,
@@ -50,6 +51,7 @@ impl Scheduler {
                     risk: Risk::High,
                 },
             )
+            .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(&[("prompt", "task"), ("time", "when")]),
             schedule: Schedule::new(store, project, clock, config),
         }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use zeph_memory::{Store, StoreError, Task, TaskStatus};
+use zeph_tools::def::CachePolicy;
 use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
@@ -39,6 +40,7 @@ impl AddTask {
                 "Plan a step; only for work of 3 or more.",
                 Annotations::SESSION_STATE,
             )
+            .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(&[("task", "content"), ("title", "content")]),
             store,
         }
@@ -83,7 +85,8 @@ impl ListTasks {
                     idempotent: false,
                     ..Annotations::READ
                 },
-            ),
+            )
+            .with_cache(CachePolicy::LEAVES_FILES),
             store,
         }
     }
@@ -131,6 +134,7 @@ impl UpdateTask {
                     ..Annotations::SESSION_STATE
                 },
             )
+            .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(&[("id", "task_id")]),
             store,
         }

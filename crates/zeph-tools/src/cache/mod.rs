@@ -1,13 +1,12 @@
 //! The result cache: a repeated call returns its earlier result while that is valid.
 //!
-//! Three parts decide, and none of them reads a file: [`catalog`] lists the cacheable tools, [`CacheKey`] compares
+//! Three parts decide, and none of them reads a file: the [`CachePolicy`](crate::def::CachePolicy) of a tool, [`CacheKey`] compares
 //! calls, and [`ToolResultCache`] stores results within limits of time and size. Only the tool knows whether a
 //! result is valid: it returns a [`CacheValidity`] with the result, and a result without one is not stored.
 //!
 //! [`ResultCaches`] has one cache per session and invalidates results when files change. [`crate::layers::cache`] uses it.
 
 mod background;
-pub mod catalog;
 pub mod config;
 pub mod note;
 mod sessions;

@@ -97,6 +97,44 @@ pub enum Availability {
     NotNow,
 }
 
+/// The effect of a call on cached results. The default is that of an unknown tool: not cached, changes files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CachePolicy {
+    /// Whether its results may be cached.
+    pub is_cacheable: bool,
+    /// Whether it may change files of the project, which invalidates all results that depend on files.
+    pub changes_files: bool,
+}
+
+impl CachePolicy {
+    /// The policy of a tool that only reads, and whose result depends on files or on time.
+    pub const CACHED: Self = Self {
+        is_cacheable: true,
+        changes_files: false,
+    };
+    /// The policy of a tool that leaves files unchanged, but has other effects or results that change without a call.
+    pub const LEAVES_FILES: Self = Self {
+        is_cacheable: false,
+        changes_files: false,
+    };
+    /// The policy of a tool with cacheable results that runs programs of the project.
+    pub const CACHED_PROGRAM: Self = Self {
+        is_cacheable: true,
+        changes_files: true,
+    };
+    /// The policy of a tool that may change files.
+    pub const CHANGES_FILES: Self = Self {
+        is_cacheable: false,
+        changes_files: true,
+    };
+}
+
+impl Default for CachePolicy {
+    fn default() -> Self {
+        Self::CHANGES_FILES
+    }
+}
+
 /// The definition of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolDef {
@@ -126,6 +164,9 @@ pub struct ToolDef {
     pub about: ToolTarget,
     /// The time at which it is offered.
     pub offered: Availability,
+    /// The effect of a call on cached results.
+    #[serde(skip)]
+    pub cache: CachePolicy,
 }
 
 impl ToolDef {
@@ -149,6 +190,7 @@ impl ToolDef {
             foreign: None,
             about: ToolTarget::Arguments,
             offered: Availability::AtOnce,
+            cache: CachePolicy::default(),
         }
     }
 
@@ -156,6 +198,13 @@ impl ToolDef {
     #[must_use]
     pub fn about(mut self, about: ToolTarget) -> Self {
         self.about = about;
+        self
+    }
+
+    /// Sets the effect of a call on cached results.
+    #[must_use]
+    pub fn with_cache(mut self, cache: CachePolicy) -> Self {
+        self.cache = cache;
         self
     }
 

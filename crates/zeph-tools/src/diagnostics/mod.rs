@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
-use crate::def::{Annotations, Risk, ToolDef};
+use crate::def::{Annotations, CachePolicy, Risk, ToolDef};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
 use crate::plural::pluralize;
@@ -118,7 +118,8 @@ impl Diagnostics {
                     open_world: false,
                     risk: Risk::High,
                 },
-            ),
+            )
+            .with_cache(CachePolicy::CACHED_PROGRAM),
             config,
             cwd,
             base_env,

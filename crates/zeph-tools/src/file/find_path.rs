@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::cache_validation::{DependencyTracker, PermittedBy};
@@ -53,6 +53,7 @@ impl FindPathTool {
                 "Find paths by glob (**/*.rs); for contents grep.",
                 Annotations::READ,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_aliases(&["glob"])
             .with_alias_defaults(&[("glob", "path", ".")])
             .with_param_aliases(&[("glob", "pattern"), ("directory", "path")])

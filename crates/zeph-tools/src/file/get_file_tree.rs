@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
@@ -52,6 +52,7 @@ impl GetFileTreeTool {
                 "Paths below a directory, for an overview.",
                 Annotations::READ,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_param_aliases(&[("directory", "path"), ("max_depth", "depth")])
             .about(ToolTarget::Paths(
                 const { &[PathParam::read("path").or(".").with_contents()] },

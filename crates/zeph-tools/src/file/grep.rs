@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::cache_validation::{DependencyTracker, PermittedBy};
@@ -70,6 +70,7 @@ impl GrepTool {
                 "Search file contents by Rust regex; skips ignored, hidden, binary files.",
                 Annotations::READ,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_param_aliases(&[
                 ("regex", "pattern"),
                 ("query", "pattern"),

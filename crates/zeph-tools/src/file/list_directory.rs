@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
@@ -52,6 +52,7 @@ impl ListDirectoryTool {
                 "List one directory; to find files find_path.",
                 Annotations::READ,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_param_aliases(&[("directory", "path"), ("dir", "path")])
             .about(ToolTarget::Paths(const { &[PathParam::read("path")] })),
         }

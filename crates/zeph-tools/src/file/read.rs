@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::Budget;
@@ -60,6 +60,7 @@ impl ReadTool {
                 "Read numbered lines of a text file (2000 from offset).",
                 Annotations::READ,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_aliases(&["read_file"])
             .with_param_aliases(&[
                 ("file_path", "path"),

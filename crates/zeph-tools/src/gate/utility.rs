@@ -25,8 +25,7 @@ use sha2::{Digest, Sha256};
 
 use super::reputation::Reputation;
 use crate::cache::CacheKey;
-use crate::cache::catalog::{changes_files, is_cacheable};
-use crate::def::{Annotations, Risk};
+use crate::def::{Annotations, CachePolicy, Risk};
 use crate::error::ToolError;
 use crate::feedback::ToolResult;
 
@@ -250,16 +249,17 @@ impl UtilityScorer {
         )))
     }
 
-    /// Records the outcome of a call. A call that may have changed files discards all stored outputs.
+    /// Records the outcome of a call of a tool with this cache policy. A call that may have changed files discards all stored outputs.
     pub fn note(
         &self,
         session: &str,
         key: CacheKey,
+        policy: CachePolicy,
         result: &ToolResult,
         took: Duration,
         now: Instant,
     ) {
-        if changes_files(key.tool()) {
+        if policy.changes_files {
             self.files_changed();
         }
         let mut sessions = self.sessions();
@@ -271,7 +271,7 @@ impl UtilityScorer {
         habit.ms += (took.as_secs_f64() * 1000.0 - habit.ms) * share;
         habit.bytes += (output.summary.len() as f64 - habit.bytes) * share;
         // The output of a tool that changes without a call is never redundant.
-        if !is_cacheable(key.tool()) {
+        if !policy.is_cacheable {
             return;
         }
         let text = crate::cache::split_note(&output.summary).1;

@@ -170,8 +170,23 @@ impl World {
     fn makes(&self, tool: &str, path: &str, output: &str) {
         let key = CacheKey::new(tool, &json!({ "path": path }));
         let result = Ok(ToolOutput::text(output));
-        self.utility
-            .note("s", key, &result, Duration::from_millis(3), self.now);
+        let policy = policy(tool);
+        self.utility.note(
+            "s",
+            key,
+            policy,
+            &result,
+            Duration::from_millis(3),
+            self.now,
+        );
+    }
+}
+
+/// The policy of a file tool; other tools may change files.
+fn policy(tool: &str) -> CachePolicy {
+    match tool {
+        "read" | "grep" => CachePolicy::CACHED,
+        _ => CachePolicy::default(),
     }
 }
 
@@ -222,7 +237,9 @@ fn the_same_call_is_redundant_until_something_changes() {
     let key = |tool| CacheKey::new(tool, &json!({ "path": "a" }));
     let note = |tool| {
         let took = Duration::ZERO;
-        world.utility.note("s", key(tool), &failed, took, world.now);
+        world
+            .utility
+            .note("s", key(tool), policy(tool), &failed, took, world.now);
     };
     note("grep");
     assert_eq!(world.evidence("read", "a").repeats, 1);

@@ -3,18 +3,17 @@
 //!
 //! It is inside every gate, so each cache hit has been allowed and is audited. The stored results have passed the
 //! inner layers, so that a spilled text keeps its reference.
-//! the same reference.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Next, ToolLayer};
-use crate::cache::catalog::{changes_files, is_cacheable};
+use super::{Next, SharedRegistry, ToolLayer};
 use crate::cache::{CacheKey, CacheValidity, CachedResult, ResultCaches, note};
 use crate::call::ToolCall;
 use crate::context::CallContext;
+use crate::def::CachePolicy;
 use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::overflow::{Overflow, OverflowStore};
@@ -23,17 +22,40 @@ use crate::overflow::{Overflow, OverflowStore};
 pub struct CacheLayer {
     caches: Arc<ResultCaches>,
     overflow: Option<Arc<dyn OverflowStore>>,
+    registry: SharedRegistry,
 }
 
 impl CacheLayer {
     /// Creates a layer that uses `caches`. A result with text in `overflow` is valid only while that text exists.
     #[must_use]
-    pub fn new(caches: Arc<ResultCaches>, overflow: Option<Arc<dyn OverflowStore>>) -> Self {
-        Self { caches, overflow }
+    pub fn new(
+        caches: Arc<ResultCaches>,
+        overflow: Option<Arc<dyn OverflowStore>>,
+        registry: SharedRegistry,
+    ) -> Self {
+        Self {
+            caches,
+            overflow,
+            registry,
+        }
+    }
+
+    /// Returns the policy of the called tool.
+    fn policy(&self, call: &ToolCall) -> CachePolicy {
+        let registry = self.registry.load();
+        registry
+            .get(&call.tool)
+            .map_or_else(CachePolicy::default, |def| def.cache)
     }
 
     /// Returns the stored result of the call if it is valid, or runs the call.
-    async fn answer(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+    async fn answer(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        changes_files: bool,
+        next: Next<'_>,
+    ) -> ToolResult {
         let key = CacheKey::new(&call.tool, &call.params);
         let (mut visit, found) = self.caches.visit(&call.conversation, key);
         if let Some((kept, age)) = found {
@@ -44,7 +66,7 @@ impl CacheLayer {
                 return Ok(told(&kept.output, age));
             }
         }
-        let result = if changes_files(&call.tool) {
+        let result = if changes_files {
             let changing = self.caches.changing();
             let result = next.run(call, &cx.is_cacheable()).await;
             // The result already reflects the changes of its own programs.
@@ -113,10 +135,11 @@ impl ToolLayer for CacheLayer {
     }
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
-        if is_cacheable(&call.tool) {
-            return self.answer(call, cx, next).await;
+        let policy = self.policy(call);
+        if policy.is_cacheable {
+            return self.answer(call, cx, policy.changes_files, next).await;
         }
-        let _changing = changes_files(&call.tool).then(|| self.caches.changing());
+        let _changing = policy.changes_files.then(|| self.caches.changing());
         next.run(call, cx).await
     }
 

@@ -145,7 +145,11 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     layers.extend(parts.watchers);
     if let Some(caches) = parts.cache {
         let overflow = parts.overflow.as_ref().map(|(store, _)| Arc::clone(store));
-        layers.push(Arc::new(CacheLayer::new(caches, overflow)));
+        layers.push(Arc::new(CacheLayer::new(
+            caches,
+            overflow,
+            Arc::clone(&registry),
+        )));
     }
     if parts.retry.max_attempts > 0 {
         layers.push(Arc::new(RetryLayer::new(parts.retry)));

@@ -14,7 +14,7 @@ use self::query::{Found, Query, Selection};
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
 use crate::overflow::{OverflowConfig, OverflowEntry, OverflowError, OverflowRef, OverflowStore};
@@ -60,6 +60,7 @@ impl ReadOverflow {
                 "Read more of an output that was cut.",
                 Annotations::READ,
             )
+            .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(&[
                 ("reference", "id"),
                 ("uuid", "id"),

@@ -19,7 +19,7 @@ use super::render::{markdown, plain};
 use super::{LOOKS_OUT, blocking};
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::ToolDef;
+use crate::def::{CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
@@ -53,6 +53,7 @@ impl FetchTool {
                 "Read a public https:// page, not a local one.",
                 LOOKS_OUT,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_param_aliases(&[("uri", "url"), ("link", "url")])
             .about(ToolTarget::Url("url")),
             time,

@@ -20,7 +20,7 @@ use super::select::Selector;
 use super::{LOOKS_OUT, blocking};
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::ToolDef;
+use crate::def::{CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
@@ -86,6 +86,7 @@ impl ScrapeTool {
                 "Parts of a https:// page by CSS selector; else fetch.",
                 LOOKS_OUT,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_fence("scrape")
             .with_param_aliases(&[("selector", "select"), ("css", "select"), ("uri", "url")])
             .about(ToolTarget::Url("url")),

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use zeph_tools::ToolDef;
+use zeph_tools::def::CachePolicy;
 use zeph_tools::executor::ToolExecutor as _;
 
 use crate::world::TestDir;
@@ -60,5 +61,17 @@ fn what_changes_files_says_so_and_keeps_contents_out_of_the_audit() {
         for param in def.content_params {
             assert!(properties.contains_key(*param), "{} {param}", def.id);
         }
+    }
+}
+
+/// Proves OUT-41 in part: a tool that only reads is cacheable, a tool that changes files is never cached.
+#[test]
+fn cache_policy_follows_the_nature_of_the_tool() {
+    for def in TestDir::new().tools.tool_definitions() {
+        let expect = match def.annotations.read_only {
+            true => CachePolicy::CACHED,
+            false => CachePolicy::CHANGES_FILES,
+        };
+        assert_eq!(def.cache, expect, "{}", def.id);
     }
 }

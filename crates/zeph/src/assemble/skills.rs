@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use zeph_core::native::skills::{FoundSkills, SkillDirs, SkillHost, SkillTrust, find as found};
 use zeph_tools::ToolRegistry;
 use zeph_tools::audit::chain::hex_digest;
-use zeph_tools::cache::catalog::{CACHEABLE, NEVER};
 use zeph_tools::skill::Skill;
 
+use crate::config::permissions::TOOLS;
 use crate::config::{Environment, Loaded, of_project, project_root};
 
 /// A project's skills, from the project's directory.
@@ -51,8 +51,7 @@ pub(super) fn find(loaded: &Loaded, env: &Environment, registry: &ToolRegistry) 
             },
             is_tool: &|id| {
                 registry.get(id).is_some()
-                    || CACHEABLE.contains(id)
-                    || NEVER.contains(id)
+                    || TOOLS.iter().any(|(tool, _)| *tool == id)
                     || FOREIGN.iter().any(|prefix| id.starts_with(prefix))
             },
             variable: &|name| env.var(name)?.to_str().map(str::to_owned),

@@ -19,7 +19,7 @@ mod origin;
 mod overrides;
 mod paths;
 mod patterns;
-mod permissions;
+pub(crate) mod permissions;
 mod policy;
 mod project_trust;
 mod reference;

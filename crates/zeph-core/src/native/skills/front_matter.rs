@@ -367,6 +367,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
             foreign: None,
             about: zeph_tools::gate::ToolTarget::Arguments,
             offered: zeph_tools::def::Availability::AtOnce,
+            cache: zeph_tools::def::CachePolicy::default(),
         },
         template,
         defaults,

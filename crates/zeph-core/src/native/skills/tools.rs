@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use zeph_tools::def::CachePolicy;
 use zeph_tools::registry::nearest;
 use zeph_tools::skill::{INVOKE_SKILL, LOAD_SKILL, Skill, SkillRegistry};
 use zeph_tools::{
@@ -223,7 +224,8 @@ impl SkillExecutor {
                 LOAD_SKILL,
                 "Read a skill without running it.",
                 Annotations::READ,
-            ),
+            )
+            .with_cache(CachePolicy::LEAVES_FILES),
             skills: Arc::clone(&skills),
         };
         let invoke = InvokeSkill {
@@ -231,7 +233,8 @@ impl SkillExecutor {
                 INVOKE_SKILL,
                 "Run a skill.",
                 Annotations::SESSION_STATE,
-            ),
+            )
+            .with_cache(CachePolicy::LEAVES_FILES),
             skills: Arc::clone(&skills),
         };
         Self {

@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, CachePolicy, ToolDef};
 use crate::error::ToolError;
 use crate::file::budget::Budget;
 use crate::file::cache_validation::{DependencyTracker, PermittedBy};
@@ -78,6 +78,7 @@ impl SearchCode {
                 "Find definitions by name; other text by grep.",
                 Annotations::READ,
             )
+            .with_cache(CachePolicy::CACHED)
             .with_param_aliases(&[
                 ("name", "query"),
                 ("symbol", "query"),

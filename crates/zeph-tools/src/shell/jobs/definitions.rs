@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::def::{Annotations, Availability, ToolDef};
+use crate::def::{Annotations, Availability, CachePolicy, ToolDef};
 
 /// The id of the tool that returns the new output of a job.
 pub(in crate::shell) const JOB_OUTPUT: &str = "job_output";
@@ -43,10 +43,12 @@ const ALIASES: &[(&str, &str)] = &[("id", "job_id"), ("job", "job_id")];
 pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
     [
         ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job, waiting up to 2 s.", LOOK)
+            .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(ALIASES),
         ToolDef::new::<JobParams>(JOB_KILL, "End a job whose work is not needed.", END)
             .with_param_aliases(ALIASES),
-        ToolDef::new::<NoParams>(JOB_LIST, "List jobs, to find an id.", LOOK),
+        ToolDef::new::<NoParams>(JOB_LIST, "List jobs, to find an id.", LOOK)
+            .with_cache(CachePolicy::LEAVES_FILES),
     ]
     .map(|def| def.offered(Availability::OnceNamed(JOB_OUTPUT)))
 }
