@@ -84,6 +84,9 @@ const FEATURE_SETS: &[&str] = &[
     "check -p zeph-tools --no-default-features --features file",
     "check -p zeph-tools --no-default-features --features policy-enforcer",
     "check -p zeph-tools --no-default-features --features shell",
+    "check -p zeph-tools --no-default-features --features syntax",
+    "check -p zeph-edit",
+    "check -p zeph-symbols",
     "check -p zeph",
     "check -p zeph --no-default-features",
     // The fuzz targets are a separate workspace.
