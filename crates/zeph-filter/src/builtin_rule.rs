@@ -72,7 +72,7 @@ impl BuiltinRule {
         let compiled = self.rule.get_or_init(|| match parse_rule(self.text) {
             Ok(rule) => Some(Arc::new(rule)),
             Err(reason) => {
-                tracing::error!(name = self.name, reason, "a built-in filter rule is wrong");
+                tracing::error!(target: "zeph_tools::filter", name = self.name, reason, "a built-in filter rule is wrong");
                 None
             }
         });

@@ -70,6 +70,7 @@ impl FilterMetrics {
                 recalls,
             } = counters;
             tracing::debug!(
+                target: "zeph_tools::filter",
                 rule,
                 levels = %format_args!("{full}/{partial}/{fallback}"),
                 bytes_before,

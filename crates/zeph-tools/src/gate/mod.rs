@@ -8,7 +8,7 @@
 //! - [`policy`] decides about whole calls before the rules.
 //! - [`path_resolver`] resolves paths ([`path_cache`] for one decision). Nothing else here accesses a disk.
 //! - [`mod@llm_judge`] holds the request to the judge and the meaning of its verdict.
-//! - [`approvals`] holds approvals for more than one call, [`approval_options`] their part of the confirmation.
+//! - [`approvals`] holds approvals for more than one call, [`mod@approval_options`] their part of the confirmation.
 //! - [`limits`] combines the limits: [`quota`] (number of calls), [`anomaly`] (failing tools), [`utility`]
 //!   (useless calls, by [`reputation`] and known results) and [`dependencies`] (tools that need others first).
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use zeph_bash::{BlocklistOptions, PolicyError};
+use zeph_bash::PolicyError;
 
 use super::sandbox::SandboxConfig;
 use super::transaction::ScopeError;
@@ -69,18 +69,6 @@ impl Default for ShellConfig {
             max_snapshot_bytes: 0,
             env: ShellEnvConfig::default(),
             sandbox: SandboxConfig::default(),
-        }
-    }
-}
-
-impl ShellConfig {
-    /// The options of the blocklist.
-    #[must_use]
-    pub fn blocklist(&self) -> BlocklistOptions {
-        BlocklistOptions {
-            blocked_commands: self.blocked_commands.clone(),
-            allow_constructs: self.allow_constructs.clone(),
-            block_network: !self.allow_network,
         }
     }
 }

@@ -4,9 +4,19 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use zeph_bash::{PolicyError, ShellPolicy};
+use zeph_bash::{BlocklistOptions, PolicyError, ShellPolicy};
 
 use super::config::ShellConfig;
+
+impl From<&ShellConfig> for BlocklistOptions {
+    fn from(config: &ShellConfig) -> Self {
+        Self {
+            blocked_commands: config.blocked_commands.clone(),
+            allow_constructs: config.allow_constructs.clone(),
+            block_network: !config.allow_network,
+        }
+    }
+}
 
 /// A handle of the current policy. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +28,7 @@ impl ShellPolicyHandle {
     /// # Errors
     /// All [`PolicyError`]s of `config`.
     pub fn new(config: &ShellConfig) -> Result<Self, Vec<PolicyError>> {
-        let policy = ShellPolicy::new(&config.blocklist())?;
+        let policy = ShellPolicy::new(&config.into())?;
         Ok(Self(Arc::new(ArcSwap::from_pointee(policy))))
     }
 
@@ -33,8 +43,7 @@ impl ShellPolicyHandle {
     /// # Errors
     /// All [`PolicyError`]s of `config`; the old policy then stays.
     pub fn rebuild(&self, config: &ShellConfig) -> Result<(), Vec<PolicyError>> {
-        self.0
-            .store(Arc::new(ShellPolicy::new(&config.blocklist())?));
+        self.0.store(Arc::new(ShellPolicy::new(&config.into())?));
         Ok(())
     }
 

@@ -416,7 +416,7 @@ mod tests {
                 ..ShellConfig::default()
             };
             Self {
-                policy: ShellPolicy::new(&config.blocklist()).expect("a policy"),
+                policy: ShellPolicy::new(&(&config).into()).expect("a policy"),
                 project,
                 base,
                 _dir: dir,

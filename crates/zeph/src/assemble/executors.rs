@@ -46,7 +46,7 @@ pub(super) fn executors(
         return Ok((Executors::new(), FoundSkills::default()));
     }
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
-    let diagnostics = Diagnostics::for_shell(&shell).with_config(tools.diagnostics.clone());
+    let diagnostics = Diagnostics::for_shell(shell).with_config(tools.diagnostics.clone());
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
     let scheduler = Scheduler::new(
         store.clone(),

@@ -2,7 +2,7 @@
 //!
 //! 1. The demo creates a small Rust project with a failing test in a temporary folder.
 //! 2. The scripted provider plays the model. Tools, gates, store and loop are those of every other command. Each step
-//! of the script checks the results of the tools, so the script fails if a tool did not do its work.
+//!    of the script checks the results of the tools, so the script fails if a tool did not do its work.
 //! 3. The demo runs the tests itself, and the result decides its exit code.
 //!
 //! The demo neither reads nor writes the user's configuration and data.

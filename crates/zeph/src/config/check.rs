@@ -182,7 +182,7 @@ impl Check<'_> {
     fn blocklist(&mut self, shell: &ShellConfig) {
         let scope = Scope::new(&shell.transaction_scope).err();
         let scope = scope.into_iter().flatten().map(ShellConfigError::Scope);
-        let errors = ShellPolicy::new(&shell.blocklist()).err();
+        let errors = ShellPolicy::new(&shell.into()).err();
         let errors = errors.into_iter().flatten().map(ShellConfigError::Policy);
         for error in errors.chain(scope) {
             let (key, help) = match &error {

@@ -46,7 +46,7 @@ fn write(text: &mut String, value: &Value) {
     }
 }
 
-/// Escapes the characters that [`line`] lists. In JSON such characters occur only in strings.
+/// Escapes the characters that [`line()`] lists. In JSON such characters occur only in strings.
 fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json.chars();

@@ -1,6 +1,6 @@
 //! The sandbox of the operating system around commands: its configuration and its messages.
 //!
-//! [`config`] holds the settings, and [`plan`] makes the limits of them that `zeph-exec` applies. `denial_detection` recognizes
+//! [`config`] holds the settings, and `plan` makes the limits of them that `zeph-exec` applies. `denial_detection` recognizes
 //! denials in the output of a failed command, and `notices` describes them.
 
 pub mod config;
