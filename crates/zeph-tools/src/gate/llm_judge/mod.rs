@@ -1,6 +1,6 @@
 //! The adversarial gate: a model judges a call against policies in plain language (`[tools.adversarial_policy]`).
 //!
-//! [`mod@question`] formats the request, [`Verdict::of`] parses the response, and [`JudgeDecision`] is the outcome. The
+//! `question` formats the request, [`Verdict::of`] parses the response, and [`JudgeDecision`] is the outcome. The
 //! port [`PolicyJudge`] hides the model.
 
 mod question;
