@@ -166,7 +166,7 @@ fn hostile_skills_are_refused() {
         let reason = folder.refused();
         assert!(reason.contains(words), "{head}: {reason}");
     };
-    check("name: t\n", "`name` stands twice");
+    check("name: t\n", "duplicate key `name`");
     check("allowedtools: []\n", "did you mean `allowed-tools`?");
     check("hooks: []\n", "no key of the front matter");
     check("x: &a [1]\n", "anchors");
