@@ -1,8 +1,7 @@
 //! Time and memory to build the request of a long conversation: `cargo bench -p zeph-llm --bench request`.
 //!
-//! The history has a million tokens (4 MB of text in 4,000 messages). The first benchmark builds the body
-//! like the first request of a process, `continued` like each later one. Nothing is sent, because the
-//! connection is refused. Targets: 200 ms; memory of one copy of the history.
+//! The history has a million tokens (4 MB of text in 4,000 messages). Nothing is sent,
+//! because the connection is refused. Targets: 200 ms; memory of one copy of the history.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::net::TcpListener;
@@ -11,9 +10,8 @@ use std::sync::Arc;
 use divan::{AllocProfiler, Bencher, black_box};
 use serde_json::json;
 use zeph_llm::{
-    ChatRequest, HistoryId, LlmErrorKind, LlmProvider, Message, MessagePart, OpenaiApi,
-    ProviderConfig, ProviderKind, RetryConfig, Role, ToolChoice, ToolDefinition, ToolUseRequest,
-    build_provider,
+    ChatRequest, LlmErrorKind, LlmProvider, Message, MessagePart, OpenaiApi, ProviderConfig,
+    ProviderKind, RetryConfig, Role, ToolChoice, ToolDefinition, ToolUseRequest, build_provider,
 };
 
 #[global_allocator]
@@ -137,11 +135,11 @@ impl Asked {
             }],
         };
         // The first request creates the client.
-        asked.build(&asked.messages[..1], None);
+        asked.build(&asked.messages[..1]);
         asked
     }
 
-    fn build(&self, messages: &[Message], history: Option<HistoryId>) {
+    fn build(&self, messages: &[Message]) {
         let request = ChatRequest {
             system: "You are Zeph.",
             messages: black_box(messages),
@@ -151,7 +149,6 @@ impl Asked {
             response_schema: None,
             json_object: false,
             max_output_tokens: None,
-            history,
         };
         let answer = self.provider.chat_with_tools(request);
         let error = self.runtime.block_on(answer).unwrap_err();
@@ -160,16 +157,7 @@ impl Asked {
 }
 
 #[divan::bench(args = APIS, sample_count = 20)]
-fn anew(bencher: Bencher<'_, '_>, api: Api) {
+fn build(bencher: Bencher<'_, '_>, api: Api) {
     let asked = Asked::new(api);
-    bencher.bench_local(|| asked.build(&asked.messages, Some(HistoryId::unique())));
-}
-
-#[divan::bench(args = APIS, sample_count = 20)]
-fn continued(bencher: Bencher<'_, '_>, api: Api) {
-    let asked = Asked::new(api);
-    let id = Some(HistoryId::unique());
-    let all = &asked.messages;
-    asked.build(&all[..all.len() - 2], id);
-    bencher.bench_local(|| asked.build(all, id));
+    bencher.bench_local(|| asked.build(&asked.messages));
 }

@@ -42,8 +42,8 @@ pub use message::{Message, MessagePart, Role};
 pub use ollama::OllamaProvider;
 pub use price::{Prices, Usd};
 pub use provider::{
-    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, HistoryId, LlmProvider, StopReason,
-    StreamEvent, StreamSink, Usage,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StopReason, StreamEvent,
+    StreamSink, Usage,
 };
 pub use text_tools::TextTools;
 pub use tool::{ToolChoice, ToolDefinition, ToolUseRequest};

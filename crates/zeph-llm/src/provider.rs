@@ -1,7 +1,5 @@
 //! The port to a language model.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,12 +29,6 @@ pub struct ChatRequest<'a> {
     pub json_object: bool,
     /// The maximum number of tokens of the response, if less than the provider allows.
     pub max_output_tokens: Option<u32>,
-    /// The id of an append-only history.
-    ///
-    /// A caller that gives the same id again promises that `messages` is unchanged, except for appended messages and
-    /// at most one replacement of the last message by another of its role. A provider may then reuse the serialized
-    /// part, so that the time of a request does not grow with the conversation.
-    pub history: Option<HistoryId>,
 }
 
 impl<'a> ChatRequest<'a> {
@@ -52,21 +44,7 @@ impl<'a> ChatRequest<'a> {
             response_schema: None,
             json_object: false,
             max_output_tokens: None,
-            history: None,
         }
-    }
-}
-
-/// See [`ChatRequest::history`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HistoryId(u64);
-
-impl HistoryId {
-    /// An id that is unique in this process.
-    #[must_use]
-    pub fn unique() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use zeph_llm::{HistoryId, Message, MessagePart, Role, Usage};
+use uuid::Uuid;
+use zeph_llm::{Message, MessagePart, Role, Usage};
 use zeph_memory::{Compaction, NewMessage, Store, StoreError};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{ToolError, format_for_llm};
@@ -39,8 +40,8 @@ pub enum HistoryError {
 pub struct History {
     store: Store,
     session: String,
-    /// Identifies the window to the provider. A window only grows until it is cleared.
-    id: HistoryId,
+    /// Identifies the window. A window only grows until it is compacted or cleared.
+    id: Uuid,
     messages: Vec<Message>,
     estimate: TokenEstimate,
     fixed_bytes: usize,
@@ -95,7 +96,7 @@ impl History {
         let mut history = Self {
             store,
             session: session.to_owned(),
-            id: HistoryId::unique(),
+            id: Uuid::new_v4(),
             messages: Vec::new(),
             estimate: TokenEstimate::new(fixed_bytes),
             fixed_bytes,
@@ -164,7 +165,7 @@ impl History {
             join(&mut messages, row.message);
         }
         let missing = make_whole(&mut messages);
-        self.id = HistoryId::unique();
+        self.id = Uuid::new_v4();
         self.messages = messages;
         if let Some(results) = missing {
             self.push(results, None).await?;
@@ -238,7 +239,7 @@ impl History {
         if is_settled(&self.messages) {
             return Ok(());
         }
-        self.id = HistoryId::unique();
+        self.id = Uuid::new_v4();
         if let Some(results) = make_whole(&mut self.messages) {
             self.push(results, None).await?;
         }
@@ -251,7 +252,7 @@ impl History {
     /// [`HistoryError::Store`].
     pub async fn clear(&mut self) -> Result<(), HistoryError> {
         self.store.clear_window(&self.session).await?;
-        self.id = HistoryId::unique();
+        self.id = Uuid::new_v4();
         self.messages.clear();
         self.estimate = TokenEstimate::new(self.fixed_bytes);
         Ok(())
@@ -282,7 +283,7 @@ impl History {
 
     /// The id of the window. The messages sent under it only grow; at most the last one is replaced.
     #[must_use]
-    pub fn id(&self) -> HistoryId {
+    pub fn id(&self) -> Uuid {
         self.id
     }
 

@@ -96,7 +96,6 @@ impl ModelClient {
             response_schema: self.response_schema.as_ref(),
             json_object: false,
             max_output_tokens: None,
-            history: Some(session.history.id()),
         };
         let mut relay = ResponseRelay::new(channel, session.history.secrets());
         let mut sink = |event: StreamEvent| relay.push(event);

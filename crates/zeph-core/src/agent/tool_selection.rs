@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use memchr::memmem;
-use zeph_llm::{HistoryId, LlmProvider, Message, MessagePart, Role, ToolDefinition};
+use uuid::Uuid;
+use zeph_llm::{LlmProvider, Message, MessagePart, Role, ToolDefinition};
 use zeph_memory::Store;
 use zeph_tools::gate::dependencies::Dependencies;
 use zeph_tools::schema;
@@ -288,7 +289,7 @@ impl ToolSelection {
 #[derive(Default)]
 struct MentionedTools {
     tools: HashSet<&'static str>,
-    window: Option<HistoryId>,
+    window: Option<Uuid>,
     /// The number of messages of the window that were searched.
     read: usize,
 }

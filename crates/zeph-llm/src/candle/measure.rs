@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::config::{ProviderConfig, ProviderKind};
 use crate::error::LlmError;
 use crate::message::Message;
-use crate::provider::{ChatRequest, ChatResponse, HistoryId, LlmProvider, StreamSink};
+use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamSink};
 use crate::text_tools::TextTools;
 use crate::tool::{ToolChoice, ToolDefinition};
 
@@ -172,7 +172,6 @@ async fn calls_of_a_real_model() {
                 response_schema: None,
                 json_object: false,
                 max_output_tokens: None,
-                history: Some(HistoryId::unique()),
             };
             let answer = provider.chat_with_tools(request).await.unwrap();
             let judged = judge(&answer, &tools, tool, word);

@@ -348,7 +348,6 @@ fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) -> ChatRequ
         response_schema: None,
         json_object: false,
         max_output_tokens: Some(50),
-        history: None,
     }
 }
 

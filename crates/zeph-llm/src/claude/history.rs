@@ -24,7 +24,7 @@ const MAX_ID: usize = 128;
 const NOTHING: &str = "[nothing]";
 
 /// The messages with a cache breakpoint: the last two of the user.
-pub(super) fn breakpoints(all: &[Message]) -> [Option<usize>; 2] {
+fn breakpoints(all: &[Message]) -> [Option<usize>; 2] {
     let mut found = all
         .iter()
         .enumerate()
@@ -34,34 +34,43 @@ pub(super) fn breakpoints(all: &[Message]) -> [Option<usize>; 2] {
     [found.next(), found.next()]
 }
 
-/// Some messages of a history, as elements of the `messages` array.
+/// The elements of the `messages` array.
 pub(super) struct Elements<'a> {
-    pub(super) all: &'a [Message],
-    pub(super) from: usize,
-    pub(super) until: usize,
+    pub(super) messages: &'a [Message],
+    /// The response that a broken stream had already delivered. An instruction to continue follows it.
+    pub(super) shown: Option<&'a str>,
     /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
 
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let marked = breakpoints(self.all);
-        let messages = self.all.get(self.from..self.until).unwrap_or_default();
-        serializer.collect_seq((self.from..).zip(messages).map(|(at, message)| Element {
-            role: message.role,
-            content: Content {
-                parts: &message.parts,
-                images: self.images,
-                breakpoint: marked.contains(&Some(at)),
-            },
-        }))
+        let marked = breakpoints(self.messages);
+        let mut seq = serializer.serialize_seq(None)?;
+        for (at, message) in self.messages.iter().enumerate() {
+            seq.serialize_element(&Element {
+                role: message.role,
+                content: Content {
+                    parts: &message.parts,
+                    images: self.images,
+                    breakpoint: marked.contains(&Some(at)),
+                },
+            })?;
+        }
+        if let Some(shown) = self.shown {
+            for (role, text) in [(Role::Assistant, shown), (Role::User, GO_ON)] {
+                let content = [Block::text(text)];
+                seq.serialize_element(&Element { role, content })?;
+            }
+        }
+        seq.end()
     }
 }
 
 #[derive(serde::Serialize)]
-struct Element<'a> {
+struct Element<C> {
     role: Role,
-    content: Content<'a>,
+    content: C,
 }
 
 struct Content<'a> {
@@ -263,21 +272,5 @@ impl Serialize for Input<'_> {
                 map.end()
             }
         }
-    }
-}
-
-/// The already received text of a broken stream, and the instruction to continue.
-pub(super) struct GoOn(pub(super) String);
-
-impl Serialize for GoOn {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let element = |role, text| {
-            let content = [Block::text(text)];
-            serde_json::json!({ "role": role, "content": content })
-        };
-        serializer.collect_seq([
-            element(Role::Assistant, self.0.as_str()),
-            element(Role::User, GO_ON),
-        ])
     }
 }

@@ -7,13 +7,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::event::{Blocks, Document, Event};
-use super::history::{Elements, GoOn, breakpoints};
+use super::history::Elements;
 use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::wire::{Framing, Wire};
-use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
 use crate::tool::ToolChoice;
 
@@ -42,14 +41,19 @@ pub(super) const EPHEMERAL: CacheControl = CacheControl {
 };
 
 #[derive(Serialize)]
-struct Head<'w, 'r> {
-    model: &'w str,
+struct Body<'r> {
+    model: &'r str,
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'r>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<[System<'r>; 1]>,
+    messages: Elements<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'r>>,
 }
 
 #[derive(Serialize)]
@@ -66,14 +70,6 @@ struct System<'r> {
     r#type: &'static str,
     text: &'r str,
     cache_control: CacheControl,
-}
-
-#[derive(Serialize)]
-struct Tail<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig<'r>>,
 }
 
 #[derive(Serialize)]
@@ -101,10 +97,10 @@ impl Wire for Messages {
     const KEY_HEADER: (&'static str, &'static str) = ("x-api-key", "");
     const HEADERS: &'static [(&'static str, &'static str)] = &[("anthropic-version", "2023-06-01")];
 
-    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
+    fn body<'r>(&'r self, request: &'r ChatRequest<'r>, shown: Option<&'r str>) -> impl Serialize {
         let last = request.tools.len().saturating_sub(1);
         let asked = request.max_output_tokens.unwrap_or(u32::MAX);
-        Head {
+        Body {
             model: &self.model,
             max_tokens: self.max_output_tokens.min(asked),
             stream: true,
@@ -125,37 +121,11 @@ impl Wire for Messages {
                 text: request.system,
                 cache_control: EPHEMERAL,
             }]),
-        }
-    }
-
-    fn opening(&self, _request: &ChatRequest<'_>) -> impl Serialize {
-        [(); 0]
-    }
-
-    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
-        Elements {
-            all,
-            from,
-            until,
-            images: self.images,
-        }
-    }
-
-    /// A message with a breakpoint loses it later.
-    fn settled(&self, messages: &[Message]) -> usize {
-        let last = messages.len().saturating_sub(1);
-        breakpoints(messages)
-            .into_iter()
-            .flatten()
-            .fold(last, usize::min)
-    }
-
-    fn go_on(&self, shown: &str) -> impl Serialize {
-        GoOn(shown.to_owned())
-    }
-
-    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
-        Tail {
+            messages: Elements {
+                messages: request.messages,
+                shown,
+                images: self.images,
+            },
             tool_choice: (!request.tools.is_empty()).then_some(Choice {
                 r#type: match request.tool_choice {
                     ToolChoice::Auto => "auto",

@@ -16,7 +16,7 @@ pub(crate) mod endpoint;
 pub(crate) mod error_mapping;
 pub(crate) mod lenient;
 pub(crate) mod ndjson;
-pub(crate) mod request_cache;
+pub(crate) mod request_body;
 pub(crate) mod response_builder;
 pub(crate) mod stream_reader;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -26,7 +26,6 @@ pub(crate) mod testing;
 pub(crate) mod wire;
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -46,7 +45,7 @@ use crate::provider::{
 use crate::retry::{Retries, parse_retry_after};
 use endpoint::Endpoint;
 use error_mapping::{ErrorBody, Failure, RequestKind, Target};
-use request_cache::BodyCache;
+use request_body::request_body;
 use response_builder::ResponseBuilder;
 use stream_reader::AnswerReader;
 use wire::{Framing, Wire};
@@ -96,7 +95,6 @@ pub(crate) struct RemoteProvider<W: Wire> {
     wire: W,
     retry: RetryConfig,
     client: LazyClient,
-    bodies: Mutex<BodyCache>,
     embeddings: Option<embeddings::Source>,
 }
 
@@ -178,7 +176,6 @@ impl<W: Wire> RemoteProvider<W> {
             wire,
             retry,
             client: LazyClient::default(),
-            bodies: Mutex::default(),
         })
     }
 
@@ -220,10 +217,7 @@ impl<W: Wire> RemoteProvider<W> {
     }
 
     fn body(&self, request: ChatRequest<'_>, shown: Option<&str>) -> Result<Bytes, LlmError> {
-        let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
-        bodies
-            .build(&self.wire, request, shown)
-            .map_err(|failure| self.error(failure))
+        request_body(&self.wire, request, shown).map_err(|failure| self.error(failure))
     }
 
     /// Sends the request once and reads the complete response.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::request_cache::BodyCache;
+use super::request_body::request_body;
 use super::wire::Wire;
 use crate::message::{Message, MessagePart, Role};
-use crate::provider::{ChatRequest, HistoryId};
+use crate::provider::ChatRequest;
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
 
 /// One tool.
@@ -34,7 +34,6 @@ pub(crate) fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) 
         response_schema: None,
         json_object: false,
         max_output_tokens: None,
-        history: None,
     }
 }
 
@@ -87,7 +86,7 @@ pub(crate) fn reasoning(text: &str, signature: Option<&str>) -> MessagePart {
 
 /// The body of a first request.
 pub(crate) fn body_of(wire: &impl Wire, request: ChatRequest<'_>) -> Value {
-    let bytes = BodyCache::default().build(wire, request, None).unwrap();
+    let bytes = request_body(wire, request, None).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 
@@ -118,55 +117,38 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// A history, and the number of its messages in each of some requests, with their other fields.
-#[derive(Debug)]
-pub(crate) struct RequestSequence {
-    messages: Vec<Message>,
-    steps: Vec<(usize, bool, bool, u8)>,
+/// Any history.
+pub(crate) fn any_history() -> impl Strategy<Value = Vec<Message>> {
+    proptest::collection::vec(any_message(), 0..12)
 }
 
-pub(crate) fn any_course() -> impl Strategy<Value = RequestSequence> {
-    let messages = proptest::collection::vec(any_message(), 0..12);
-    let step = (0usize..4, any::<bool>(), any::<bool>(), 0u8..3);
-    (messages, proptest::collection::vec(step, 1..8))
-        .prop_map(|(messages, steps)| RequestSequence { messages, steps })
-}
-
-/// Checks that a continued request body equals a completely new one. The sequence may contain a replaced last
-/// message, a broken stream, another tool choice, or other tools.
-pub(crate) fn check_continued(
+/// Checks that a body is a function of its request, and that the body of a longer history begins with the bytes of the
+/// shorter one, up to the end of its last message. `marker` may move from one request to the next.
+pub(crate) fn check_prefix(
     wire: &impl Wire,
-    course: &RequestSequence,
+    messages: &[Message],
+    marker: &str,
 ) -> Result<(), TestCaseError> {
-    let (tools, history) = (tools(), Some(HistoryId::unique()));
-    let mut cache = BodyCache::default();
-    let mut sent = 0;
-    for (grow, broken, forbidden, variant) in &course.steps {
-        sent = (sent + grow).min(course.messages.len());
-        let mut window = course.messages[..sent].to_vec();
-        if *variant == 1
-            && let Some(last) = window.last_mut()
-        {
-            last.parts.push(text("replaced"));
-        }
-        let choice = if *forbidden {
-            ToolChoice::None
+    let tools = tools();
+    let build = |count: usize, shown: Option<&str>| {
+        let request = request(&messages[..count], &tools);
+        let body = request_body(wire, request, shown).unwrap();
+        assert_eq!(body, request_body(wire, request, shown).unwrap());
+        assert!(serde_json::from_slice::<Value>(&body).is_ok());
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        if marker.is_empty() {
+            body
         } else {
-            ToolChoice::Auto
-        };
-        let request = ChatRequest {
-            history,
-            system: if *variant == 2 { "" } else { "You are Zeph." },
-            tool_choice: choice,
-            ..request(&window, if *grow == 3 { &[] } else { &tools })
-        };
-        let shown = broken.then_some("so far");
-        let continued = cache.build(wire, request, shown).unwrap();
-        let fresh = BodyCache::default().build(wire, request, shown).unwrap();
-        let text = String::from_utf8_lossy(&continued).into_owned();
-        let is_json = serde_json::from_slice::<Value>(&continued).is_ok();
-        prop_assert!(is_json, "{}", text);
-        prop_assert_eq!(continued, fresh);
+            body.replace(marker, "")
+        }
+    };
+    // The fields after the messages have no bracket.
+    let messages_of = |body: &str| body[..body.rfind(']').unwrap()].to_owned();
+    for count in 0..messages.len() {
+        let prefix = messages_of(&build(count, None));
+        for next in [build(count, Some("so far")), build(count + 1, None)] {
+            prop_assert!(next.starts_with(&prefix), "{prefix}\n{next}");
+        }
     }
     Ok(())
 }

@@ -9,7 +9,6 @@ use super::embeddings::EmbeddingsApi;
 use super::endpoint::ApiPath;
 use super::error_mapping::{Failure, Target};
 use super::response_builder::ResponseBuilder;
-use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
 
 /// The framing of a response's body.
@@ -37,32 +36,14 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     const KEY_HEADER: (&'static str, &'static str);
     /// The headers of every request.
     const HEADERS: &'static [(&'static str, &'static str)] = &[];
-    /// The field of the request that holds the messages.
-    const MESSAGES: &'static str = "messages";
     /// The embeddings API, if the servers have one.
     const EMBEDDINGS: Option<EmbeddingsApi> = None;
 
-    /// The object with the fields before the messages. It is constant in a conversation, so that a provider's prompt
-    /// cache matches the prefix.
-    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize;
-
-    /// The elements before the first message: an array.
-    fn opening(&self, request: &ChatRequest<'_>) -> impl Serialize;
-
-    /// The elements of `all[from..until]`: an array.
-    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize;
-
-    /// How many of the first messages are written as they will always be. The last one may be
-    /// replaced by the next request, so it never counts.
-    fn settled(&self, messages: &[Message]) -> usize {
-        messages.len().saturating_sub(1)
-    }
-
-    /// The already received text of a broken stream, and the instruction to continue: an array.
-    fn go_on(&self, shown: &str) -> impl Serialize;
-
-    /// The object with the fields after the messages, which may differ between two requests.
-    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize;
+    /// The body of a request. The fields that never change in a conversation come first, then the messages, then the
+    /// fields that may differ between two requests, so that a provider's prompt cache finds the prefix again. `shown`
+    /// is the part of a response that a broken stream had already delivered: it follows the messages, with the
+    /// instruction to continue.
+    fn body<'r>(&'r self, request: &'r ChatRequest<'r>, shown: Option<&'r str>) -> impl Serialize;
 
     /// Reads the data of one event, or one line.
     ///

@@ -11,11 +11,13 @@ use crate::message::{Message, MessagePart, Role};
 /// The seal of thinking from Ollama, which is sent back as text.
 pub(super) const THINKING: &str = "ollama-thinking:";
 
-/// Some messages of a history, as elements of the `messages` array.
+/// The elements of the `messages` array.
 pub(super) struct Elements<'a> {
-    pub(super) all: &'a [Message],
-    pub(super) from: usize,
-    pub(super) until: usize,
+    /// The system prompt, the first element unless it is empty.
+    pub(super) system: &'a str,
+    pub(super) messages: &'a [Message],
+    /// The response that a broken stream had already delivered. An instruction to continue follows it.
+    pub(super) shown: Option<&'a str>,
     /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
@@ -23,39 +25,23 @@ pub(super) struct Elements<'a> {
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
-        let messages = self.all.get(self.from..self.until).unwrap_or_default();
-        for (at, message) in (self.from..).zip(messages) {
+        if !self.system.is_empty() {
+            seq.serialize_element(&Element::new("system", self.system))?;
+        }
+        for (at, message) in self.messages.iter().enumerate() {
             match message.role {
                 Role::User => {
-                    let before = self.all.get(..at).unwrap_or_default();
+                    let before = self.messages.get(..at).unwrap_or_default();
                     of_user(&mut seq, &message.parts, before, self.images)?;
                 }
                 Role::Assistant => seq.serialize_element(&of_model(&message.parts))?,
             }
         }
+        if let Some(shown) = self.shown {
+            seq.serialize_element(&Element::new("assistant", shown))?;
+            seq.serialize_element(&Element::new("user", GO_ON))?;
+        }
         seq.end()
-    }
-}
-
-/// The system prompt as the first element; omitted if it is empty.
-pub(super) struct System<'a>(pub(super) &'a str);
-
-impl Serialize for System<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let content = Some(self.0).filter(|content| !content.is_empty());
-        serializer.collect_seq(content.map(|content| Element::new("system", content)))
-    }
-}
-
-/// The already received text of a broken stream, and the instruction to continue.
-pub(super) struct GoOn<'a>(pub(super) &'a str);
-
-impl Serialize for GoOn<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq([
-            Element::new("assistant", self.0),
-            Element::new("user", GO_ON),
-        ])
     }
 }
 

@@ -9,7 +9,7 @@ use super::wire::OllamaChat;
 use crate::error::LlmErrorKind;
 use crate::http_provider::test_support::read;
 use crate::http_provider::testing::{
-    any_course, body_of, call, check_chunks, check_continued, check_no_prefix_yields_a_call, image,
+    any_history, body_of, call, check_chunks, check_no_prefix_yields_a_call, check_prefix, image,
     model, reasoning, request, result, text, tools, user,
 };
 use crate::message::{Message, MessagePart};
@@ -332,8 +332,8 @@ fn the_history() {
 proptest! {
     /// Proves LLM-6.
     #[test]
-    fn a_continued_body_is_the_body(course in any_course()) {
-        check_continued(&wire(), &course)?;
+    fn longer_history_begins_with_the_same_bytes(messages in any_history()) {
+        check_prefix(&wire(), &messages, "")?;
     }
 
     /// No input makes the reader panic, and the chunking of the network changes nothing.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::history::{Elements, GoOn, System};
+use super::history::Elements;
 use super::line::{Line, Thread};
 use crate::error::LlmErrorKind;
 use crate::http_provider::embeddings::EmbeddingsApi;
@@ -12,9 +12,9 @@ use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::wire::{Framing, Wire, output_limit};
-use crate::message::Message;
+use crate::openai::wire::WireTool;
 use crate::provider::{ChatRequest, StreamSink};
-use crate::tool::{ToolChoice, ToolDefinition};
+use crate::tool::ToolChoice;
 
 /// The wire of Ollama's chat.
 #[derive(Debug, Clone)]
@@ -30,12 +30,15 @@ pub(crate) struct OllamaChat {
 }
 
 #[derive(Serialize)]
-struct Head<'w, 'r> {
-    model: &'w str,
+struct Body<'r> {
+    model: &'r str,
     stream: bool,
     options: Options,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'r>>,
+    tools: Vec<WireTool<'r>>,
+    messages: Elements<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'r>>,
 }
 
 #[derive(Serialize)]
@@ -43,38 +46,6 @@ struct Options {
     num_ctx: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     num_predict: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct Tool<'r> {
-    r#type: &'static str,
-    function: Function<'r>,
-}
-
-#[derive(Serialize)]
-struct Function<'r> {
-    name: &'r str,
-    description: &'r str,
-    parameters: &'r Value,
-}
-
-impl<'r> From<&'r ToolDefinition> for Tool<'r> {
-    fn from(tool: &'r ToolDefinition) -> Self {
-        Self {
-            r#type: "function",
-            function: Function {
-                name: &tool.name,
-                description: &tool.description,
-                parameters: &tool.parameters,
-            },
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Tail<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<Format<'r>>,
 }
 
 #[derive(Serialize)]
@@ -94,42 +65,26 @@ impl Wire for OllamaChat {
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
 
     /// The API has no option for tools that must not be called: if calls are forbidden, the request has no tools.
-    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
+    fn body<'r>(&'r self, request: &'r ChatRequest<'r>, shown: Option<&'r str>) -> impl Serialize {
         let tools = match request.tool_choice {
             ToolChoice::Auto => request.tools,
             ToolChoice::None => &[],
         };
-        Head {
+        let schema = request.response_schema.map(Format::Schema);
+        Body {
             model: &self.model,
             stream: true,
             options: Options {
                 num_ctx: self.context_window,
                 num_predict: output_limit(self.max_output_tokens, request),
             },
-            tools: tools.iter().map(Tool::from).collect(),
-        }
-    }
-
-    fn opening(&self, request: &ChatRequest<'_>) -> impl Serialize {
-        System(request.system)
-    }
-
-    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
-        Elements {
-            all,
-            from,
-            until,
-            images: self.images,
-        }
-    }
-
-    fn go_on(&self, shown: &str) -> impl Serialize {
-        GoOn(shown)
-    }
-
-    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
-        let schema = request.response_schema.map(Format::Schema);
-        Tail {
+            tools: tools.iter().map(WireTool::from).collect(),
+            messages: Elements {
+                system: request.system,
+                messages: request.messages,
+                shown,
+                images: self.images,
+            },
             format: schema.or(request.json_object.then_some(Format::Json("json"))),
         }
     }

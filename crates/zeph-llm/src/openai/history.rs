@@ -13,9 +13,13 @@ use crate::tool::ToolUseRequest;
 /// The longest function name that the API takes.
 const MAX_NAME: usize = 64;
 
-/// Some messages of a history, as elements of the `messages` array.
+/// The elements of the `messages` array.
 pub(super) struct Messages<'a> {
+    /// The system prompt, the first element unless it is empty.
+    pub(super) system: &'a str,
     pub(super) messages: &'a [Message],
+    /// The response that a broken stream had already delivered. An instruction to continue follows it.
+    pub(super) shown: Option<&'a str>,
     /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
@@ -23,6 +27,10 @@ pub(super) struct Messages<'a> {
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
+        if !self.system.is_empty() {
+            let content = self.system;
+            seq.serialize_element(&WireMessage::System { content })?;
+        }
         for message in self.messages {
             match message.role {
                 Role::User => user_messages(&mut seq, &message.parts, self.images)?,
@@ -32,34 +40,15 @@ impl Serialize for Messages<'_> {
                 })?,
             }
         }
-        seq.end()
-    }
-}
-
-/// The system prompt as the first element; omitted if it is empty.
-pub(super) struct System<'a>(pub(super) &'a str);
-
-impl Serialize for System<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let content = Some(self.0).filter(|content| !content.is_empty());
-        serializer.collect_seq(content.map(|content| WireMessage::System { content }))
-    }
-}
-
-/// The already received text of a broken stream, and the instruction to continue.
-pub(super) struct ContinuationPrompt<'a>(pub(super) &'a str);
-
-impl Serialize for ContinuationPrompt<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq([
-            WireMessage::Assistant {
-                content: Some(Content::Text(self.0)),
+        if let Some(shown) = self.shown {
+            seq.serialize_element(&WireMessage::Assistant {
+                content: Some(Content::Text(shown)),
                 tool_calls: ToolCalls(&[]),
-            },
-            WireMessage::User {
-                content: Content::Text(GO_ON),
-            },
-        ])
+            })?;
+            let content = Content::Text(GO_ON);
+            seq.serialize_element(&WireMessage::User { content })?;
+        }
+        seq.end()
     }
 }
 

@@ -3,19 +3,18 @@
 //! The order preserves a constant prefix. Constant fields of a conversation (model, limits, tools) come first, then
 //! the messages, and after them the fields that may differ between two requests (`tool_choice`, `response_format`).
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::chunk::Chunk;
 use super::delta::Deltas;
-use super::history::{ContinuationPrompt, Messages, System};
+use super::history::Messages;
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::wire::{Framing, Wire, output_limit};
-use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
 use crate::tool::{ToolChoice, ToolDefinition};
 
@@ -42,36 +41,31 @@ impl Wire for ChatCompletions {
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
 
-    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
-        Head {
-            wire: self,
-            max_output_tokens: output_limit(self.max_output_tokens, request),
-            cache_key: request.cache_key,
-            tools: request.tools,
-        }
-    }
-
-    fn opening(&self, request: &ChatRequest<'_>) -> impl Serialize {
-        System(request.system)
-    }
-
-    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
-        Messages {
-            messages: all.get(from..until).unwrap_or_default(),
-            images: self.images,
-        }
-    }
-
-    fn go_on(&self, shown: &str) -> impl Serialize {
-        ContinuationPrompt(shown)
-    }
-
-    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
-        Tail {
-            has_tools: !request.tools.is_empty(),
-            tool_choice: request.tool_choice,
-            response_schema: request.response_schema,
-            json_object: request.json_object && self.openai,
+    fn body<'r>(&'r self, request: &'r ChatRequest<'r>, shown: Option<&'r str>) -> impl Serialize {
+        let limit = output_limit(self.max_output_tokens, request);
+        let schema = request.response_schema.map(ResponseFormat::new);
+        let object = (request.json_object && self.openai).then_some(ResponseFormat::JsonObject);
+        Body {
+            model: &self.model,
+            stream: true,
+            stream_options: StreamOptions {
+                include_usage: true,
+            },
+            max_completion_tokens: limit.filter(|_| self.openai),
+            max_tokens: limit.filter(|_| !self.openai),
+            prompt_cache_key: request.cache_key.filter(|_| self.openai),
+            tools: request.tools.iter().map(WireTool::from).collect(),
+            messages: Messages {
+                system: request.system,
+                messages: request.messages,
+                shown,
+                images: self.images,
+            },
+            tool_choice: (!request.tools.is_empty()).then_some(match request.tool_choice {
+                ToolChoice::Auto => "auto",
+                ToolChoice::None => "none",
+            }),
+            response_format: schema.or(object),
         }
     }
 
@@ -116,86 +110,39 @@ impl Wire for ChatCompletions {
     }
 }
 
-/// The fields before the messages, which are constant in a conversation.
-struct Head<'w, 'r> {
-    wire: &'w ChatCompletions,
-    max_output_tokens: Option<u32>,
-    cache_key: Option<&'r str>,
-    tools: &'r [ToolDefinition],
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    messages: Messages<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
 }
 
-impl Serialize for Head<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { wire, .. } = self;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("model", &wire.model)?;
-        map.serialize_entry("stream", &true)?;
-        map.serialize_entry("stream_options", &StreamOptions)?;
-        if let Some(limit) = self.max_output_tokens {
-            let name = if wire.openai {
-                "max_completion_tokens"
-            } else {
-                "max_tokens"
-            };
-            map.serialize_entry(name, &limit)?;
-        }
-        if let Some(key) = self.cache_key.filter(|_| wire.openai) {
-            map.serialize_entry("prompt_cache_key", key)?;
-        }
-        if !self.tools.is_empty() {
-            map.serialize_entry("tools", &Tools(self.tools))?;
-        }
-        map.end()
-    }
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
 }
 
-/// The fields after the messages, which may differ between two requests.
-struct Tail<'a> {
-    has_tools: bool,
-    tool_choice: ToolChoice,
-    response_schema: Option<&'a Value>,
-    json_object: bool,
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonSchema { json_schema: NamedSchema<'a> },
+    JsonObject,
 }
 
-impl Serialize for Tail<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if self.has_tools {
-            let choice = match self.tool_choice {
-                ToolChoice::Auto => "auto",
-                ToolChoice::None => "none",
-            };
-            map.serialize_entry("tool_choice", choice)?;
-        }
-        if let Some(schema) = self.response_schema {
-            map.serialize_entry("response_format", &ResponseFormat::new(schema))?;
-        } else if self.json_object {
-            map.serialize_entry(
-                "response_format",
-                &serde_json::json!({ "type": "json_object" }),
-            )?;
-        }
-        map.end()
-    }
-}
-
-struct StreamOptions;
-
-impl Serialize for StreamOptions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry("include_usage", &true)?;
-        map.end()
-    }
-}
-
-#[derive(serde::Serialize)]
-struct ResponseFormat<'a> {
-    r#type: &'static str,
-    json_schema: NamedSchema<'a>,
-}
-
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct NamedSchema<'a> {
     name: &'static str,
     strict: bool,
@@ -204,8 +151,7 @@ struct NamedSchema<'a> {
 
 impl<'a> ResponseFormat<'a> {
     fn new(schema: &'a Value) -> Self {
-        Self {
-            r#type: "json_schema",
+        Self::JsonSchema {
             json_schema: NamedSchema {
                 name: "answer",
                 strict: allows_strict(schema),
@@ -236,30 +182,29 @@ pub(crate) fn allows_strict(schema: &Value) -> bool {
     }
 }
 
-struct Tools<'a>(&'a [ToolDefinition]);
+/// A tool as Chat Completions and Ollama describe it.
+#[derive(Serialize)]
+pub(crate) struct WireTool<'a> {
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
 
-impl Serialize for Tools<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|tool| WireTool {
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+impl<'a> From<&'a ToolDefinition> for WireTool<'a> {
+    fn from(tool: &'a ToolDefinition) -> Self {
+        Self {
             r#type: "function",
             function: WireFunction {
                 name: &tool.name,
                 description: &tool.description,
                 parameters: &tool.parameters,
             },
-        }))
+        }
     }
-}
-
-#[derive(serde::Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(serde::Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
 }

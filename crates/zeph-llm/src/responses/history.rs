@@ -11,9 +11,11 @@ use crate::openai::history::{Arguments, AsText, DataUrl};
 /// The longest name of a function, and the longest id of a call, that the API takes.
 const MAX_NAME: usize = 64;
 
-/// Some messages of a history, as elements of the `input` array.
+/// The elements of the `input` array.
 pub(super) struct Elements<'a> {
     pub(super) messages: &'a [Message],
+    /// The response that a broken stream had already delivered. An instruction to continue follows it.
+    pub(super) shown: Option<&'a str>,
     /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
 }
@@ -27,19 +29,11 @@ impl Serialize for Elements<'_> {
                 Role::Assistant => of_model(&mut seq, &message.parts)?,
             }
         }
+        if let Some(shown) = self.shown {
+            seq.serialize_element(&said(shown))?;
+            seq.serialize_element(&asked(vec![Content::InputText { text: GO_ON }]))?;
+        }
         seq.end()
-    }
-}
-
-/// The already received text of a broken stream, and the instruction to continue.
-pub(super) struct GoOn<'a>(pub(super) &'a str);
-
-impl Serialize for GoOn<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq([
-            said(self.0),
-            asked(vec![Content::InputText { text: GO_ON }]),
-        ])
     }
 }
 

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::wire::Responses;
 use crate::error::LlmErrorKind;
-use crate::http_provider::request_cache::BodyCache;
+use crate::http_provider::request_body::request_body;
 use crate::http_provider::test_support::read;
 use crate::http_provider::testing::{
-    any_course, any_message, body_of, call, check_chunks, check_continued,
-    check_no_prefix_yields_a_call, image, model, reasoning, request, result, text, tools, user,
+    any_history, any_message, body_of, call, check_chunks, check_no_prefix_yields_a_call,
+    check_prefix, image, model, reasoning, request, result, text, tools, user,
 };
 use crate::message::{Message, MessagePart};
 use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
@@ -189,9 +189,7 @@ fn reasoning_goes_back_as_it_came() {
         reasoning("Hm.", Some(&format!("openai-item:{item}")))
     );
     let messages = [Message::user("Hi"), model(parts)];
-    let sent = BodyCache::default()
-        .build(&wire(true), request(&messages, &[]), None)
-        .unwrap();
+    let sent = request_body(&wire(true), request(&messages, &[]), None).unwrap();
     let sent = String::from_utf8(sent.to_vec()).unwrap();
     assert!(
         sent.contains(&format!(",{item},{{\"type\":\"function_call\"")),
@@ -567,8 +565,8 @@ proptest! {
 
     /// Proves LLM-6.
     #[test]
-    fn a_continued_body_is_the_body(course in any_course()) {
-        check_continued(&wire(true), &course)?;
+    fn longer_history_begins_with_the_same_bytes(messages in any_history()) {
+        check_prefix(&wire(true), &messages, "")?;
     }
 
     /// No input makes the reader panic, and the chunking of the network changes nothing.

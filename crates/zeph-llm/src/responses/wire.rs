@@ -7,14 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::event::{Event, Items, Response};
-use super::history::{Elements, GoOn};
+use super::history::Elements;
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::wire::{Framing, Wire, output_limit};
-use crate::message::Message;
 use crate::openai::wire::allows_strict;
 use crate::provider::{ChatRequest, StreamSink};
 use crate::tool::ToolChoice;
@@ -34,8 +33,8 @@ pub(crate) struct Responses {
 }
 
 #[derive(Serialize)]
-struct Head<'w, 'r> {
-    model: &'w str,
+struct Body<'r> {
+    model: &'r str,
     stream: bool,
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +47,11 @@ struct Head<'w, 'r> {
     instructions: &'r str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'r>>,
+    input: Elements<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'r>>,
 }
 
 /// A tool; unlike in Chat Completions, its fields are next to its type. Without `strict: false` the API would make
@@ -59,14 +63,6 @@ struct Tool<'r> {
     description: &'r str,
     parameters: &'r Value,
     strict: bool,
-}
-
-#[derive(Serialize)]
-struct Tail<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Text<'r>>,
 }
 
 #[derive(Serialize)]
@@ -93,9 +89,8 @@ impl Wire for Responses {
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(crate::openai::embeddings::EMBEDDINGS);
-    const MESSAGES: &'static str = "input";
 
-    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
+    fn body<'r>(&'r self, request: &'r ChatRequest<'r>, shown: Option<&'r str>) -> impl Serialize {
         let tools = request.tools.iter().map(|tool| Tool {
             r#type: "function",
             name: &tool.name,
@@ -103,7 +98,13 @@ impl Wire for Responses {
             parameters: &tool.parameters,
             strict: false,
         });
-        Head {
+        let schema = request.response_schema.map(|schema| Format::JsonSchema {
+            name: "answer",
+            strict: allows_strict(schema),
+            schema,
+        });
+        let object = (request.json_object && self.openai).then_some(Format::JsonObject);
+        Body {
             model: &self.model,
             stream: true,
             store: false,
@@ -112,32 +113,11 @@ impl Wire for Responses {
             prompt_cache_key: request.cache_key.filter(|_| self.openai),
             instructions: request.system,
             tools: tools.collect(),
-        }
-    }
-
-    fn opening(&self, _request: &ChatRequest<'_>) -> impl Serialize {
-        [(); 0]
-    }
-
-    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
-        Elements {
-            messages: all.get(from..until).unwrap_or_default(),
-            images: self.images,
-        }
-    }
-
-    fn go_on(&self, shown: &str) -> impl Serialize {
-        GoOn(shown)
-    }
-
-    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
-        let schema = request.response_schema.map(|schema| Format::JsonSchema {
-            name: "answer",
-            strict: allows_strict(schema),
-            schema,
-        });
-        let object = (request.json_object && self.openai).then_some(Format::JsonObject);
-        Tail {
+            input: Elements {
+                messages: request.messages,
+                shown,
+                images: self.images,
+            },
             tool_choice: (!request.tools.is_empty()).then_some(match request.tool_choice {
                 ToolChoice::Auto => "auto",
                 ToolChoice::None => "none",

@@ -9,88 +9,30 @@ use serde_json::{Value, json};
 use super::{BASH, ID, RESULT, SCRAPE};
 use crate::http_provider::wire::IMAGE_LEFT_OUT;
 use crate::message::{Message, MessagePart, Role};
-use crate::provider::HistoryId;
 use crate::tool::ToolUseRequest;
 
-/// A history as texts, cached between requests.
-#[derive(Debug)]
-pub(super) struct TextHistory {
-    history: Option<HistoryId>,
-    /// How many messages of the history are in `messages`.
-    taken: usize,
-    pub(super) messages: Vec<Message>,
-    /// How the last one of the history is taken out again, which may be replaced.
-    undo: Undo,
-}
-
-#[derive(Debug, Default)]
-enum Undo {
-    #[default]
-    Nothing,
-    /// It is the last of `messages`.
-    Pop,
-    /// It is part of the last of `messages`, which was this before.
-    Restore(Message),
-}
-
-impl TextHistory {
-    /// The texts of a history; `kept` are those of the request before, if there was one.
-    pub(super) fn of(
-        history: Option<HistoryId>,
-        all: &[Message],
-        images: bool,
-        kept: Option<Self>,
-    ) -> Self {
-        let fits = |kept: &Self| kept.history == history && kept.taken <= all.len();
-        let mut texts = kept.filter(fits).unwrap_or(Self {
-            history,
-            taken: 0,
-            messages: Vec::new(),
-            undo: Undo::Nothing,
-        });
-        match std::mem::take(&mut texts.undo) {
-            Undo::Nothing => {}
-            Undo::Pop => {
-                texts.messages.pop();
+/// Converts a history to texts. Without `images`, a note replaces each image.
+pub(super) fn to_texts(all: &[Message], images: bool) -> Vec<Message> {
+    let mut texts: Vec<Message> = Vec::new();
+    for (at, message) in all.iter().enumerate() {
+        let parts = match message.role {
+            Role::User => of_user(&message.parts, &all[..at], images),
+            Role::Assistant => of_model(&message.parts),
+        };
+        match texts.last_mut() {
+            _ if parts.is_empty() => {}
+            Some(last) if last.role == message.role => {
+                parts
+                    .into_iter()
+                    .for_each(|part| add(&mut last.parts, part));
             }
-            Undo::Restore(message) => {
-                texts.messages.pop();
-                texts.messages.push(message);
-            }
-        }
-        texts.taken = texts.taken.saturating_sub(1);
-        for (at, message) in all.iter().enumerate().skip(texts.taken) {
-            let parts = match message.role {
-                Role::User => of_user(&message.parts, &all[..at], images),
-                Role::Assistant => of_model(&message.parts),
-            };
-            texts.push(message.role, parts, at + 1 == all.len());
-        }
-        texts.taken = all.len();
-        texts
-    }
-
-    fn push(&mut self, role: Role, parts: Vec<MessagePart>, is_last: bool) {
-        if parts.is_empty() {
-            return;
-        }
-        match self.messages.last_mut().filter(|last| last.role == role) {
-            Some(last) => {
-                if is_last {
-                    self.undo = Undo::Restore(last.clone());
-                }
-                for part in parts {
-                    add(&mut last.parts, part);
-                }
-            }
-            None => {
-                if is_last {
-                    self.undo = Undo::Pop;
-                }
-                self.messages.push(Message { role, parts });
-            }
+            _ => texts.push(Message {
+                role: message.role,
+                parts,
+            }),
         }
     }
+    texts
 }
 
 /// Appends a part; texts in a row become one.

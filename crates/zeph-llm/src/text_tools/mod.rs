@@ -11,7 +11,7 @@ pub(crate) mod parse;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -25,7 +25,7 @@ use crate::provider::{
     StreamSink,
 };
 use crate::tool::{ToolChoice, ToolUseRequest};
-use history::TextHistory;
+use history::to_texts;
 use parse::Call;
 
 /// The tool of the blocks that are commands.
@@ -43,8 +43,6 @@ const MAX_CALLS: usize = 1024;
 #[derive(Debug)]
 pub struct TextTools {
     inner: Arc<dyn LlmProvider>,
-    /// The history of the last request.
-    kept: Mutex<Option<TextHistory>>,
 }
 
 impl TextTools {
@@ -54,24 +52,7 @@ impl TextTools {
         if provider.supports_tool_use() {
             return provider;
         }
-        Arc::new(Self {
-            inner: provider,
-            kept: Mutex::default(),
-        })
-    }
-
-    fn texts(&self, request: &ChatRequest<'_>) -> TextHistory {
-        let kept = request.history.and_then(|_| {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.take()
-        });
-        let images = self.inner.supports_images();
-        TextHistory::of(request.history, request.messages, images, kept)
-    }
-
-    fn keep(&self, texts: TextHistory) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(texts);
+        Arc::new(Self { inner: provider })
     }
 
     /// The response with its calls.
@@ -200,7 +181,7 @@ impl LlmProvider for TextTools {
         request: ChatRequest<'_>,
         sink: StreamSink<'_>,
     ) -> Result<ChatResponse, LlmError> {
-        let texts = self.texts(&request);
+        let texts = to_texts(request.messages, self.supports_images());
         let system = catalog::with_tools(request.system, request.tools);
         let may_call = !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto;
         let mut seams = Seams::default();
@@ -210,16 +191,12 @@ impl LlmProvider for TextTools {
         };
         let asked = ChatRequest {
             system: &system,
-            messages: &texts.messages,
+            messages: &texts,
             // A response with a schema cannot contain calls.
             response_schema: request.response_schema.filter(|_| !may_call),
             ..request
         };
-        let response = self.inner.chat_stream(asked, &mut watch).await;
-        if request.history.is_some() {
-            self.keep(texts);
-        }
-        match response {
+        match self.inner.chat_stream(asked, &mut watch).await {
             Ok(response) if may_call => self.with_calls(response, &request, &seams, sink),
             response => response,
         }

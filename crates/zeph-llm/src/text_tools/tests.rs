@@ -13,7 +13,6 @@ use crate::http_provider::testing::{
     any_message, call, image, model, reasoning, result, text, user,
 };
 use crate::message::{Message, Role};
-use crate::provider::HistoryId;
 use crate::scripted::{Scenario, ScriptedProvider};
 use crate::tool::ToolDefinition;
 
@@ -305,30 +304,24 @@ proptest! {
         prop_assert!(all.starts_with(&few), "{few:?} {all:?}");
     }
 
-    /// Proves LLM-6, LLM-8: the cache of the last request changes nothing, and the next request leaves earlier
-    /// messages unchanged, except the last one.
+    /// Proves LLM-6, LLM-8: a further message leaves the earlier texts unchanged, except the last one.
     #[test]
-    fn a_continued_history(messages in proptest::collection::vec(any_message(), 1..12), images: bool) {
-        let id = HistoryId::unique();
-        let mut kept: Option<TextHistory> = None;
+    fn longer_history_begins_with_the_same_texts(messages in proptest::collection::vec(any_message(), 1..12), images: bool) {
+        let mut before: Vec<Message> = Vec::new();
         for count in 1..=messages.len() {
-            let all = &messages[..count];
-            let before = kept.as_ref().map(|texts| texts.messages.clone()).unwrap_or_default();
-            let texts = TextHistory::of(Some(id), all, images, kept);
-            let anew = TextHistory::of(None, all, images, None);
-            prop_assert_eq!(&texts.messages, &anew.messages);
-            prop_assert!(texts.messages.starts_with(&before[..before.len().saturating_sub(1)]));
-            for pair in texts.messages.windows(2) {
+            let texts = to_texts(&messages[..count], images);
+            prop_assert!(texts.starts_with(&before[..before.len().saturating_sub(1)]));
+            for pair in texts.windows(2) {
                 prop_assert_ne!(pair[0].role, pair[1].role);
             }
-            for part in texts.messages.iter().flat_map(|message| &message.parts) {
+            for part in texts.iter().flat_map(|message| &message.parts) {
                 let is_text = !matches!(
                     part,
                     MessagePart::ToolUse(_) | MessagePart::ToolResult { .. }
                 );
                 prop_assert!(is_text, "{part:?}");
             }
-            kept = Some(texts);
+            before = texts;
         }
     }
 
@@ -337,7 +330,7 @@ proptest! {
     fn written_calls_are_read(command in "[`a-z \n]{0,20}", native in any::<bool>()) {
         let input = if native { json!({"command": command}) } else { json!({"command": command, "timeout_secs": 1}) };
         let history = [Message { role: Role::Assistant, parts: vec![text("I look."), call("call_1", "bash", input.clone())] }];
-        let written = TextHistory::of(None, &history, true, None).messages.remove(0).text();
+        let written = to_texts(&history, true).remove(0).text();
         let calls = found(&written).calls;
         prop_assert_eq!(calls.len(), 1, "{}", written);
         prop_assert_eq!(&calls[0].input, &input, "{}", written);
@@ -373,7 +366,7 @@ fn the_history() {
             result("gone", "?"),
         ]),
     ];
-    let texts = TextHistory::of(None, &messages, true, None).messages;
+    let texts = to_texts(&messages, true);
     assert_eq!(
         texts,
         [
@@ -393,7 +386,7 @@ fn the_history() {
             ]),
         ]
     );
-    let blind = TextHistory::of(None, &messages, false, None).messages;
+    let blind = to_texts(&messages, false);
     assert_eq!(
         blind[0],
         user(vec![text(&format!(

@@ -51,7 +51,6 @@ async fn ask(
         response_schema: schema,
         json_object: false,
         max_output_tokens: None,
-        history: None,
     };
     let mut events = Vec::new();
     let outcome = provider

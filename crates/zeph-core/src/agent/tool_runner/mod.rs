@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use zeph_llm::{HistoryId, Message};
+use uuid::Uuid;
+use zeph_llm::Message;
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
@@ -47,7 +48,7 @@ pub(super) struct ToolRunner {
     pub(super) undo: Arc<dyn Undo>,
     pub(super) result_format: ResultFormat,
     /// The window of the conversation that contains the results in the cache.
-    pub(super) window: HistoryId,
+    pub(super) window: Uuid,
 }
 
 impl ToolRunner {
