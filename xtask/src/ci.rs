@@ -134,13 +134,19 @@ fn feature_sets(project: &Project) -> Result<()> {
 }
 
 /// Builds and tests local models and MCP servers. They are features with many crates, and no other step
-/// covers them. Real weights are fetched from the package index; without an index, the test prints a message.
+/// covers them. Real weights come from the package index; without it, the tests that need them are skipped.
 fn optional_parts(project: &Project) -> Result<()> {
     const PACKAGES: &str = "-p zeph -p zeph-llm -p zeph-mcp --features zeph/candle,zeph/mcp";
     let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");
     project.cargo(&lints).run()?;
-    let weights = project.target_dir()?.join("models");
-    let _kept = project.sh.push_env("ZEPH_TEST_MODELS", weights);
+    let weights = live::weights::fetch(project, Path::new("python3"));
+    let _kept = match weights {
+        Ok(folder) => Some(project.sh.push_env("ZEPH_TEST_MODELS", folder)),
+        Err(error) => {
+            println!("tests with real weights are skipped: {error:#}");
+            None
+        }
+    };
     let tests = format!(
         "test {PACKAGES} --lib --bins --tests -- --show-output candle:: models:: mcp:: connection::"
     );

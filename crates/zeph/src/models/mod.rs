@@ -122,7 +122,9 @@ impl ModelStore {
             true => "none was".to_owned(),
             false => format!("these were: {}", names.join(", ")),
         };
-        bail!("no model {name:?} was fetched ({there}): zeph models pull {name}")
+        bail!(
+            "no model {name:?} was fetched ({there}): zeph models pull OWNER/REPO/FILE.gguf --name {name}"
+        )
     }
 
     /// Removes the model of this name.
@@ -233,7 +235,10 @@ mod tests {
         assert_eq!(store.list().unwrap(), [note]);
         let error = store.find("other").unwrap_err().to_string();
         assert!(error.contains("these were: tiny"), "{error}");
-        assert!(error.contains("zeph models pull other"), "{error}");
+        assert!(
+            error.contains("zeph models pull OWNER/REPO/FILE.gguf --name other"),
+            "{error}"
+        );
         store.remove("tiny").unwrap();
         assert!(store.remove("tiny").is_err());
     }

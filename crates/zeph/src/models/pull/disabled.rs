@@ -9,8 +9,8 @@ use crate::config::Environment;
 /// What was to be fetched.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// A name.
-    pub(crate) model: Option<String>,
+    /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
+    pub(crate) model: String,
     /// The name it was to get.
     pub(crate) name: Option<String>,
     /// The digest it was to have.
@@ -29,10 +29,9 @@ pub(crate) async fn pull(
     wanted: Wanted,
     _: bool,
 ) -> anyhow::Result<Manifest> {
-    let model = wanted.model.or(wanted.name).or(wanted.sha256);
-    let model = model.map_or_else(|| "models".to_owned(), |name| format!("the model {name:?}"));
+    let Wanted { model, .. } = wanted;
     bail!(
-        "this build cannot fetch {model}, because it cannot run models in its own process: build Zeph with \
+        "this build cannot fetch the model {model:?}, because it cannot run models in its own process: build Zeph with \
          `cargo build --release --features candle`"
     )
 }

