@@ -10,6 +10,7 @@ use crate::project::Project;
 
 /// Each package of the workspace with the workspace packages it may depend on.
 const EDGES: &[(&str, &[&str])] = &[
+    ("zeph-backoff", &[]),
     ("zeph-bash", &[]),
     ("zeph-edit", &[]),
     ("zeph-exec", &[]),
@@ -19,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "zeph-tools",
         &[
+            "zeph-backoff",
             "zeph-bash",
             "zeph-edit",
             "zeph-exec",
@@ -27,7 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "zeph-symbols",
         ],
     ),
-    ("zeph-llm", &[]),
+    ("zeph-llm", &["zeph-backoff"]),
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
     ("zeph-acp", &[]),
@@ -107,7 +109,7 @@ const ABSENT: &[Absent] = &[
     },
     Absent {
         tree: "-p zeph-llm -e normal",
-        names: &["sqlx*", "libsqlite3-sys", "zeph-*"],
+        names: &["sqlx*", "libsqlite3-sys"],
     },
     Absent {
         tree: "-p zeph-memory -e normal",

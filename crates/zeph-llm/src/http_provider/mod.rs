@@ -33,6 +33,7 @@ use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
+use zeph_backoff::parse_retry_after;
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::{LlmError, LlmErrorKind};
@@ -42,7 +43,7 @@ use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
 };
-use crate::retry::{Retries, parse_retry_after};
+use crate::retry::Retries;
 use endpoint::Endpoint;
 use error_mapping::{ErrorBody, Failure, RequestKind, Target};
 use request_body::request_body;

@@ -4,11 +4,11 @@
 //! layers that process the output of one execution. The executor of a tool decides whether its calls may be
 //! repeated: never if they may have changed something.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio_util::future::FutureExt as _;
+use zeph_backoff::{Decision, FailedAttempt, GiveUp, random_unit};
 
 use super::{Next, ToolLayer};
 use crate::call::ToolCall;
@@ -16,7 +16,7 @@ use crate::context::CallContext;
 use crate::error::{ErrorKind, ToolError};
 use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, brief};
-use crate::retry::{Decision, FailedAttempt, GiveUp, ToolRetryConfig, decide};
+use crate::retry::{ToolRetryConfig, decide};
 
 /// The layer that repeats failed calls.
 pub struct RetryLayer {
@@ -42,7 +42,7 @@ impl RetryLayer {
                 "the {} s of `[tools.retry] budget_secs` are used up",
                 self.config.budget_secs
             )),
-            GiveUp::AskedToWait(wait) => notes.push(format!(
+            GiveUp::ServerWaitTooLong { wait, .. } => notes.push(format!(
                 "not tried again now, for that passes the {} s of `[tools.retry] budget_secs`; \
                  try again in {} s",
                 self.config.budget_secs,
@@ -99,12 +99,11 @@ impl ToolLayer for RetryLayer {
             }
             let failed = FailedAttempt {
                 attempt,
-                category: error.category(),
                 retry_after: error.retry_after(),
                 elapsed,
                 random: random_unit(),
             };
-            let wait = match decide(&self.config, failed) {
+            let wait = match decide(&self.config, error.category(), failed) {
                 Decision::Wait(wait) => wait,
                 Decision::Stop(why) => return Err(self.given_up(error, attempt, why)),
             };
@@ -131,10 +130,4 @@ impl ToolLayer for RetryLayer {
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs()
         .saturating_add(u64::from(wait.subsec_nanos() > 0))
-}
-
-/// Returns a random number in [0, 1), from the seed that the standard library draws for its hash maps.
-fn random_unit() -> f64 {
-    let bits = RandomState::new().build_hasher().finish() >> 11;
-    bits as f64 / (1_u64 << 53) as f64
 }

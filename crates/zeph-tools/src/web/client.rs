@@ -14,6 +14,7 @@ use reqwest::header::{
 };
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use url::Url;
+use zeph_backoff::parse_retry_after;
 
 use super::address::AddressRule;
 use super::body::essence;
@@ -25,7 +26,6 @@ use crate::category::{ToolErrorCategory, classify_http_status};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::provenance::of_host;
-use crate::retry::parse_retry_after;
 
 /// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 3;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
-/// Reads the header: seconds (fractions are taken too) or an HTTP date. `None` for anything else;
-/// a date that is past gives zero, and more seconds than a [`Duration`] holds the longest there is.
+/// Parses the header: seconds (fractions are accepted) or an HTTP date. Returns `None` for any other text.
+///
+/// A past date returns zero. More seconds than a [`Duration`] can hold return [`Duration::MAX`].
 #[must_use]
 pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
@@ -16,7 +17,7 @@ pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
         }
         return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
-    // "GMT" is the zone that HTTP prescribes; RFC 2822 calls it obsolete, and reads it.
+    // HTTP prescribes the zone "GMT". It is obsolete in RFC 2822, but valid.
     let at = rfc2822::parse(value).ok()?.timestamp();
     Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO))
 }
@@ -27,7 +28,7 @@ mod tests {
 
     use super::*;
 
-    /// Proves ERR-20 for what the header may say.
+    /// Proves ERR-20, LLM-5 for the values of the header.
     #[test]
     fn seconds_and_dates() {
         let now: Timestamp = "2015-10-21T07:28:00Z".parse().unwrap();
