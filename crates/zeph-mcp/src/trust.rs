@@ -25,7 +25,8 @@ impl Pin {
     /// The pin of a tool.
     #[must_use]
     pub fn of(name: &str, description: &str, schema: &Value, hints: &Value) -> Self {
-        let schema = sorted(schema);
+        let mut schema = schema.clone();
+        schema.sort_all_objects();
         let whole = json!([name, description, schema, hints]);
         let text = format!(
             "name: {name}\ndescription: {description}\nhints: {hints}\nschema: {schema:#}\n"
@@ -35,22 +36,6 @@ impl Pin {
             sha256: hex_digest(whole.to_string().as_bytes()),
             text: revealed(&text),
         }
-    }
-}
-
-/// The value with the keys of every object sorted.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let mut entries: Vec<_> = object.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            let entries = entries.into_iter();
-            entries
-                .map(|(key, value)| (key.clone(), sorted(value)))
-                .collect()
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
     }
 }
 

@@ -137,21 +137,9 @@ fn fingerprint<'a>(steps: impl Iterator<Item = Step<'a>>) -> u64 {
 
 /// JSON text with sorted keys.
 fn canonical(value: &Value) -> String {
-    fn sorted(value: &Value) -> Value {
-        match value {
-            Value::Object(object) => {
-                let mut entries: Vec<_> = object.iter().collect();
-                entries.sort_by_key(|(name, _)| name.as_str());
-                entries
-                    .into_iter()
-                    .map(|(name, value)| (name.clone(), sorted(value)))
-                    .collect()
-            }
-            Value::Array(items) => items.iter().map(sorted).collect(),
-            other => other.clone(),
-        }
-    }
-    sorted(value).to_string()
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    sorted.to_string()
 }
 
 #[cfg(test)]
