@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
+//! # Map
+//! - `lib.rs`: [`Policy::decide`] and the random numbers.
+//! - `retry_after`: the header `Retry-After`.
 
 mod retry_after;
 #[cfg(test)]

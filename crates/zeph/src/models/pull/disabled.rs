@@ -8,6 +8,10 @@ use crate::config::Environment;
 
 /// What was to be fetched.
 #[derive(Debug, Default)]
+#[allow(
+    dead_code,
+    reason = "only a build that fetches models reads all fields"
+)]
 pub(crate) struct Wanted {
     /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
     pub(crate) model: String,
