@@ -1,27 +1,27 @@
-//! Bits that stand for vectors: two vectors differ in about as many as the angle between them is wide. Pure.
+//! Sign bits of vectors: the number of different bits of two vectors estimates the angle between them. No I/O.
 //!
-//! A vector is turned at random (always in the same way), and a bit says of each number whether it is negative (M. Charikar,
-//! "Similarity Estimation Techniques from Rounding Algorithms", 2002). It is turned by three rounds of changed signs and
-//! the Walsh-Hadamard transform, so that the bits tell as much of vectors whose numbers are all positive, or few.
+//! A vector is rotated at random, always in the same way. Each bit is the sign of one number of the result (M. Charikar,
+//! "Similarity Estimation Techniques from Rounding Algorithms", 2002). The rotation is three rounds of changed signs and
+//! the Walsh-Hadamard transform. The estimate therefore holds also for short vectors and for positive numbers only.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// The fewest bits of a vector.
+/// The minimum number of bits of a vector.
 const FEWEST: usize = 512;
-/// The most: what more would tell is read from the vectors themselves.
+/// The maximum number of bits of a vector. The vectors themselves decide finer differences.
 const MAX_CANDIDATES: usize = 1024;
-/// How often a vector is turned.
+/// The number of rounds of the rotation.
 const ROUNDS: u64 = 3;
-/// The bytes of a word of bits.
+/// The number of bytes of a word of bits.
 const WORD: usize = size_of::<u64>();
 
-/// How many bytes the bits of a vector of `length` numbers take.
+/// Returns the number of bytes of the bits of a vector of `length` numbers.
 pub(crate) fn width(length: usize) -> usize {
     length.clamp(FEWEST, MAX_CANDIDATES).next_multiple_of(64) / 8
 }
 
-/// The bits of `vector`, [`width`] bytes.
+/// Computes the bits of `vector`, which take [`width`] bytes.
 pub(crate) fn signs(vector: &[f32]) -> Vec<u8> {
     let mut turned = vector.to_vec();
     turned.resize(vector.len().max(FEWEST).next_power_of_two(), 0.0);
@@ -39,7 +39,7 @@ pub(crate) fn signs(vector: &[f32]) -> Vec<u8> {
     bits.map(byte).collect()
 }
 
-/// Changes the sign of half of the numbers, the same ones each time.
+/// Changes the sign of about half of the numbers. `round` determines which.
 fn flip(numbers: &mut [f32], round: u64) {
     for (at, numbers) in (0_u64..).zip(numbers.chunks_mut(64)) {
         let mut bits = mixed(round << 32 | at);
@@ -52,7 +52,7 @@ fn flip(numbers: &mut [f32], round: u64) {
     }
 }
 
-/// The finalizer of SplitMix64: bits that look random.
+/// Computes pseudo-random bits with the finalizer of SplitMix64.
 fn mixed(seed: u64) -> u64 {
     let mut bits = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -60,7 +60,8 @@ fn mixed(seed: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// The Walsh-Hadamard transform, without a factor: only signs are read. As many numbers as a power of two.
+/// Computes the Walsh-Hadamard transform of a power of two of numbers. It has no scale factor, because only the signs
+/// are used.
 fn transform(numbers: &mut [f32]) {
     let mut half = 1;
     while half < numbers.len() {
@@ -82,7 +83,7 @@ pub(crate) struct Nearest {
 }
 
 impl Nearest {
-    /// Looks for the `most` that are nearest to the `signs`.
+    /// Creates an empty search for the `most` facts that are nearest to `signs`.
     pub(crate) fn new(signs: &[u8], most: usize) -> Self {
         Self {
             query: words(signs).collect(),
@@ -91,7 +92,7 @@ impl Nearest {
         }
     }
 
-    /// Looks at a fact; of equal ones the latest counts.
+    /// Adds a fact. Of facts with the same distance, those with the highest numbers are retained.
     pub(crate) fn look(&mut self, fact: i64, signs: &[u8]) {
         let pairs = self.query.iter().zip(words(signs));
         let distance = pairs.map(|(a, b)| (a ^ b).count_ones()).sum();
@@ -105,7 +106,7 @@ impl Nearest {
         }
     }
 
-    /// Those that were found, each once, by their numbers.
+    /// Returns the numbers of the nearest facts.
     pub(crate) fn facts(self) -> BTreeSet<i64> {
         let found = self.found.into_iter();
         found.map(|(_, Reverse(fact))| fact).collect()
@@ -143,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bits tell the angle: also of few numbers, and of such as are all positive.
+        /// The bits estimate the angle, also of short vectors with only positive numbers.
         #[test]
         fn bits_tell_the_angle(
             a in prop::collection::vec(0.0_f32..1.0, 3..40),

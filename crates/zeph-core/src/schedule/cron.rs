@@ -1,18 +1,18 @@
-//! Cron expressions of five fields, and when they are due.
+//! Cron expressions of five fields, and the times at which they are due.
 //!
 //! Fields, ranges, lists, steps and names as in POSIX `crontab` and Vixie cron
 //! (<https://pubs.opengroup.org/onlinepubs/9799919799/utilities/crontab.html>,
-//! `crontab(5)`): where day of month and day of week are both restricted, either is enough.
+//! `crontab(5)`): if day of month and day of week are both restricted, one of them is enough.
 //!
-//! Changes of the clock: a local time that is skipped is due as much later as the clock was set
-//! forward, so a daily task runs once on that day; of a local time that comes twice the first is due,
-//! but both where the hour is `*`, so that what runs every few minutes goes on.
+//! Changes of the clock: a skipped local time is due later, by the time that the clock was set forward, so a daily task
+//! runs once on that day. If a local time occurs twice, the first one is due. If the hour is `*`, both are due, so that
+//! a task that runs every few minutes does not pause.
 
 use jiff::civil::Date;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan as _};
 
-/// Days that are looked at for the next time: 29 February falls on each day of the week at least once in
+/// The maximum number of days to search for the next time: 29 February falls on each day of the week at least once in
 /// 40 years.
 const MAX_DAYS: usize = 40 * 366 + 2;
 
@@ -25,11 +25,11 @@ pub struct Cron {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// Whether a day of month or of week is enough.
+    /// Whether a match of the day of month or of the day of week is enough.
     either: bool,
 }
 
-/// Why a text is no cron expression.
+/// The reason why a text is not a cron expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {text:?}: {what}")]
 pub struct CronError {
@@ -41,7 +41,7 @@ pub struct CronError {
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
-/// The days of the week, as their names begin.
+/// The first three letters of the days of the week.
 pub(super) const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const ALL_HOURS: u64 = (1 << 24) - 1;
 
@@ -53,10 +53,10 @@ struct Field {
 }
 
 impl Cron {
-    /// Reads five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday).
+    /// Parses five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday).
     ///
     /// # Errors
-    /// The field that is wrong. A time that never comes is none.
+    /// A field is wrong, or the expression has no due time.
     pub fn parse(text: &str) -> Result<Self, CronError> {
         let text = text
             .split_whitespace()
@@ -97,16 +97,16 @@ impl Cron {
         }
     }
 
-    /// The expression, in its plainest form.
+    /// Returns the expression in lower case, with single spaces.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The first time it is due after `after`; `None` where the calendar ends before.
+    /// Returns the first due time after `after`, or `None` if the calendar ends before it.
     #[must_use]
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        // What was skipped late on the day before may be due on this one.
+        // A time that was skipped late on the day before may be due on this day.
         let mut day = after
             .to_zoned(zone.clone())
             .date()
@@ -115,7 +115,7 @@ impl Cron {
         for _ in 0..MAX_DAYS {
             let found = self.first_of(day, after, zone);
             if let Some(found) = found {
-                // The same of the day after this one.
+                // A time of the next day may be due earlier than a skipped time of this day.
                 let next = day
                     .tomorrow()
                     .ok()
@@ -177,7 +177,7 @@ impl Field {
                 Some((from, to)) => (self.value(from, text)?, self.value(to, text)?),
                 None => {
                     let from = self.value(range, text)?;
-                    // `5/10` is from 5 on.
+                    // `5/10` begins at 5 and has no end.
                     (from, if part.contains('/') { self.most } else { from })
                 }
             };

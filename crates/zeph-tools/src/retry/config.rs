@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is done about calls that fail (`[tools.retry]`).
+/// Retries of failed tool calls (`[tools.retry]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolRetryConfig {
@@ -13,7 +13,7 @@ pub struct ToolRetryConfig {
     pub base_ms: u64,
     /// Milliseconds that any wait may take at most, unless a server asks for more.
     pub max_ms: u64,
-    /// Seconds after which no retry of a call begins any more, and for which arguments that fit are waited for.
+    /// Seconds after which no retry of a call begins, and the time limit of a request for correct arguments.
     pub budget_secs: u64,
     /// The provider that is asked once for arguments that fit, where a model's did not; empty for the one that made the call.
     pub parameter_reformat_provider: String,

@@ -1,20 +1,18 @@
-//! A test that every key is read by something: it looks for the reads in the sources of the
-//! workspace.
+//! A test that some code reads every key. It searches the sources of the workspace for reads.
 //!
 //! A read of `tools.shell.timeout` (of `ShellConfig`) is
-//! - `shell.timeout`: the field, of something called like the section (`provider` for a list
-//!   `providers`);
+//! - `shell.timeout`: the field of a value with the name of the section (`provider` for a list `providers`);
 //! - `config.timeout` or `….shell_config.timeout` in a directory that names `ShellConfig`;
 //! - `let ShellConfig { timeout, .. } = …`.
 //!
-//! The files that define the structs, the configuration itself and tests do not count.
+//! Reads in the files that define the structs, in the configuration itself and in tests do not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::schema;
 
-/// Keys that the configuration or their struct works out for the readers, and what these read.
+/// Keys that readers get through a method or a derived value, and the text of that read.
 const DERIVED: &[(&str, &str)] = &[
     ("agent.compaction.threshold", "compaction.tokens("),
     ("llm.default", "llm.chosen()"),
@@ -89,7 +87,7 @@ fn every_key_is_read() {
     );
 }
 
-/// A section and the struct behind it.
+/// A section and the name of its struct.
 struct Place<'a> {
     section: &'a str,
     type_name: &'a str,
@@ -106,7 +104,7 @@ impl Place<'_> {
             let Some(before) = before.strip_suffix('.') else {
                 return false;
             };
-            // Chains stand on lines of their own.
+            // A line break may precede the dot of a chain.
             let receiver = before.trim_end();
             let start = receiver.rfind(|c| !is_word(c)).map_or(0, |at| at + 1);
             let receiver = receiver[start..].to_lowercase();
@@ -135,7 +133,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Where `word` stands alone.
+/// The positions of `word` as a whole word.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word)
         .map(|(at, _)| at)
@@ -146,7 +144,7 @@ fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         })
 }
 
-/// All sources that may read keys, without comments and tests, by their directory.
+/// Reads the sources that may read keys, without comments and tests, grouped by directory.
 fn sources(root: &Path) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut directories: Vec<PathBuf> = vec![root.join("crates")];
@@ -170,7 +168,7 @@ fn sources(root: &Path) -> Vec<Vec<String>> {
     found
 }
 
-/// A source without comments, up to its tests.
+/// Returns a source up to its tests, without comments.
 fn code(source: &str) -> String {
     let tests = source
         .match_indices("#[cfg(test)]\nmod ")

@@ -1,4 +1,4 @@
-//! What stands for fetching models in a build that cannot run them.
+//! Replacement of `zeph models pull` in a build that cannot run models: an error with the remedy.
 
 use anyhow::bail;
 use zeph_llm::RetryConfig;
@@ -6,7 +6,7 @@ use zeph_llm::RetryConfig;
 use super::{Manifest, ModelStore};
 use crate::config::Environment;
 
-/// What was to be fetched.
+/// The model that the user requests.
 #[derive(Debug, Default)]
 #[allow(
     dead_code,
@@ -15,13 +15,13 @@ use crate::config::Environment;
 pub(crate) struct Wanted {
     /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
     pub(crate) model: String,
-    /// The name it was to get.
+    /// The name of the model in the store.
     pub(crate) name: Option<String>,
-    /// The digest it was to have.
+    /// The expected SHA-256.
     pub(crate) sha256: Option<String>,
 }
 
-/// Says how to get a build that fetches models.
+/// Returns an error that explains how to get a build that fetches models.
 ///
 /// # Errors
 /// Always.

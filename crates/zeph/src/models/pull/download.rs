@@ -1,4 +1,4 @@
-//! One file over HTTP, that goes on where it broke off.
+//! Download of one file over HTTP, which resumes at its position after an interruption.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -15,23 +15,23 @@ use zeph_llm::http::http_client_builder;
 
 use super::progress::Progress;
 
-/// How often a file is asked for in one run.
+/// The maximum number of requests for a file in one run.
 const ATTEMPTS: u32 = 5;
-/// How many redirects are followed.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 5;
 
-/// Which file the bytes are of that are there already.
+/// The origin of the bytes that are already on disk.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct PartialDownload {
     url: String,
-    /// What the server calls this version of the file.
+    /// The version of the file: the value of `ETag` or `Last-Modified`.
     version: String,
 }
 
-/// Whether a file may come from there: by TLS, or from this machine.
+/// Checks that a URL uses TLS or is on this machine.
 ///
 /// # Errors
-/// That it may not.
+/// The URL is neither.
 pub(super) fn allowed(url: &Url) -> anyhow::Result<()> {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -46,19 +46,19 @@ pub(super) fn allowed(url: &Url) -> anyhow::Result<()> {
     }
 }
 
-/// A URL without who asks.
+/// Formats a URL without its user name and password.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // A URL that can have neither has neither.
+    // The setters fail only for a URL that cannot have a user name or password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()
 }
 
-/// A client for a server, which follows redirects only to where files may come from.
+/// Creates a client for a server. It follows redirects only to URLs that [`allowed`] accepts.
 ///
 /// # Errors
-/// There are no root certificates.
+/// The machine has no root certificates.
 pub(super) fn client(target: &Url, retry: &RetryConfig) -> anyhow::Result<Client> {
     let policy = Policy::custom(|attempt| {
         if attempt.previous().len() > MAX_REDIRECTS {
@@ -73,11 +73,10 @@ pub(super) fn client(target: &Url, retry: &RetryConfig) -> anyhow::Result<Client
     builder.build().context("no client for HTTP can be made")
 }
 
-/// Fetches a file to `to`. What was fetched of it before is kept, if the file is still the same.
+/// Fetches a file to `to`. An earlier download of the same version is continued.
 ///
 /// # Errors
-/// What the server says against it; a connection that breaks again and again. What came until then
-/// is kept.
+/// The server refuses the request, or the connection breaks in each attempt. The received part is retained.
 pub(super) async fn fetch(
     client: &Client,
     url: &Url,
@@ -101,7 +100,7 @@ pub(super) async fn fetch(
 }
 
 enum Fault {
-    /// The connection broke; the rest may still come.
+    /// The connection broke. Another attempt may fetch the rest.
     Broken(anyhow::Error),
     Final(anyhow::Error),
 }
@@ -112,7 +111,7 @@ impl From<std::io::Error> for Fault {
     }
 }
 
-/// Asks once, for what is missing.
+/// Sends one request for the missing part.
 async fn part(client: &Client, url: &Url, to: &Path, progress: &mut Progress) -> Result<(), Fault> {
     let broken = |error: reqwest::Error| {
         let error = anyhow::Error::from(error.without_url());
@@ -163,7 +162,7 @@ async fn part(client: &Client, url: &Url, to: &Path, progress: &mut Progress) ->
     Ok(())
 }
 
-/// Where it is noted which file was begun.
+/// Returns the path of the [`PartialDownload`] of a file.
 fn notes(to: &Path) -> PathBuf {
     to.with_added_extension("json")
 }
@@ -172,7 +171,7 @@ fn begun(to: &Path) -> Option<PartialDownload> {
     serde_json::from_slice(&fs::read(notes(to)).ok()?).ok()
 }
 
-/// Notes which version of the file was begun; one that has no name is begun anew the next time.
+/// Records the version of the file. A file without a version is fetched from its beginning the next time.
 fn note(to: &Path, url: &Url, headers: &HeaderMap) -> std::io::Result<()> {
     let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
     let strong = text(ETAG).filter(|tag| !tag.starts_with("W/"));
@@ -193,15 +192,15 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// Whether a part begins where the bytes end that are there.
+/// Whether the part of a response begins at the byte `at`.
 fn begins_at(headers: &HeaderMap, at: u64) -> bool {
     let range = headers.get(CONTENT_RANGE).and_then(|it| it.to_str().ok());
     range.is_some_and(|range| range.starts_with(&format!("bytes {at}-")))
 }
 
-/// Removes what was fetched.
+/// Removes a download and its record.
 pub(super) fn forget(to: &Path) {
-    // What is not there need not be removed, and what stays is checked the next time.
+    // A missing file is not an error, and a remaining file is checked the next time.
     let _ = fs::remove_file(to);
     let _ = fs::remove_file(notes(to));
 }

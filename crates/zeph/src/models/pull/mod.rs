@@ -1,7 +1,7 @@
 //! Fetches models: GGUF files from a hub, from a URL or from this machine.
 //!
-//! A download is checked against its digest before it is used, and put in its place whole:
-//! a model is there with all it needs, or not at all.
+//! The digest of a download is checked before use. A rename then puts the complete model into the store, so that the
+//! store has no incomplete model.
 
 mod download;
 mod progress;
@@ -24,26 +24,26 @@ use super::{MANIFEST, Manifest, ModelStore, Purpose, place};
 use crate::config::Environment;
 use crate::output::stderr_line;
 
-/// Where the hub is, unless `HF_ENDPOINT` says otherwise.
+/// The address of the hub, unless `HF_ENDPOINT` names another one.
 const HUB: &str = "https://huggingface.co";
 /// The weights in a model's directory.
 const WEIGHTS: &str = "model.gguf";
 
-/// What is to be fetched.
+/// The model that the user requests.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
     pub(crate) model: String,
-    /// The name it gets here.
+    /// The name of the model in the store.
     pub(crate) name: Option<String>,
-    /// The digest it must have.
+    /// The expected SHA-256.
     pub(crate) sha256: Option<String>,
 }
 
-/// Fetches a model; returns what is then there.
+/// Fetches a model, and returns its manifest.
 ///
 /// # Errors
-/// Why it cannot be had, or is not what it has to be. What of a download came is kept.
+/// The model cannot be fetched, has another digest or cannot be run. The part of a download that arrived is retained.
 pub(crate) async fn pull(
     store: &ModelStore,
     env: &Environment,
@@ -93,7 +93,7 @@ enum Source {
 }
 
 impl Source {
-    /// A file of a hub is a URL below the address of the hub.
+    /// Parses a source. A file of a hub becomes a URL below the address of the hub.
     fn parse(model: &str, env: &Environment) -> anyhow::Result<Self> {
         if model.contains("://") {
             let url = Url::parse(model);
@@ -136,7 +136,7 @@ impl Source {
     }
 }
 
-/// What all steps of one pull need.
+/// The state that all steps of one pull share.
 struct Work<'a> {
     store: &'a ModelStore,
     retry: &'a RetryConfig,
@@ -178,7 +178,7 @@ impl Work<'_> {
             return Ok(there);
         }
         self.say(&format!("fetching {}", shown(url)));
-        // The digest names the version: another one is another file.
+        // The digest identifies the version: each version has its own file.
         let partial = self.partial.join(format!("{sha256}.gguf"));
         let client = client(url, self.retry)?;
         let mut progress = Progress::new(name, self.quiet);
@@ -199,7 +199,7 @@ impl Work<'_> {
         Ok(manifest)
     }
 
-    /// The model, if the same is there already.
+    /// Returns the manifest of the model in the store if its source has the same digest.
     fn there(&self, name: &str, sha256: &str) -> Option<Manifest> {
         let (_, manifest) = self.store.find(name).ok()?;
         (manifest.source_sha256 == sha256).then_some(manifest)
@@ -211,7 +211,7 @@ impl Work<'_> {
         }
     }
 
-    /// The digest that the server states for a file, as the hub does.
+    /// Returns the digest that a server states for a file in the header of the hub.
     async fn digest_of(&self, url: &Url) -> anyhow::Result<String> {
         let client = zeph_llm::http::http_client_builder(url, self.retry).build()?;
         let response = client.head(url.clone()).send().await;
@@ -235,7 +235,7 @@ impl Work<'_> {
         Ok(tag)
     }
 
-    /// A new directory beside the one that the model is to have.
+    /// Creates a new directory next to the future directory of the model.
     fn stage(&self) -> anyhow::Result<tempfile::TempDir> {
         let builder = tempfile::Builder::new()
             .prefix(".new-")
@@ -243,7 +243,7 @@ impl Work<'_> {
         builder.context("no directory can be made for the model")
     }
 
-    /// Makes the model ready to run, tries it, and puts it in its place.
+    /// Converts the weights, tests the model, and moves it into the store.
     async fn put(
         &self,
         stage: tempfile::TempDir,
@@ -290,13 +290,13 @@ impl Work<'_> {
     }
 }
 
-/// The digest of a file.
+/// Computes the SHA-256 of a file.
 fn digest(path: &Path) -> anyhow::Result<String> {
     let mut file = File::open(path)?;
     Ok(copy(&mut file, &mut std::io::sink())?)
 }
 
-/// Copies everything; returns its digest.
+/// Copies all bytes, and returns their SHA-256.
 fn copy(from: &mut dyn Read, to: &mut dyn std::io::Write) -> std::io::Result<String> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 17];
@@ -320,7 +320,7 @@ fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A variable of the environment.
+/// Returns a variable of the environment as text.
 fn variable<'a>(env: &'a Environment, name: &str) -> anyhow::Result<Option<&'a str>> {
     let value = env.var(name).map(|value| value.to_str());
     value

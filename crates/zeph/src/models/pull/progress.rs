@@ -1,14 +1,14 @@
-//! How far a download has come, in one line of the terminal.
+//! Progress of a download in one line of the terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// How often the line is written anew.
+/// The minimum time between two updates of the line.
 const PACE: Duration = Duration::from_millis(150);
-/// The width of the bar.
+/// The width of the bar in characters.
 const BAR: u64 = 24;
 
-/// The line; nothing where standard error is no terminal.
+/// A progress line. Without a terminal at standard error, it prints nothing.
 #[derive(Debug)]
 pub(super) struct Progress {
     label: String,
@@ -17,7 +17,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// One for what `label` says.
+    /// Creates a line that begins with `label`.
     pub(super) fn new(label: &str, quiet: bool) -> Self {
         Self {
             label: label.to_owned(),
@@ -26,7 +26,7 @@ impl Progress {
         }
     }
 
-    /// `at` bytes are there, of `whole` if that is known.
+    /// Shows that `at` bytes have arrived. `whole` is the size of the file, if it is known.
     pub(super) fn show(&mut self, at: u64, whole: Option<u64>) {
         let is_due = self.shown.is_none_or(|shown| shown.elapsed() >= PACE);
         if !self.is_on || !(is_due || whole == Some(at)) {
@@ -47,7 +47,7 @@ impl Drop for Progress {
 
 fn write(text: &str) {
     let mut stderr = std::io::stderr();
-    // Whoever closed it does not read it.
+    // A closed standard error has no reader, so the error is ignored.
     let _ = stderr
         .write_all(text.as_bytes())
         .and_then(|()| stderr.flush());

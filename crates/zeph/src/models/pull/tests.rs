@@ -1,4 +1,4 @@
-//! Pulls from a server on this machine that breaks off, changes its mind and lies.
+//! Tests of pulls from a local server with interrupted, changed and wrong responses.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// What a server does with the n-th request, which it is told with its head.
+/// Returns the response to the n-th request, from the head of the request.
 type Answer = Box<dyn FnMut(usize, &str) -> Vec<u8> + Send>;
 
-/// A server, its address and the heads of the requests that it got.
+/// A server, its address and the heads of its requests.
 struct Server {
     url: String,
     heads: Arc<Mutex<Vec<String>>>,
@@ -28,7 +28,7 @@ fn serve(mut answer: Answer) -> Server {
             while lines.read_line(&mut head).unwrap() > 2 {}
             let bytes = answer(n, &head);
             seen.lock().unwrap().push(head);
-            // A client that has read enough may be gone.
+            // A client may close the connection early.
             let _ = stream.write_all(&bytes);
         }
     });
@@ -41,7 +41,7 @@ impl Server {
     }
 }
 
-/// An answer of which `body` is what comes of the `length` bytes that are promised.
+/// A response that promises `length` bytes and delivers `body`.
 fn reply(status: &str, headers: &str, body: &[u8], length: usize) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
@@ -130,7 +130,7 @@ impl Place {
         pull(&self.store(), &self.env, &retry, wanted, true).await
     }
 
-    /// What of downloads and half models is left.
+    /// The remaining files of downloads and incomplete models.
     fn left(&self) -> Vec<String> {
         let partial = self.store().root.join(".partial");
         let names = [partial, self.store().root]
@@ -181,7 +181,7 @@ async fn a_download_goes_on_where_it_broke_off() {
     assert_eq!(ranges, [None, Some(1000), Some(1500)]);
     assert!(heads[1].contains("if-range: \"one\""), "{heads:?}");
     assert_eq!(place.left(), Vec::<String>::new());
-    // It is there now, as it was noted, and is not fetched again.
+    // The model is in the store with its manifest, and is not fetched again.
     let (directory, noted) = place.store().find("tiny").unwrap();
     assert_eq!(noted, manifest);
     assert_eq!(
@@ -199,7 +199,7 @@ async fn a_file_that_changed_is_fetched_anew() {
     let (sha256, sent) = (digest_of(&file), file.clone());
     let server = serve(Box::new(move |n, _| match n {
         0 => reply("200 OK", "ETag: \"old\"\r\n", &[7; 3000], 9000),
-        // Not the part that was asked for: the file is another one.
+        // The whole file instead of the requested part: the file has changed.
         _ => reply("200 OK", "ETag: \"new\"\r\n", &sent, sent.len()),
     }));
     let place = place("HF_ENDPOINT", &server.url);
@@ -224,7 +224,7 @@ async fn the_hub_tells_the_digest_and_another_file_is_refused() {
     let error = place.pull(Some(&wrong)).await.unwrap_err().to_string();
     assert!(error.contains(&sha256) && error.contains(&wrong), "{error}");
     assert_eq!(place.left(), Vec::<String>::new());
-    // What was there is still there.
+    // The earlier model is still in the store.
     assert_eq!(place.store().find("tiny").unwrap().1.source_sha256, sha256);
 }
 
