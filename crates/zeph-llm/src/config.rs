@@ -1,17 +1,11 @@
 //! Configuration of providers: `[llm]` and `[[llm.providers]]`.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
-use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use crate::endpoint::{self, ApiPath, Endpoint};
 use crate::error::{LlmError, LlmErrorKind};
-use crate::http_provider::endpoint::{ApiPath, Endpoint};
-use crate::price::Prices;
-use crate::provider::LlmProvider;
-use crate::scripted::ScriptedProvider;
-use crate::text_tools::TextTools;
+use crate::usage::Prices;
 
 /// Which wire a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -232,10 +226,10 @@ impl ProviderConfig {
     /// The location of the API on a server; `None` for a provider without a server.
     fn place(&self) -> Option<ApiPath> {
         match (self.kind, self.api) {
-            (ProviderKind::Claude, _) => Some(crate::claude::PLACE),
-            (ProviderKind::Openai, Some(OpenaiApi::Responses)) => Some(crate::responses::PLACE),
-            (ProviderKind::Openai, _) => Some(crate::openai::PLACE),
-            (ProviderKind::Ollama, _) => Some(crate::ollama::PLACE),
+            (ProviderKind::Claude, _) => Some(endpoint::ANTHROPIC_MESSAGES),
+            (ProviderKind::Openai, Some(OpenaiApi::Responses)) => Some(endpoint::OPENAI_RESPONSES),
+            (ProviderKind::Openai, _) => Some(endpoint::OPENAI_CHAT),
+            (ProviderKind::Ollama, _) => Some(endpoint::OLLAMA_CHAT),
             (ProviderKind::Candle | ProviderKind::Scripted, _) => None,
         }
     }
@@ -277,7 +271,7 @@ impl ProviderConfig {
         self.tool_use.unwrap_or(true)
     }
 
-    /// The environment variable with the key for [`build_provider`]: `api_key_env`, or the vendor's own variable for
+    /// The environment variable with the key for [`crate::build_provider`]: `api_key_env`, or the vendor's own variable for
     /// the vendor's server. Any other server gets no key unless a variable is named.
     #[must_use]
     pub fn key_env(&self) -> Option<&str> {
@@ -287,37 +281,6 @@ impl ProviderConfig {
             (kind, None) => kind.vendor_key_env().filter(|_| self.is_vendor()),
         }
     }
-}
-
-/// Builds the provider of a configuration. A model without tool calls gets them by text ([`TextTools`]).
-///
-/// `api_key` is the value of the variable that [`ProviderConfig::key_env`] names; this crate reads no environment.
-///
-/// # Errors
-/// `Config` or `Auth` with the necessary fix; `Scenario` for a scenario file that cannot be read.
-pub fn build_provider(
-    config: &ProviderConfig,
-    retry: RetryConfig,
-    api_key: Option<SecretString>,
-) -> Result<Arc<dyn LlmProvider>, LlmError> {
-    config.validate()?;
-    let provider: Arc<dyn LlmProvider> = match config.kind {
-        ProviderKind::Claude => Arc::new(crate::claude::provider(config, retry, api_key)?),
-        ProviderKind::Openai => match config.api {
-            Some(OpenaiApi::Responses) => {
-                Arc::new(crate::responses::provider(config, retry, api_key)?)
-            }
-            Some(OpenaiApi::Chat) | None => {
-                Arc::new(crate::openai::provider(config, retry, api_key)?)
-            }
-        },
-        ProviderKind::Ollama => {
-            Arc::new(crate::ollama::OllamaProvider::new(config, retry, api_key)?)
-        }
-        ProviderKind::Candle => crate::candle::provider(config)?,
-        ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
-    };
-    Ok(TextTools::wrap_if_needed(provider))
 }
 
 /// Retry of requests to providers (`[llm.retry]`).
@@ -350,99 +313,12 @@ impl Default for RetryConfig {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    #![allow(clippy::unwrap_used)]
 
     use super::*;
 
     fn parse(toml: &str) -> ProviderConfig {
         toml::from_str(toml).unwrap()
-    }
-
-    #[test]
-    fn faults_name_the_field() {
-        for (toml, expect) in [
-            (
-                r#"name = "a"
-type = "openai""#,
-                "`model` is missing",
-            ),
-            (
-                r#"name = " "
-type = "openai"
-model = "m""#,
-                "`name` is empty",
-            ),
-            (
-                r#"name = "a"
-type = "openai"
-model = "m"
-base_url = "localhost:1""#,
-                "must begin with http://",
-            ),
-            (
-                r#"name = "a"
-type = "openai"
-model = "m"
-scenario = "x.toml""#,
-                "`scenario` has no meaning",
-            ),
-            (
-                r#"name = "a"
-type = "openai"
-model = "m"
-context_window = 0"#,
-                "`context_window`",
-            ),
-            (
-                r#"name = "a"
-type = "claude"
-api = "responses"
-model = "m""#,
-                "`api` has no meaning for `type = \"claude\"`",
-            ),
-            (
-                r#"name = "a"
-type = "ollama"
-model = "m"
-base_url = "http://127.0.0.1:11434/v1/""#,
-                "which is not Ollama's own API",
-            ),
-            (
-                r#"name = "a"
-type = "candle""#,
-                "a model that `zeph models pull` fetched",
-            ),
-            (
-                r#"name = "a"
-type = "candle"
-model = "m"
-base_url = "http://h""#,
-                "`base_url` has no meaning for `type = \"candle\"`",
-            ),
-            (
-                r#"name = "a"
-type = "ollama"
-model = "m"
-all_cores = true"#,
-                "`all_cores` has no meaning",
-            ),
-            (
-                r#"name = "a"
-type = "scripted""#,
-                "`scenario` is missing",
-            ),
-            (
-                r#"name = "a"
-type = "scripted"
-scenario = "x"
-model = "gpt""#,
-                "`model` has no meaning",
-            ),
-        ] {
-            let error = build_provider(&parse(toml), RetryConfig::default(), None).unwrap_err();
-            assert_eq!(error.kind, LlmErrorKind::Config);
-            assert!(error.message.contains(expect), "{toml}: {error}");
-        }
     }
 
     /// Proves LLM-2 for the destinations of a key.
@@ -482,53 +358,5 @@ model = "m"
             let text = format!("name = \"a\"\ntype = \"{kind}\"\nmodel = \"m\"\n{rest}");
             assert_eq!(parse(&text).key_env(), expect, "{text}");
         }
-    }
-
-    /// Proves FILE-11 for which providers take images.
-    #[test]
-    fn images_go_to_openai_and_to_servers_that_are_said_to_take_them() {
-        let base = "name = \"a\"\ntype = \"openai\"\nmodel = \"m\"\n";
-        let local = "base_url = \"http://localhost:1\"\n";
-        for (rest, expect) in [
-            (String::new(), true),
-            ("images = false".to_owned(), false),
-            (local.to_owned(), false),
-            (format!("{local}images = true"), true),
-        ] {
-            let config = parse(&format!("{base}{rest}"));
-            let key = Some(SecretString::from("sk-0123456789"));
-            let provider = build_provider(&config, RetryConfig::default(), key).unwrap();
-            assert_eq!(provider.supports_images(), expect, "{rest}");
-        }
-        let ollama = parse("name = \"a\"\ntype = \"ollama\"\nmodel = \"m\"");
-        let provider = build_provider(&ollama, RetryConfig::default(), None).unwrap();
-        assert!(!provider.supports_images());
-        let config = parse("name = \"a\"\ntype = \"scripted\"\nscenario = \"x\"\nimages = true");
-        let error = config.validate().unwrap_err();
-        assert!(error.message.contains("`images` has no meaning"), "{error}");
-    }
-
-    #[test]
-    fn a_missing_or_unusable_key_is_told_before_any_request() {
-        let config = parse("name = \"a\"\ntype = \"openai\"\nmodel = \"m\"");
-        for key in [None, Some(" "), Some("sk-\u{7}secret")] {
-            let key = key.map(SecretString::from);
-            let error = build_provider(&config, RetryConfig::default(), key).unwrap_err();
-            assert_eq!(error.kind, LlmErrorKind::Auth);
-            assert!(error.message.contains("OPENAI_API_KEY"), "{error}");
-            assert!(!error.message.contains("secret"), "{error}");
-        }
-    }
-
-    #[test]
-    fn debug_shows_no_key() {
-        let config = parse("name = \"a\"\ntype = \"openai\"\nmodel = \"m\"");
-        let key = Some(SecretString::from("sk-secret-value"));
-        let provider = build_provider(&config, RetryConfig::default(), key).unwrap();
-        assert!(!format!("{provider:?}").contains("secret"), "{provider:?}");
-        assert_eq!(
-            provider.context_window(),
-            crate::openai::DEFAULT_CONTEXT_WINDOW
-        );
     }
 }

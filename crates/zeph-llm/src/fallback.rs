@@ -15,10 +15,10 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::error::{LlmError, LlmErrorKind};
-use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamEvent, StreamSink,
 };
+use crate::usage::Prices;
 
 /// The time for which a failed provider is skipped.
 const PASSED_OVER: Duration = Duration::from_secs(300);

@@ -9,6 +9,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod build;
 #[cfg(feature = "candle")]
 pub mod candle;
 #[cfg(not(feature = "candle"))]
@@ -16,6 +17,7 @@ pub mod candle;
 mod candle;
 pub mod claude;
 pub mod config;
+mod endpoint;
 pub mod error;
 pub mod fallback;
 #[cfg(feature = "fuzzing")]
@@ -34,16 +36,18 @@ pub mod scripted;
 pub mod sse;
 pub mod text_tools;
 pub mod tool;
+pub mod usage;
 
-pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig, build_provider};
+pub use build::build_provider;
+pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig};
 pub use error::{LlmError, LlmErrorKind};
 pub use fallback::Fallback;
 pub use message::{Message, MessagePart, Role};
 pub use ollama::OllamaProvider;
-pub use price::{Prices, Usd};
 pub use provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StopReason, StreamEvent,
-    StreamSink, Usage,
+    StreamSink,
 };
 pub use text_tools::TextTools;
 pub use tool::{ToolChoice, ToolDefinition, ToolUseRequest};
+pub use usage::{Prices, Usage, Usd};

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::error::LlmError;
 use crate::message::{Message, MessagePart, Role};
-use crate::price::Prices;
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
+use crate::usage::{Prices, Usage};
 
 /// The content of one request. It borrows: the history is never copied for sending.
 #[derive(Debug, Clone, Copy)]
@@ -45,35 +45,6 @@ impl<'a> ChatRequest<'a> {
             json_object: false,
             max_output_tokens: None,
         }
-    }
-}
-
-/// Tokens of one request, as the provider counted them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens read, cached ones included.
-    pub input_tokens: u64,
-    /// Tokens written.
-    pub output_tokens: u64,
-    /// The part of `input_tokens` that came from the provider's cache.
-    pub cached_tokens: u64,
-    /// The part of `input_tokens` that was written to the provider's cache, if the server reports it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub cache_write_tokens: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-impl Usage {
-    /// Adds another request's tokens.
-    pub fn add(&mut self, other: Usage) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.cache_write_tokens += other.cache_write_tokens;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of embeddings with a real model; `ZEPH_MEASURE_EMBEDDINGS` names its directory.
 
-use crate::config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
+use super::provider;
+use crate::config::{ProviderConfig, ProviderKind};
 use crate::message::Message;
 
 #[tokio::test]
@@ -13,7 +14,7 @@ async fn what_means_the_same_is_near() {
         model: model.into_string().unwrap(),
         ..ProviderConfig::new("vectors", ProviderKind::Candle)
     };
-    let provider = build_provider(&config, RetryConfig::default(), None).unwrap();
+    let provider = provider(&config).unwrap();
     let long = "a cat ".repeat(2000);
     let texts = [
         "A cat sits on the mat.",

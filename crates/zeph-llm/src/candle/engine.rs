@@ -9,7 +9,8 @@ use super::template::{ChatMessage, Template};
 use super::text::Utf8;
 use super::vocabulary::Vocabulary;
 use crate::error::LlmErrorKind;
-use crate::provider::{StopReason, Usage};
+use crate::provider::StopReason;
+use crate::usage::Usage;
 
 /// The number of prompt tokens that are computed between two checks whether the caller still waits.
 const PREFILL: usize = 64;

@@ -46,12 +46,12 @@ use self::worker::{Job, Reply};
 use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::MessagePart;
-use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamEvent, StreamSink,
-    Usage,
 };
 use crate::tool::ToolChoice;
+use crate::usage::Prices;
+use crate::usage::Usage;
 
 /// The default maximum number of tokens of a response. Small models do not always stop on their own.
 const DEFAULT_MAX_OUTPUT: u32 = 1024;

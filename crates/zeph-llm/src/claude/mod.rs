@@ -22,16 +22,8 @@ pub use models::{context_window, max_output_tokens};
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::{Limits, RemoteProvider};
 use wire::Messages;
-
-/// The location of the Messages API on a server.
-pub(crate) const PLACE: ApiPath = ApiPath {
-    vendor: "https://api.anthropic.com",
-    prefix: "v1",
-    path: "messages",
-};
 
 /// A provider for a server with the Messages API.
 ///

@@ -13,8 +13,9 @@ use crate::http_provider::testing::{
     model, reasoning, request, result, text, tools, user,
 };
 use crate::message::{Message, MessagePart};
-use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
+use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent};
 use crate::tool::ToolChoice;
+use crate::usage::Usage;
 
 fn event(data: &Value) -> String {
     format!(

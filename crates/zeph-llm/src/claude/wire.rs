@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::event::{Blocks, Document, Event};
 use super::history::Elements;
-use crate::http_provider::endpoint::ApiPath;
+use crate::endpoint::{self, ApiPath};
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
@@ -92,7 +92,7 @@ impl Wire for Messages {
     type StreamState = Blocks;
 
     const NAME: &'static str = "the Messages API";
-    const PLACE: ApiPath = super::PLACE;
+    const PLACE: ApiPath = endpoint::ANTHROPIC_MESSAGES;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("x-api-key", "");
     const HEADERS: &'static [(&'static str, &'static str)] = &[("anthropic-version", "2023-06-01")];

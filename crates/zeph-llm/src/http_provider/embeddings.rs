@@ -10,9 +10,9 @@ use super::error_mapping::{Failure, RequestKind, Target, excerpt, from_transport
 use super::wire::Wire;
 use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
-use crate::price::Prices;
 use crate::provider::{EmbeddingModel, Embeddings};
 use crate::retry::Retries;
+use crate::usage::Prices;
 
 /// The most texts of one request: a number that common servers accept by default.
 const MAX_TEXTS: usize = 32;

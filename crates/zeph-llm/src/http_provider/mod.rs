@@ -12,7 +12,6 @@
 //! Calls come only from complete streams.
 
 pub(crate) mod embeddings;
-pub(crate) mod endpoint;
 pub(crate) mod error_mapping;
 pub(crate) mod lenient;
 pub(crate) mod ndjson;
@@ -36,15 +35,15 @@ use secrecy::{ExposeSecret, SecretString};
 use zeph_backoff::parse_retry_after;
 
 use crate::config::{ProviderConfig, RetryConfig};
+use crate::endpoint::Endpoint;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::http::{LazyClient, read_capped};
 use crate::message::MessagePart;
-use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
 };
 use crate::retry::Retries;
-use endpoint::Endpoint;
+use crate::usage::Prices;
 use error_mapping::{ErrorBody, Failure, RequestKind, Target};
 use request_body::request_body;
 use response_builder::ResponseBuilder;

@@ -11,8 +11,9 @@ use super::error_mapping::{Failure, excerpt};
 use super::lenient::without_lone_surrogates;
 use crate::error::LlmErrorKind;
 use crate::message::MessagePart;
-use crate::provider::{ChatResponse, StopReason, StreamEvent, StreamSink, Usage};
+use crate::provider::{ChatResponse, StopReason, StreamEvent, StreamSink};
 use crate::tool::ToolUseRequest;
+use crate::usage::Usage;
 
 /// The most bytes of text, reasoning and arguments of one response. The longest that models produce
 /// (128,000 tokens) take about 600 KB.

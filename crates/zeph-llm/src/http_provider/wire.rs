@@ -6,9 +6,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::embeddings::EmbeddingsApi;
-use super::endpoint::ApiPath;
 use super::error_mapping::{Failure, Target};
 use super::response_builder::ResponseBuilder;
+use crate::endpoint::ApiPath;
 use crate::provider::{ChatRequest, StreamSink};
 
 /// The framing of a response's body.

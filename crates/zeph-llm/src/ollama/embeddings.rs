@@ -4,7 +4,8 @@
 use serde::Deserialize;
 
 use crate::http_provider::embeddings::EmbeddingsApi;
-use crate::provider::{Embeddings, Usage};
+use crate::provider::Embeddings;
+use crate::usage::Usage;
 
 /// The embeddings API.
 pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {

@@ -21,20 +21,12 @@ use secrecy::SecretString;
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::{Limits, RemoteProvider};
-use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
 };
+use crate::usage::Prices;
 use wire::OllamaChat;
-
-/// The location of the API on a server.
-pub(crate) const PLACE: ApiPath = ApiPath {
-    vendor: "http://127.0.0.1:11434",
-    prefix: "api",
-    path: "chat",
-};
 
 /// The default window in tokens: room for the definitions of the tools and a conversation, and small enough for a
 /// small machine.

@@ -13,8 +13,9 @@ use crate::http_provider::testing::{
     model, reasoning, request, result, text, tools, user,
 };
 use crate::message::{Message, MessagePart};
-use crate::provider::{ChatRequest, ChatResponse, StopReason, Usage};
+use crate::provider::{ChatRequest, ChatResponse, StopReason};
 use crate::tool::ToolChoice;
+use crate::usage::Usage;
 
 fn line(message: &Value) -> String {
     format!(

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::history::Elements;
 use super::line::{Line, Thread};
+use crate::endpoint::{self, ApiPath};
 use crate::error::LlmErrorKind;
 use crate::http_provider::embeddings::EmbeddingsApi;
-use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
@@ -59,7 +59,7 @@ impl Wire for OllamaChat {
     type StreamState = Thread;
 
     const NAME: &'static str = "Ollama's API";
-    const PLACE: ApiPath = super::PLACE;
+    const PLACE: ApiPath = endpoint::OLLAMA_CHAT;
     const FRAMING: Framing = Framing::Lines;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);

@@ -8,7 +8,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::provider::Usage;
+use crate::usage::Usage;
 
 /// One event's data.
 #[derive(Debug, Deserialize)]

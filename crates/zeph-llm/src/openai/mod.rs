@@ -17,16 +17,8 @@ pub use models::{DEFAULT_CONTEXT_WINDOW, context_window};
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::{Limits, RemoteProvider};
 use wire::ChatCompletions;
-
-/// The location of Chat Completions on a server.
-pub(crate) const PLACE: ApiPath = ApiPath {
-    vendor: "https://api.openai.com",
-    prefix: "v1",
-    path: "chat/completions",
-};
 
 /// A provider for a server with Chat Completions.
 ///

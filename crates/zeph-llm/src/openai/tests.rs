@@ -15,8 +15,9 @@ use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::AnswerReader;
 use crate::http_provider::testing::{any_history, check_prefix};
 use crate::message::{Message, MessagePart, Role};
-use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
+use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent};
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
+use crate::usage::Usage;
 
 const TARGET: Target<'_> = Target {
     url: "http://h/v1/chat/completions",

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::chunk::Chunk;
 use super::delta::Deltas;
 use super::history::Messages;
+use crate::endpoint::{self, ApiPath};
 use crate::http_provider::embeddings::EmbeddingsApi;
-use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
@@ -36,7 +36,7 @@ impl Wire for ChatCompletions {
     type StreamState = Deltas;
 
     const NAME: &'static str = "Chat Completions";
-    const PLACE: ApiPath = super::PLACE;
+    const PLACE: ApiPath = endpoint::OPENAI_CHAT;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);

@@ -10,7 +10,8 @@ use super::item::{Content, Item, arguments};
 use crate::error::LlmErrorKind;
 use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answer};
 use crate::http_provider::response_builder::ResponseBuilder;
-use crate::provider::{StopReason, StreamSink, Usage};
+use crate::provider::{StopReason, StreamSink};
+use crate::usage::Usage;
 
 /// The data of one event: the fields of all kinds.
 #[derive(Debug, Deserialize)]

@@ -19,17 +19,9 @@ use secrecy::SecretString;
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::{Limits, RemoteProvider};
 use crate::openai::context_window;
 use wire::Responses;
-
-/// The location of the Responses API on a server.
-pub(crate) const PLACE: ApiPath = ApiPath {
-    vendor: "https://api.openai.com",
-    prefix: "v1",
-    path: "responses",
-};
 
 /// A provider for a server with the Responses API.
 ///

@@ -14,8 +14,9 @@ use crate::http_provider::testing::{
     check_prefix, image, model, reasoning, request, result, text, tools, user,
 };
 use crate::message::{Message, MessagePart};
-use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
+use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent};
 use crate::tool::ToolChoice;
+use crate::usage::Usage;
 
 fn event(data: &Value) -> String {
     format!(

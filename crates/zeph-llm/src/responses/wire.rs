@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::event::{Event, Items, Response};
 use super::history::Elements;
+use crate::endpoint::{self, ApiPath};
 use crate::http_provider::embeddings::EmbeddingsApi;
-use crate::http_provider::endpoint::ApiPath;
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
@@ -85,7 +85,7 @@ impl Wire for Responses {
     type StreamState = Items;
 
     const NAME: &'static str = "the Responses API";
-    const PLACE: ApiPath = super::PLACE;
+    const PLACE: ApiPath = endpoint::OPENAI_RESPONSES;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(crate::openai::embeddings::EMBEDDINGS);

@@ -26,11 +26,12 @@ use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, MessagePart};
 use crate::openai::DEFAULT_CONTEXT_WINDOW;
-use crate::price::Prices;
 use crate::provider::{
-    ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
+    ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink,
 };
 use crate::tool::ToolUseRequest;
+use crate::usage::Prices;
+use crate::usage::Usage;
 
 /// Replays a [`Scenario`].
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::expect::Expect;
 use super::template;
 use crate::error::LlmErrorKind;
-use crate::provider::{StopReason, Usage};
+use crate::provider::StopReason;
+use crate::usage::Usage;
 
 /// A scenario: the responses to requests. Unknown keys are refused with their line.
 #[derive(Debug, Clone, Deserialize)]

@@ -19,12 +19,12 @@ use serde_json::Value;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::http_provider::response_builder::new_id;
 use crate::message::MessagePart;
-use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StopReason, StreamEvent,
     StreamSink,
 };
 use crate::tool::{ToolChoice, ToolUseRequest};
+use crate::usage::Prices;
 use history::to_texts;
 use parse::Call;
 

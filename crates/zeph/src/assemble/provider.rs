@@ -320,7 +320,7 @@ fn build(
             )
         })?),
     };
-    let provider = zeph_llm::config::build_provider(&config, retry, key)?;
+    let provider = zeph_llm::build_provider(&config, retry, key)?;
     if loaded.config.agent.max_cost_usd.is_some() && provider.prices().is_none() {
         bail!(
             "`[agent] max_cost_usd` is set, and what {} ({}) costs is not known: add prices = {{ input = …, output = … }} \

@@ -1,4 +1,4 @@
-//! The URL of requests, derived from `base_url`.
+//! The URL of requests, derived from `base_url`, and the location of each API.
 
 use reqwest::Url;
 
@@ -12,6 +12,34 @@ pub(crate) struct ApiPath {
     /// The path after the prefix: `chat/completions`.
     pub(crate) path: &'static str,
 }
+
+/// Anthropic's Messages API.
+pub(crate) const ANTHROPIC_MESSAGES: ApiPath = ApiPath {
+    vendor: "https://api.anthropic.com",
+    prefix: "v1",
+    path: "messages",
+};
+
+/// OpenAI Chat Completions.
+pub(crate) const OPENAI_CHAT: ApiPath = ApiPath {
+    vendor: "https://api.openai.com",
+    prefix: "v1",
+    path: "chat/completions",
+};
+
+/// OpenAI Responses.
+pub(crate) const OPENAI_RESPONSES: ApiPath = ApiPath {
+    vendor: "https://api.openai.com",
+    prefix: "v1",
+    path: "responses",
+};
+
+/// Ollama's own API.
+pub(crate) const OLLAMA_CHAT: ApiPath = ApiPath {
+    vendor: "http://127.0.0.1:11434",
+    prefix: "api",
+    path: "chat",
+};
 
 /// The URL of an API on a server.
 #[derive(Debug, Clone)]
@@ -83,12 +111,6 @@ mod tests {
 
     use super::*;
 
-    const CHAT: ApiPath = ApiPath {
-        vendor: "https://api.openai.com",
-        prefix: "v1",
-        path: "chat/completions",
-    };
-
     #[test]
     fn base_url_with_and_without_v1() {
         for (base, expect) in [
@@ -131,7 +153,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Endpoint::parse(base, CHAT).unwrap().url().as_str(),
+                Endpoint::parse(base, OPENAI_CHAT).unwrap().url().as_str(),
                 expect,
                 "{base:?}"
             );
@@ -147,7 +169,7 @@ mod tests {
             ("http://", "is no URL"),
             ("https://user:secret@h/v1", "`api_key_env`"),
         ] {
-            let Err(message) = Endpoint::parse(Some(base), CHAT) else {
+            let Err(message) = Endpoint::parse(Some(base), OPENAI_CHAT) else {
                 panic!("{base:?} was taken");
             };
             assert!(message.contains(expect), "{message}");
@@ -157,18 +179,18 @@ mod tests {
 
     #[test]
     fn the_vendor_itself_is_recognized_and_queries_are_not_shown() {
-        assert!(Endpoint::parse(None, CHAT).unwrap().is_vendor());
+        assert!(Endpoint::parse(None, OPENAI_CHAT).unwrap().is_vendor());
         assert!(
-            Endpoint::parse(Some("https://api.openai.com/v1"), CHAT)
+            Endpoint::parse(Some("https://api.openai.com/v1"), OPENAI_CHAT)
                 .unwrap()
                 .is_vendor()
         );
         assert!(
-            !Endpoint::parse(Some("https://api.openai.com.example.org"), CHAT)
+            !Endpoint::parse(Some("https://api.openai.com.example.org"), OPENAI_CHAT)
                 .unwrap()
                 .is_vendor()
         );
-        let endpoint = Endpoint::parse(Some("https://h/v1?key=secret"), CHAT).unwrap();
+        let endpoint = Endpoint::parse(Some("https://h/v1?key=secret"), OPENAI_CHAT).unwrap();
         assert_eq!(endpoint.shown(), "https://h/v1/chat/completions");
     }
 }
