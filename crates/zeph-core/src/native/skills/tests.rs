@@ -109,6 +109,19 @@ fn what_a_skill_says() {
     assert_eq!((skill.trust, skill.env.len()), (TrustLevel::Untrusted, 0));
 }
 
+/// Proves NAT-2: an unquoted description with a colon, as in skills of other programs.
+#[test]
+fn description_with_a_colon_needs_no_quotes() {
+    let folder = Folder::new();
+    folder.write(
+        ".zeph/skills/s/SKILL.md",
+        "---\nname: s\ndescription: Use when: the user asks\n---\nx",
+    );
+    let found = folder.find();
+    assert_eq!(found.refused, []);
+    assert_eq!(found.skills[0].0.description, "Use when: the user asks");
+}
+
 /// Proves NAT-2: lists in the form of other programs.
 #[test]
 fn allowed_tools_are_a_list_or_a_text() {

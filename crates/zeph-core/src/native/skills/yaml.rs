@@ -1,11 +1,16 @@
 //! YAML front matter as JSON values. The text is untrusted, so every construct that can refer to another part
 //! of the text is refused: anchors, aliases, merge keys and tags. Duplicate keys and deep nesting are refused too.
 
+use std::borrow::Cow;
+
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, StrInput};
 use serde_json::{Map, Value};
 
 /// The maximum nesting of mappings and sequences.
 const MAX_DEPTH: usize = 8;
+
+/// The first characters of a value that YAML does not read as plain text.
+const QUOTES_AND_INDICATORS: [char; 11] = ['"', '\'', '|', '>', '[', '{', '&', '*', '!', '#', '-'];
 
 /// A construct that is invalid or refused, and its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,10 +43,14 @@ impl From<ScanError> for YamlError {
 
 /// Parses one document. A text without content is an empty mapping.
 ///
+/// YAML refuses `: ` in an unquoted text, but skills of other programs often have it (`description: Use when: asked`).
+/// A value of a top-level key on one line may contain it here.
+///
 /// # Errors
 /// [`YamlError`] for invalid YAML and for refused constructs.
 pub fn parse(text: &str) -> Result<Value, YamlError> {
-    let mut reader = Reader(Parser::new_from_str(text));
+    let text = quote_colons(text);
+    let mut reader = Reader(Parser::new_from_str(&text));
     let mut document = None;
     loop {
         match reader.event()? {
@@ -62,6 +71,35 @@ pub fn parse(text: &str) -> Result<Value, YamlError> {
             (_, at) => return Err(YamlError::new(at, "content outside of the document")),
         }
     }
+}
+
+/// Quotes the unquoted values of top-level keys that contain `: ` or end with `:`. The lines keep their numbers.
+fn quote_colons(text: &str) -> Cow<'_, str> {
+    if !text.lines().any(|line| colon_value(line).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    let lines = text.split_inclusive('\n').map(|line| {
+        let content = line.trim_end_matches('\n');
+        let end = &line[content.len()..];
+        match colon_value(content) {
+            Some((key, value)) => format!("{key}: '{}'{end}", value.replace('\'', "''")),
+            None => line.to_owned(),
+        }
+    });
+    Cow::Owned(lines.collect())
+}
+
+/// The key and the value of a line `key: value` at column 0 if YAML would take the value for another mapping.
+fn colon_value(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(": ")?;
+    let is_key = key.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && !key.contains([' ', '\t', '#', ':']);
+    let value = value.trim();
+    // A comment is not a part of the value.
+    let value = value.find(" #").map_or(value, |at| value[..at].trim_end());
+    let is_plain = !value.is_empty() && !value.starts_with(QUOTES_AND_INDICATORS);
+    let has_colon = value.contains(": ") || value.ends_with(':');
+    (is_key && is_plain && has_colon).then_some((key, value))
 }
 
 struct Reader<'t>(Parser<'t, StrInput<'t>>);

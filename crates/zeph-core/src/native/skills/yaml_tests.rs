@@ -96,7 +96,8 @@ fn what_is_refused() {
     check("a: [b] c", 1, "expected");
     check("a: \"\\q\"", 1, "escape");
     check("a: \"\\ud800\"", 1, "invalid Unicode");
-    check("a: b: c", 1, "quote a text that contains `: `");
+    check("a:\n  b: c: d", 2, "quote a text that contains `: `");
+    check("a: - b: c", 1, "not allowed");
     check("a: b\n  c: d", 2, "not allowed");
     check("a:\n    b: c\n  d: e", 3, "expected");
     check("  a: b\nc: d", 2, "expected");
@@ -109,6 +110,23 @@ fn what_is_refused() {
     check(&"- ".repeat(3000), 1, "levels");
     check(&format!("a: {}", "{b: ".repeat(5000)), 1, "levels");
     check(&format!("a: {}", "[".repeat(5000)), 1, "recursion limit");
+}
+
+#[test]
+fn top_level_value_with_a_colon_is_text() {
+    let check = |text: &str, expect: Value| assert_eq!(parse(text), Ok(expect), "{text}");
+    check(
+        "description: Use when: the user's text ends\nname: t",
+        json!({"description": "Use when: the user's text ends", "name": "t"}),
+    );
+    check("a: b: c", json!({"a": "b: c"}));
+    check("a: b: c # d", json!({"a": "b: c"}));
+    check("a: steps:\nb: 1", json!({"a": "steps:", "b": 1}));
+    check(
+        "a: 'b: c'\nd: {e: f}",
+        json!({"a": "b: c", "d": {"e": "f"}}),
+    );
+    check("a: |\n  b: c: d\n", json!({"a": "b: c: d\n"}));
 }
 
 proptest! {
