@@ -1,12 +1,10 @@
 //! Durations after names in tool output, which differ between runs and are not needed.
 
-use super::find::Find as _;
-
-/// Removes a trailing duration: `adds (3 ms)`, `adds 12ms`, `adds (1.5s)`.
+/// The text without the time that is told behind it: `adds (3 ms)`, `adds 12ms`, `adds (1.5s)`.
 pub(super) fn without_time(text: &str) -> &str {
     let text = text.trim_ascii_end();
     let cut = match text.strip_suffix(')') {
-        Some(rest) => rest.cut_at_last(" (").filter(|(_, time)| is_time(time)),
+        Some(rest) => rest.rsplit_once(" (").filter(|(_, time)| is_time(time)),
         None => text
             .rsplit_once(' ')
             .filter(|(_, time)| is_time(time) && !time.ends_with(|c: char| c.is_ascii_digit())),

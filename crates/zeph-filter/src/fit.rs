@@ -2,7 +2,7 @@
 
 use super::confidence::FilterConfidence;
 use super::head_tail::Kept;
-use super::line::{ExitInfo, Line, LineBlock, RawLines, Sink};
+use super::line::{ExitInfo, Line, Sink};
 use super::strategy::{Strategy as _, Template};
 
 /// When lines are grouped.
@@ -49,16 +49,6 @@ impl Fit {
     /// Whether the lines are too long to be shown whole.
     pub(super) fn is_cut(&self) -> bool {
         self.kept.is_cut()
-    }
-
-    /// Whether it may group lines: then it needs each of them.
-    pub(super) fn groups(&self) -> bool {
-        self.grouped.is_some()
-    }
-
-    /// Adds whole lines, if it does not group.
-    pub(super) fn keep_whole(&mut self, whole: RawLines<'_>) {
-        self.kept.keep_whole(whole);
     }
 
     /// The lines as they are, or head and tail.
@@ -109,14 +99,6 @@ impl Sink for Fit {
         self.kept.keep(line);
         if let Some((template, kept)) = &mut self.grouped {
             template.line(line, kept);
-        }
-    }
-
-    fn keep_block(&mut self, block: LineBlock<'_>) {
-        self.lines += block.spans().len() as u64;
-        self.kept.keep_block(block);
-        if let Some((template, kept)) = &mut self.grouped {
-            block.lines().for_each(|line| template.line(line, kept));
         }
     }
 

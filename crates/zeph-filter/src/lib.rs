@@ -12,9 +12,7 @@
 #![deny(missing_docs)]
 
 mod binary;
-mod blocks;
 mod builtin_rule;
-mod bytes;
 mod command;
 mod confidence;
 pub mod config;
@@ -22,7 +20,6 @@ mod duration_tokens;
 mod expressions;
 mod facts;
 mod filtered;
-mod find;
 mod fit;
 mod head_tail;
 mod line;
@@ -38,7 +35,6 @@ mod rule_tests;
 mod rulebook;
 mod run;
 pub mod sanitize;
-mod sgr;
 mod strategy;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use super::facts::FactGuard;
 use super::filtered::{FilteredOutput, no_longer_than};
 use super::fit::{Fit, Fitted, Grouping};
 use super::head_tail::{Kept, OutputLine, insert, joined};
-use super::line::{ExitInfo, Line, LineBlock, LineSink, RawLines, Sink as _};
+use super::line::{ExitInfo, Line, Sink as _};
 use super::metrics::FilterMetrics;
 use super::notice::OmissionStats;
 use super::pipeline::Plan;
@@ -121,7 +121,7 @@ impl FilterStream {
             sanitizer, lines, ..
         } = self;
         lines.arrive(text);
-        sanitizer.take(text, lines);
+        sanitizer.push(text, &mut |line| lines.line(line));
     }
 
     /// Ends the output. `exit_code`: the exit code of the command, if it is known.
@@ -132,7 +132,7 @@ impl FilterStream {
             sniffer,
             lines,
         } = &mut self;
-        sanitizer.end(lines);
+        sanitizer.finish(&mut |line| lines.line(line));
         let overwritten = sanitizer.dropped_visible();
         lines.limit = lines.max_bytes(sniffer.bytes());
         let report = sniffer.report(lines.undecoded);
@@ -146,41 +146,6 @@ impl FilterStream {
     }
 }
 
-impl LineSink for LinePipeline {
-    fn block(&mut self, block: LineBlock<'_>) {
-        self.count += block.spans().len() as u64;
-        self.last = block.spans().last().map_or(self.last, |span| span.number);
-        let blank = block.lines().filter(|line| is_blank(line.text));
-        self.blank += blank.count() as u64;
-        for line in block.lines() {
-            self.guard.see(line);
-            if matches!(self.plan, Plan::Rule(_)) {
-                self.removed.see(line);
-            }
-        }
-        self.plain.keep_block(block);
-        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
-            branch.chain.block(block, &mut branch.fit);
-        }
-    }
-
-    fn whole(&mut self, whole: RawLines<'_>) -> bool {
-        self.count += whole.lines;
-        self.blank += whole.blank;
-        self.last = whole.first + whole.lines - 1;
-        for (text, number) in whole.text.split_terminator('\n').zip(whole.first..) {
-            self.guard.see(Line { number, text });
-        }
-        self.plain.keep_whole(whole);
-        true
-    }
-
-    /// If filters are off, no line has to be read on its own.
-    fn takes_whole(&self) -> bool {
-        !self.plain.groups()
-    }
-}
-
 /// Whether a line is empty or has only blanks.
 fn is_blank(text: &str) -> bool {
     let shown = text.as_bytes().first().is_some_and(u8::is_ascii_graphic);
@@ -188,6 +153,21 @@ fn is_blank(text: &str) -> bool {
 }
 
 impl LinePipeline {
+    /// Takes the next line.
+    fn line(&mut self, line: Line<'_>) {
+        self.count += 1;
+        self.last = line.number;
+        self.blank += u64::from(is_blank(line.text));
+        self.guard.see(line);
+        if matches!(self.plan, Plan::Rule(_)) {
+            self.removed.see(line);
+        }
+        self.plain.keep(line);
+        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
+            branch.chain.line(line, &mut branch.fit);
+        }
+    }
+
     /// Counts text that arrives.
     fn arrive(&mut self, text: &str) {
         self.bytes += text.len() as u64;
@@ -304,11 +284,9 @@ impl LinePipeline {
         self.ended(confidence, lines, source, overwritten)
     }
 
-    /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted.
-    ///
-    /// If a rule removed every line, the lines state the forms of the removed ones. `is_cut`: the whole text is
-    /// too long to be shown.
-    fn guarded(&self, mut kept: Kept, is_cut: bool) -> (bool, Vec<OutputLine>) {
+    /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted. If a rule
+    /// removed every line, the lines state the forms of the removed ones. `is_cut`: the whole text is too long to be shown.
+    fn guarded(&self, kept: Kept, is_cut: bool) -> (bool, Vec<OutputLine>) {
         let chars = kept.chars();
         let mut lines = kept.into_lines();
         let is_report = lines.iter().all(|line| is_blank(&line.text)) && !self.removed.is_empty();

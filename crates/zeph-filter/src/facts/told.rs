@@ -1,6 +1,6 @@
 //! Facts that a result already contains, as a line or in another form.
 
-use foldhash::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::prefix::without_prefix;
 use super::shape::Shape;

@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use memchr::memrchr;
-
 /// Bytes of the longest line that stays whole.
 const MAX_LINE: usize = 64 * 1024;
 /// Bytes that are left of each end of a longer one.
@@ -95,13 +93,6 @@ impl Text {
         let _ = write!(out, "[… {omitted} bytes of this line left out …]");
         out.push_str(&self.text[self.tail(head)..]);
     }
-}
-
-/// Bytes of the lines with which `text` begins, each with its line break, that are short enough to be handed on
-/// together; `None` at the end of the text.
-pub(super) fn whole(text: &str) -> Option<usize> {
-    let most = text.len().min(MAX_LINE + 1);
-    (most > 0).then(|| memrchr(b'\n', &text.as_bytes()[..most]).map_or(0, |at| at + 1))
 }
 
 /// Whether a line of so many bytes is cut.

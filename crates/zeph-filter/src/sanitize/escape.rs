@@ -240,23 +240,6 @@ impl Escapes {
     }
 }
 
-/// The control sequence with which a text begins, if all of it is there, and its length.
-pub(super) fn sequence(text: &[u8]) -> Option<(TerminalOp, usize)> {
-    let [0x1b, b'[', body @ ..] = text else {
-        return None;
-    };
-    let mut escapes = Escapes::default();
-    escapes.control();
-    for (at, byte) in body.iter().enumerate() {
-        match escapes.parameter(char::from(*byte)) {
-            Step::More => {}
-            Step::Done(op) => return Some((op, at + 3)),
-            Step::Before(_) => return None,
-        }
-    }
-    None
-}
-
 /// The single control characters among C1 (U+0080 to U+009F) that move the cursor.
 fn c1(c: char) -> TerminalOp {
     match c {

@@ -6,14 +6,11 @@
 //! or moving to an absolute position begins a new line and removes nothing. A line of more than 64 KiB keeps its head and its tail
 //! (`cut`).
 //!
-//! Text without control characters is passed on without a copy, except lines that could still be redrawn. The same holds for text
-//! that is overwritten in a simple way (`overwrite`).
+//! Text without control characters is passed on without a copy, except lines that could still be redrawn (`scan`).
 
 mod cut;
 mod escape;
 mod out;
-mod overwrite;
-mod places;
 mod scan;
 mod terminal_line;
 #[cfg(test)]
@@ -25,11 +22,11 @@ use std::collections::VecDeque;
 
 use escape::{Escapes, Step, TerminalOp};
 use out::LineEmitter;
-use scan::Controls;
+use scan::first_control;
 use terminal_line::{Column, TerminalLine};
 use wrap::Margins;
 
-use super::line::{Line, LineAdapter, LineSink};
+use super::line::Line;
 
 /// Lines above the last one that can still be redrawn.
 const WINDOW: usize = 64;
@@ -55,8 +52,6 @@ pub struct Sanitizer {
     lost: bool,
     margins: Margins,
     out: LineEmitter,
-    /// Coloured text without its colours; its memory is used again.
-    clean: Vec<u8>,
 }
 
 /// A place that was saved.
@@ -91,7 +86,6 @@ impl Sanitizer {
             lost: false,
             margins: Margins::default(),
             out: LineEmitter::default(),
-            clean: Vec::new(),
         }
     }
 
@@ -110,52 +104,31 @@ impl Sanitizer {
 
     /// Takes the next piece of the raw text, and hands on the lines that cannot change any more.
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
-        self.take(text, &mut LineAdapter(out));
-    }
-
-    /// The same, many lines at once.
-    pub(super) fn take(&mut self, text: &str, out: &mut impl LineSink) {
-        self.print_all(text, out);
-        self.out.flush(out);
-    }
-
-    fn print_all(&mut self, text: &str, out: &mut impl LineSink) {
-        let mut controls = Controls::of(text.as_bytes());
-        let mut at = 0;
-        while at < text.len() {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
             self.begun = true;
-            if self.escapes.is_ground() {
-                let taken = self.text(text, at, &mut controls, out);
-                if taken > at {
-                    self.begun = text.as_bytes()[taken - 1] != b'\n';
-                    at = taken;
-                    continue;
+            if !self.escapes.is_ground() {
+                let step = self.escapes.step(c);
+                if !matches!(step, Step::Before(_)) {
+                    rest = &rest[c.len_utf8()..];
                 }
-                if let Some((op, length)) = escape::sequence(&text.as_bytes()[at..]) {
-                    at += length;
+                if let Step::Done(op) | Step::Before(op) = step {
                     self.apply(op, out);
-                    continue;
-                }
-            }
-            let Some(c) = text[at..].chars().next() else {
-                break;
-            };
-            if self.escapes.is_ground() {
-                at += c.len_utf8();
-                match self.escapes.begin(c) {
-                    Some(Step::Done(op)) => self.apply(op, out),
-                    Some(_) => {}
-                    None => self.control(c, out),
                 }
                 continue;
             }
-            match self.escapes.step(c) {
-                Step::More => at += c.len_utf8(),
-                Step::Done(op) => {
-                    at += c.len_utf8();
-                    self.apply(op, out);
-                }
-                Step::Before(op) => self.apply(op, out),
+            let (plain, more) = rest.split_at(first_control(rest));
+            if !plain.is_empty() {
+                self.begun = !plain.ends_with('\n');
+                self.plain(plain, out);
+                rest = more;
+                continue;
+            }
+            rest = &rest[c.len_utf8()..];
+            match self.escapes.begin(c) {
+                Some(Step::Done(op)) => self.apply(op, out),
+                Some(_) => {}
+                None => self.control(c, out),
             }
         }
     }
@@ -163,11 +136,6 @@ impl Sanitizer {
     /// The text has ended: hands on the lines that are left. Returns whether the last one was
     /// ended by a line break.
     pub fn finish(&mut self, out: &mut impl FnMut(Line<'_>)) -> bool {
-        self.end(&mut LineAdapter(out))
-    }
-
-    /// The same, many lines at once.
-    pub(super) fn end(&mut self, out: &mut impl LineSink) -> bool {
         let op = self.escapes.end();
         self.apply(op, out);
         self.unwrap_early(out);
@@ -184,7 +152,6 @@ impl Sanitizer {
             self.lost |= row.is_cut();
             self.out.row(&row, out);
         }
-        self.out.flush(out);
         self.rows.push_back(TerminalLine::default());
         (self.row, self.column, self.top, self.saved) = (0, Column::End, 0, None);
         ended
@@ -199,7 +166,7 @@ impl Sanitizer {
     }
 
     /// Prints text without control characters other than tabs at the cursor.
-    fn print(&mut self, text: &str, out: &mut impl LineSink) {
+    fn print(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
         if text.is_empty() {
             return;
         }
@@ -234,7 +201,7 @@ impl Sanitizer {
         }
     }
 
-    fn line_break(&mut self, out: &mut impl LineSink) {
+    fn line_break(&mut self, out: &mut impl FnMut(Line<'_>)) {
         self.breaks += 1;
         self.begun = false;
         self.aside = false;
@@ -252,7 +219,7 @@ impl Sanitizer {
     }
 
     /// One line down, which may be a new one.
-    fn down(&mut self, out: &mut impl LineSink) {
+    fn down(&mut self, out: &mut impl FnMut(Line<'_>)) {
         self.row += 1;
         if self.row == self.rows.len() {
             self.rows.push_back(TerminalLine::default());
@@ -263,7 +230,7 @@ impl Sanitizer {
     }
 
     /// Hands on the first line; a new one takes its memory.
-    fn evict(&mut self, out: &mut impl LineSink) {
+    fn evict(&mut self, out: &mut impl FnMut(Line<'_>)) {
         let Some(row) = self.rows.pop_front() else {
             return;
         };
@@ -290,7 +257,7 @@ impl Sanitizer {
     }
 
     /// To the start of a line on which nothing stands.
-    fn fresh_line(&mut self, out: &mut impl LineSink) {
+    fn fresh_line(&mut self, out: &mut impl FnMut(Line<'_>)) {
         self.row = self.rows.len() - 1;
         if !self.rows[self.row].is_empty() {
             self.rows[self.row].ended = true;
@@ -299,7 +266,7 @@ impl Sanitizer {
         self.column = Column::End;
     }
 
-    fn control(&mut self, c: char, out: &mut impl LineSink) {
+    fn control(&mut self, c: char, out: &mut impl FnMut(Line<'_>)) {
         match c {
             '\r' if self.column == Column::End && self.rows[self.row].is_empty() => {}
             '\r' => self.column = Column::At(0),
@@ -310,7 +277,7 @@ impl Sanitizer {
     }
 
     /// The column of the cursor, of a line that can be edited.
-    fn at(&mut self, out: &mut impl LineSink) -> usize {
+    fn at(&mut self, out: &mut impl FnMut(Line<'_>)) -> usize {
         if self.column == Column::End && self.rows[self.row].is_fixed() {
             self.fresh_line(out);
         }
@@ -320,7 +287,7 @@ impl Sanitizer {
         }
     }
 
-    fn apply(&mut self, op: TerminalOp, out: &mut impl LineSink) {
+    fn apply(&mut self, op: TerminalOp, out: &mut impl FnMut(Line<'_>)) {
         match op {
             TerminalOp::Nothing => {}
             TerminalOp::Swallowed => self.lost = true,
@@ -375,14 +342,14 @@ impl Sanitizer {
     }
 
     /// Where the cursor is, also if more is added to its line.
-    fn place(&mut self, out: &mut impl LineSink) -> Column {
+    fn place(&mut self, out: &mut impl FnMut(Line<'_>)) -> Column {
         if self.rows[self.row].is_empty() && self.column == Column::End {
             return Column::At(0);
         }
         Column::At(self.at(out))
     }
 
-    fn vertical(&mut self, count: usize, down: bool, out: &mut impl LineSink) {
+    fn vertical(&mut self, count: usize, down: bool, out: &mut impl FnMut(Line<'_>)) {
         if !down {
             self.unwrap_row(count, out);
         }
@@ -397,7 +364,7 @@ impl Sanitizer {
         self.column = at;
     }
 
-    fn go_to_column(&mut self, to: usize, out: &mut impl LineSink) {
+    fn go_to_column(&mut self, to: usize, out: &mut impl FnMut(Line<'_>)) {
         if self.rows[self.row].is_fixed() {
             self.fresh_line(out);
         }
@@ -405,7 +372,7 @@ impl Sanitizer {
         self.column = Column::At(to.min(most));
     }
 
-    fn erase(&mut self, op: TerminalOp, out: &mut impl LineSink) {
+    fn erase(&mut self, op: TerminalOp, out: &mut impl FnMut(Line<'_>)) {
         if op == TerminalOp::EraseBelow && self.row + 1 < self.rows.len() {
             for row in self.rows.drain(self.row + 1..) {
                 self.lost |= row.is_visible();

@@ -102,28 +102,6 @@ impl TerminalLine {
         self.text.kept().chars().any(is_visible) || self.cells.iter().any(|cell| is_visible(cell.c))
     }
 
-    /// Moves text that can be written over byte by byte to the end of `clean`. Returns whether some of it was
-    /// overwritten; `None` where that is not possible.
-    pub(super) fn move_into(&mut self, clean: &mut Vec<u8>) -> Option<bool> {
-        if self.edited || self.wide || self.is_fixed() {
-            return None;
-        }
-        clean.extend_from_slice(self.text.kept().as_bytes());
-        self.text.clear();
-        Some(std::mem::take(&mut self.overwritten))
-    }
-
-    /// Something of its text was overwritten before it became its text.
-    pub(super) fn mark_overwritten(&mut self) {
-        self.overwritten = true;
-    }
-
-    /// In the raw line `number` a text of so many bytes was erased before it became its text.
-    pub(super) fn was_erased(&mut self, number: u64, length: usize) {
-        self.number = number;
-        self.asked = self.asked.max(length);
-    }
-
     /// Adds text without control characters other than tabs at the end of a line that was not
     /// edited.
     pub(super) fn append(&mut self, text: &str) {
@@ -366,18 +344,6 @@ impl TerminalLine {
                 out.push_str(marks);
             }
         }
-    }
-
-    /// Its text where that needs no rendering.
-    pub(super) fn plain(&self) -> Option<&str> {
-        (!self.edited && !self.text.is_cut()).then(|| {
-            let text = self.text.kept();
-            if self.overwritten {
-                text.trim_end_matches(' ')
-            } else {
-                text
-            }
-        })
     }
 
     /// Whether text was taken out of its middle.

@@ -9,7 +9,7 @@
 use unicode_width::UnicodeWidthChar as _;
 
 use super::terminal_line::{TerminalLine, is_narrow};
-use super::{LineSink, Sanitizer, WINDOW};
+use super::{Line, Sanitizer, WINDOW};
 
 /// What a screen may have as columns.
 const NARROWEST: usize = 40;
@@ -80,7 +80,7 @@ impl Margins {
 }
 
 /// Whether a row over which the cursor does not go up may be several lines.
-pub(super) fn may_be_wrapped(text: &[u8]) -> bool {
+fn may_be_wrapped(text: &[u8]) -> bool {
     text.len() >= NARROWEST && text.ends_with(PADDING.as_bytes())
 }
 
@@ -140,7 +140,7 @@ fn line_ends(text: &str, width: usize) -> Vec<usize> {
 
 impl Sanitizer {
     /// The cursor's row is about to be drawn over, by a cursor that goes `up`: if it was several lines, it becomes them.
-    pub(super) fn unwrap_row(&mut self, up: usize, out: &mut impl LineSink) {
+    pub(super) fn unwrap_row(&mut self, up: usize, out: &mut impl FnMut(Line<'_>)) {
         let row = &mut self.rows[self.row];
         if !row.has_grown() {
             return;
@@ -151,7 +151,7 @@ impl Sanitizer {
     }
 
     /// Adds text at the end of the cursor's row; of a long one the complete lines become rows.
-    pub(super) fn append_wrapped(&mut self, text: &str, out: &mut impl LineSink) {
+    pub(super) fn append_wrapped(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
         let mut rest = text;
         while !rest.is_empty() {
             let row = &mut self.rows[self.row];
@@ -167,7 +167,7 @@ impl Sanitizer {
     }
 
     /// Nothing is added to the cursor's row for now: lines of it that are complete become rows.
-    pub(super) fn unwrap_early(&mut self, out: &mut impl LineSink) {
+    pub(super) fn unwrap_early(&mut self, out: &mut impl FnMut(Line<'_>)) {
         let row = &mut self.rows[self.row];
         if !self.margins.are_known() || !row.has_grown() {
             return;
@@ -178,7 +178,7 @@ impl Sanitizer {
     }
 
     /// Cuts the cursor's row; the rows below it are written over.
-    fn split_row(&mut self, seams: &[usize], out: &mut impl LineSink) {
+    fn split_row(&mut self, seams: &[usize], out: &mut impl FnMut(Line<'_>)) {
         let Some(whole) = self.rows.remove(self.row) else {
             return;
         };

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::excerpt::keep_cut;
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::find::Find as _;
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Bytes of the result of a task.
@@ -66,7 +65,7 @@ fn heading(text: &str) -> Option<&str> {
 
 /// Parses status and host: `changed` and `web1` from `changed: [web1] => …`.
 fn result(text: &str) -> Option<(&str, &str)> {
-    let (word, rest) = text.cut_at(": [")?;
+    let (word, rest) = text.split_once(": [")?;
     let known = [
         "ok",
         "changed",

@@ -1,7 +1,7 @@
 //! A chain of strategies. Each strategy filters the output of the previous one.
 
 use super::{FilterConfidence, NamedRecipe, Strategy};
-use crate::line::{ExitInfo, Line, LineBlock, Sink};
+use crate::line::{ExitInfo, Line, Sink};
 
 /// A chain of strategies for one output.
 pub(crate) struct Chain {
@@ -33,12 +33,7 @@ impl Sink for DownstreamSink<'_> {
         pass(self.strategies, line, self.out);
     }
 
-    fn keep_block(&mut self, block: LineBlock<'_>) {
-        pass_block(self.strategies, block, self.out);
-    }
-
-    /// Emits a generated line to the end of the chain, because later strategies understand only original
-    /// output.
+    /// What a strategy says is final: the others know the command's own words alone.
     fn say(&mut self, number: u64, text: &str) {
         self.out.say(number, text);
     }
@@ -47,22 +42,7 @@ impl Sink for DownstreamSink<'_> {
 fn pass(strategies: &mut [Box<dyn Strategy>], line: Line<'_>, out: &mut dyn Sink) {
     match strategies.split_first_mut() {
         None => out.keep(line),
-        Some((first, [])) => first.line(line, out),
-        Some((first, rest)) => {
-            let strategies = rest;
-            first.line(line, &mut DownstreamSink { strategies, out });
-        }
-    }
-}
-
-fn pass_block(strategies: &mut [Box<dyn Strategy>], block: LineBlock<'_>, out: &mut dyn Sink) {
-    match strategies.split_first_mut() {
-        None => out.keep_block(block),
-        Some((last, [])) => last.block(block, out),
-        Some((first, rest)) => {
-            let strategies = rest;
-            first.block(block, &mut DownstreamSink { strategies, out });
-        }
+        Some((first, strategies)) => first.line(line, &mut DownstreamSink { strategies, out }),
     }
 }
 
@@ -75,9 +55,9 @@ impl Chain {
         }
     }
 
-    /// Processes the next lines.
-    pub(crate) fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
-        pass_block(&mut self.strategies, block, out);
+    /// Takes the next line.
+    pub(crate) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        pass(&mut self.strategies, line, out);
     }
 
     /// Ends the output.

@@ -5,10 +5,8 @@
 //! parallel. On a terminal it shows `=> [2/4] RUN …`. The legacy builder prints `Step 2/4 : RUN …`, then the
 //! unchanged output of the step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-
-use foldhash::{HashMap, HashSet};
 
 use super::excerpt::{Excerpt, keep_cut};
 use super::{FilterConfidence, Strategy, StrategyFactory};

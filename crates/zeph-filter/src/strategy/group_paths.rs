@@ -4,10 +4,9 @@
 //! the deepest folders of the biggest branch are merged into their parents, so that a big branch does not hide
 //! the others. Memory is bounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use foldhash::HashMap;
 use memchr::memrchr;
 
 use super::generated::made_folder;

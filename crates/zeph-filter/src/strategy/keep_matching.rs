@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::patterns::{Finder, Patterns};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::line::{ExitInfo, Line, LineBlock, Sink};
+use crate::line::{ExitInfo, Line, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,12 +44,6 @@ impl Strategy for KeepMatching {
             self.kept = true;
             out.keep(line);
         }
-    }
-
-    fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
-        let stay = self.wanted.choose(block, true);
-        self.kept |= !stay.is_empty();
-        out.keep_block(block.of(stay));
     }
 
     fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {

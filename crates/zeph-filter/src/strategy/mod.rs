@@ -41,7 +41,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::confidence::FilterConfidence;
-use super::line::{ExitInfo, Line, LineBlock, Sink};
+use super::line::{ExitInfo, Line, Sink};
 
 pub(super) use chain::Chain;
 pub(super) use group_similar::Template;
@@ -52,12 +52,7 @@ pub trait Strategy: Send {
     /// Processes the next line. Retained lines are emitted now or later.
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink);
 
-    /// Processes the next lines.
-    fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
-        block.lines().for_each(|line| self.line(line, out));
-    }
-
-    /// Emits the remaining lines at the end of the output, and returns how well the output was understood.
+    /// The output has ended: hands on the rest, and says how well it was understood.
     fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence;
 }
 

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::find::Find as _;
 use crate::line::{ExitInfo, Line, Sink};
 
 /// Characters of a line of names.
@@ -48,8 +47,8 @@ fn deprecated(text: &str) -> Option<(&'static str, &str)> {
     ];
     let (start, said) = STARTS.iter().find(|(start, _)| text.starts_with(start))?;
     let rest = &text[start.len()..];
-    let (path, reason) = rest.cut_at(": ").unwrap_or((rest, ""));
-    // The path of a dependency: `a > b > glob@7.2.3`.
+    let (path, reason) = rest.split_once(": ").unwrap_or((rest, ""));
+    // A path of packages: `a > b > glob@7.2.3`.
     let name = path.rsplit(" > ").next().unwrap_or(path);
     let is_name = name.rfind('@').is_some_and(|at| at > 0) && !name.contains([' ', '"']);
     let is_warning = *start == "warning ";

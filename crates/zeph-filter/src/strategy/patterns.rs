@@ -4,9 +4,9 @@
 //! longer than that. So the automaton of the patterns is written down as a table, as far as lines come by it: the
 //! next state for each state and byte.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use foldhash::HashMap;
 use regex::{RegexSet, RegexSetBuilder};
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -16,7 +16,6 @@ use regex_syntax::{Parser, hir};
 
 use super::{MAX_COMPILED, checked_pattern, in_a_line};
 use crate::expressions::any_matches;
-use crate::line::{LineBlock, Span};
 
 /// Patterns of which one has to be found, compiled together.
 #[derive(Debug)]
@@ -90,8 +89,6 @@ pub(super) struct Finder {
     patterns: Arc<Patterns>,
     /// One for each automaton of the patterns, or none.
     tables: Vec<Table>,
-    /// Lines of a block that were chosen; the memory is used again.
-    chosen: Vec<Span>,
 }
 
 impl Finder {
@@ -101,18 +98,7 @@ impl Finder {
         Self {
             tables: tables.unwrap_or_default(),
             patterns: Arc::clone(patterns),
-            chosen: Vec::new(),
         }
-    }
-
-    /// The lines of a block in which one of them is found, or, where it shall not be `found`, none is.
-    pub(super) fn choose(&mut self, block: LineBlock<'_>, found: bool) -> &[Span] {
-        let mut chosen = std::mem::take(&mut self.chosen);
-        chosen.clear();
-        let fits = |span: &&Span| self.is_match(block.line(**span).text) == found;
-        chosen.extend(block.spans().iter().filter(fits));
-        self.chosen = chosen;
-        &self.chosen
     }
 
     /// Whether one of them is in a line.

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use foldhash::HashMap;
 use serde::Deserialize;
+use std::collections::HashMap;
 
 use super::excerpt::keep_cut;
 use super::group_paths::{Budget, Places, share};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::patterns::{Finder, Patterns};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::line::{ExitInfo, Line, LineBlock, Sink};
+use crate::line::{ExitInfo, Line, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,12 +49,6 @@ impl Strategy for StripNoise {
         } else {
             out.keep(line);
         }
-    }
-
-    fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
-        let stay = self.noise.choose(block, false);
-        self.stripped |= stay.len() < block.spans().len();
-        out.keep_block(block.of(stay));
     }
 
     fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {

@@ -7,12 +7,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashSet};
 use memchr::memchr;
+use std::collections::{HashMap, HashSet};
 
 use super::excerpt::keep_cut;
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::find::Find as _;
 use crate::line::{ExitInfo, Line, Sink};
 
 /// Lines of one block that are processed together, and their bytes.
@@ -108,7 +107,7 @@ fn headline(text: &str) -> Option<(&str, &str)> {
         " is tainted",
     ]
     .iter()
-    .filter_map(|verb| text.place_of(verb))
+    .filter_map(|verb| text.find(verb))
     .min()?;
     Some((&text[..at], &text[at..]))
 }
@@ -135,12 +134,12 @@ fn type_of(address: &str) -> &str {
 
 /// Parses a progress line of a resource: `ADDRESS: Creation complete after 0s`.
 fn progress(text: &str) -> Option<(&str, Progress)> {
-    let at = text.last_place_of(": ")?;
+    let at = text.rfind(": ")?;
     let (address, said) = (&text[..at], &text[at + 2..]);
     if address.contains(": ") || !address.contains('.') {
         return None;
     }
-    let starts = |words: &[&str]| said.begins_with_any(words);
+    let starts = |words: &[&str]| words.iter().any(|word| said.starts_with(word));
     if starts(&[
         "Refreshing state...",
         "Reading...",
@@ -215,7 +214,7 @@ fn is_boilerplate(text: &str) -> bool {
         "you run \"terraform init\" in the future.",
         "- terraform.io/builtin/",
     ];
-    text.begins_with_any(KNOWN)
+    KNOWN.iter().any(|start| text.starts_with(start))
 }
 
 impl Run {
@@ -255,7 +254,7 @@ impl Run {
                 block.heredoc = None;
             }
         } else if memchr(b'<', text.as_bytes()).is_some()
-            && let Some((_, word)) = text.cut_at_last("<<-").or_else(|| text.cut_at_last("<<"))
+            && let Some((_, word)) = text.rsplit_once("<<-").or_else(|| text.rsplit_once("<<"))
         {
             if !word.is_empty()
                 && word
@@ -345,7 +344,7 @@ fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Tol
     let mut open: Vec<usize> = Vec::with_capacity(8);
     for held in lines {
         let text = held.text.trim_ascii();
-        let has = |what: &str| text.place_of(what).is_some();
+        let has = |what: &str| text.contains(what);
         let reason = text.starts_with("# (") && !has(" unchanged ");
         let closes = text.starts_with(['}', ']', ')']);
         if closes {

@@ -1,6 +1,6 @@
 //! How often names came, as long as there are not too many of them.
 
-use foldhash::HashMap;
+use std::collections::HashMap;
 
 /// Names that are told apart.
 const MAX_NAMES: usize = 400;

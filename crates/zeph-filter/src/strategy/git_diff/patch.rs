@@ -3,7 +3,6 @@
 use super::super::group_paths::share;
 use super::hunk::{Body, Gone, Hunk, Text};
 use super::parse::Kind;
-use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
 /// Names of lock files.
@@ -166,9 +165,7 @@ impl Patch {
         let path = new.or_else(|| named("--- ")).unwrap_or_else(|| {
             let first = self.headers.first().map_or("", |header| &header.text);
             let words = first.strip_prefix("diff --git ").unwrap_or(first);
-            words
-                .last_place_of(" b/")
-                .map_or(words, |at| &words[at + 1..])
+            words.rfind(" b/").map_or(words, |at| &words[at + 1..])
         });
         let path = path.split('\t').next().unwrap_or(path);
         let bare = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"));

@@ -5,12 +5,11 @@
 
 use std::ops::Range;
 
-use foldhash::HashMap;
 use memchr::memchr;
+use std::collections::HashMap;
 
 use super::budget::{Block, Budget, Pieces};
 use super::{Line, OwnedLine, Sink};
-use crate::bytes::{between, equal, find};
 
 /// Buffered bytes. After this limit the groups are printed, and new groups begin.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -287,10 +286,8 @@ fn read_form(message: &str, form: &mut String, parts: &mut Vec<Range<usize>>) {
     // The form contains everything before this index.
     let mut done = 0;
     let mut at = 0;
-    let marks = |word| {
-        between(word, b'0', b'9') | equal(word, b'\'') | equal(word, b'"') | equal(word, b'`')
-    };
-    while let Some(next) = find(&bytes[at..], marks) {
+    let is_mark = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'\'' | b'"' | b'`');
+    while let Some(next) = bytes[at..].iter().position(is_mark) {
         at += next;
         let byte = bytes[at];
         let quotes = matches!(byte, b'\'' | b'"' | b'`');

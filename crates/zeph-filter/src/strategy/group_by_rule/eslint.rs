@@ -5,7 +5,6 @@
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind, release};
 use super::{Line, OwnedLine, Sink};
-use crate::find::Find as _;
 
 #[derive(Default)]
 struct Eslint {
@@ -39,8 +38,8 @@ fn stylish(text: &str) -> Option<Remark<'_>> {
     };
     let rest = rest.strip_prefix(level)?.strip_prefix(' ')?;
     let rest = rest.trim_ascii_start();
-    // A message may have no rule, for example for a file that cannot be parsed.
-    let (message, code) = match rest.cut_at_last("  ") {
+    // A message may end without a rule: a file that cannot be parsed.
+    let (message, code) = match rest.rsplit_once("  ") {
         Some((message, code)) if !code.contains(' ') => (message.trim_ascii_end(), code),
         _ => (rest, ""),
     };
@@ -55,12 +54,12 @@ fn stylish(text: &str) -> Option<Remark<'_>> {
 
 /// Parses `/src/a.js:12:5: message [Error/no-undef]`.
 fn unix(text: &str) -> Option<Remark<'_>> {
-    let (rest, what) = text.strip_suffix(']')?.cut_at_last(" [")?;
+    let (rest, what) = text.strip_suffix(']')?.rsplit_once(" [")?;
     let (level, code) = what.split_once('/').unwrap_or((what, ""));
     if !["Error", "Warning"].contains(&level) {
         return None;
     }
-    let (place, message) = rest.cut_at(": ")?;
+    let (place, message) = rest.split_once(": ")?;
     let (path, _) = place.rsplit_once(':')?;
     path.contains(':').then_some(Remark {
         level,
@@ -73,16 +72,16 @@ fn unix(text: &str) -> Option<Remark<'_>> {
 
 /// Parses `/src/a.js: line 12, col 5, Error - message (no-undef)`.
 fn compact(text: &str) -> Option<Remark<'_>> {
-    let (file, rest) = text.cut_at(": line ")?;
+    let (file, rest) = text.split_once(": line ")?;
     let level_at = rest
-        .place_of(", Error - ")
-        .or_else(|| rest.place_of(", Warning - "))?;
+        .find(", Error - ")
+        .or_else(|| rest.find(", Warning - "))?;
     let place_end = text.len() - rest.len() + level_at;
     let place = &text[file.len() + 2..place_end];
-    let (level, message) = rest[level_at + 2..].cut_at(" - ")?;
+    let (level, message) = rest[level_at + 2..].split_once(" - ")?;
     let (message, code) = match message
         .strip_suffix(')')
-        .and_then(|rest| rest.cut_at_last(" ("))
+        .and_then(|rest| rest.rsplit_once(" ("))
     {
         Some((message, code)) if !code.contains(' ') => (message, code),
         _ => (message, ""),

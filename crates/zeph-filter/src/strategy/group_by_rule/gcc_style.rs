@@ -7,12 +7,10 @@
 use std::collections::HashSet;
 use std::hash::BuildHasher;
 
-use foldhash::quality::FixedState;
 use memchr::{memchr, memchr2, memchr3};
 
 use super::super::line_buffer::HeldLines;
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line, OwnedLine};
-use crate::find::Find as _;
 
 /// Buffered lines below a diagnostic: the rest of its message, and the source.
 const MAX_PENDING: usize = 4;
@@ -42,7 +40,7 @@ struct Colon {
     notes: (u8, u8),
     /// The last line that named the use of a template, before the error.
     needed: String,
-    told: HashSet<u64, FixedState>,
+    told: HashSet<u64>,
 }
 
 /// The dialect of compilers.
@@ -143,11 +141,11 @@ fn header(text: &str, compiler: bool) -> Option<Header<'_>> {
             message: rest.trim_ascii_start(),
         });
     }
-    let (word, message) = match rest.cut_at(": ") {
+    let (word, message) = match rest.split_once(": ") {
         Some((word, message)) if is_level(word, compiler) => (word, message.trim_ascii()),
         _ => ("", rest.trim_ascii()),
     };
-    if compiler && word.is_empty() && place.place_of(".go:").is_none() {
+    if compiler && word.is_empty() && place.find(".go:").is_none() {
         return None;
     }
     let (code, message) = code(message);
@@ -300,7 +298,7 @@ fn is_context(text: &str) -> bool {
         return true;
     }
     text.ends_with(':')
-        && body.cut_at(": ").is_some_and(|(path, _)| {
+        && body.split_once(": ").is_some_and(|(path, _)| {
             !path.contains(' ') && path.contains('.') && !path.ends_with(".o")
         })
 }

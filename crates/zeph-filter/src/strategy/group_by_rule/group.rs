@@ -1,11 +1,10 @@
 //! Groups of diagnostics and their printed form.
 
-use foldhash::HashMap;
+use std::collections::HashMap;
 
 use super::super::line_buffer::HeldLines;
 use super::budget::{Block, Budget, Lines, Pieces, by_file};
 use super::{Diagnostic, Line, Sink};
-use crate::bytes::{between, equal, find};
 
 /// Buffered bytes. After this limit the groups are printed, and new groups begin.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -186,8 +185,8 @@ fn form(level: &str, message: &str, form: &mut String) {
     let mut quoted = false;
     // The form contains everything before this index.
     let mut done = 0;
-    let marks = |word| between(word, b'0', b'9') | equal(word, b'`');
-    while let Some(next) = find(&bytes[done..], marks) {
+    let is_mark = |byte: &u8| byte.is_ascii_digit() || *byte == b'`';
+    while let Some(next) = bytes[done..].iter().position(is_mark) {
         let at = done + next;
         match (bytes[at] == b'`', quoted) {
             (true, true) => form.push('`'),

@@ -1,10 +1,9 @@
 //! Parser for MSBuild and the C# compiler, which print each diagnostic twice: `Program.cs(5,13): error CS0103:
 //! … [app.csproj]`.
 
-use foldhash::HashSet;
+use std::collections::HashSet;
 
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
-use crate::find::Find as _;
 
 /// Diagnostics that are remembered as shown.
 const MAX_REPORTED: usize = 8192;
@@ -22,19 +21,19 @@ pub(super) fn start() -> Box<dyn Dialect> {
 
 /// Parses place, level, code and message.
 fn parse(text: &str) -> Option<(&str, &str, &str, &str)> {
-    let (place, rest) = text.cut_at("): ")?;
-    let (_, position) = place.cut_at_last("(")?;
+    let (place, rest) = text.split_once("): ")?;
+    let (_, position) = place.rsplit_once("(")?;
     let numbers = position
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b',');
     let level = ["error", "warning"]
         .into_iter()
         .find(|level| rest.starts_with(level))?;
-    let (code, message) = rest[level.len()..].strip_prefix(' ')?.cut_at(": ")?;
+    let (code, message) = rest[level.len()..].strip_prefix(' ')?.split_once(": ")?;
     if position.is_empty() || !numbers || code.contains(' ') {
         return None;
     }
-    let message = match message.last_place_of(" [") {
+    let message = match message.rfind(" [") {
         Some(at) if message.ends_with("proj]") => &message[..at],
         _ => message,
     };

@@ -6,8 +6,8 @@
 
 mod text;
 
-use foldhash::HashSet;
 use memchr::memchr_iter;
+use std::collections::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::super::line_buffer::HeldLines;

@@ -3,7 +3,6 @@
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind};
 use super::{Line, OwnedLine, Sink};
-use crate::find::Find as _;
 
 #[derive(Default)]
 struct Tsc {
@@ -47,7 +46,7 @@ impl Parts {
 
 /// Parses the parts of a diagnostic.
 fn diagnostic(text: &str) -> Option<Parts> {
-    let at = text.place_of(" TS").filter(|_| !text.starts_with(' '))?;
+    let at = text.find(" TS").filter(|_| !text.starts_with(' '))?;
     let digits = text[at + 3..]
         .bytes()
         .take_while(u8::is_ascii_digit)
@@ -56,9 +55,9 @@ fn diagnostic(text: &str) -> Option<Parts> {
         .strip_prefix(": ")
         .filter(|_| digits > 0)?;
     let before = &text[..at];
-    let (place, level, pretty) = match before.cut_at_last(" - ") {
+    let (place, level, pretty) = match before.rsplit_once(" - ") {
         Some((place, level)) => (place, level, true),
-        None => match before.cut_at_last(": ") {
+        None => match before.rsplit_once(": ") {
             Some((place, level)) => (place, level, false),
             None => ("", before, false),
         },

@@ -1,18 +1,13 @@
 //! The shape of a line: its text with what differs from line to line masked.
 //!
-//! A line is read once, many bytes a step, and becomes a hash; nothing is copied. Words without
-//! digits count as they are. What begins with a digit, holds one, or is a path is looked at more
-//! closely: timestamps, UUIDs, hexadecimal ids and durations are masked always, numbers and paths
-//! where [`Mask::Shape`] is asked for.
+//! Words without digits count as they are. A word with a digit or a path is inspected: timestamps, UUIDs, hexadecimal
+//! ids and durations are masked always, numbers and paths with [`Mask::Shape`] only.
 
-mod hash;
 mod time;
-mod window;
 
-use hash::Hash;
-use time::{duration, is_duration, is_size, number_end, timestamp, unit};
-use window::Marks;
-pub(super) use window::{WINDOW, Window};
+use std::hash::{DefaultHasher, Hasher as _};
+
+use time::{duration, is_size, number_end, timestamp, unit};
 
 /// What is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,40 +19,40 @@ pub(crate) enum Mask {
 }
 
 /// Marks in place of what is masked.
-const NUMBER: u64 = 0x11;
-const TIME: u64 = 0x12;
-const ID: u64 = 0x13;
-const DURATION: u64 = 0x14;
-const SIZE: u64 = 0x15;
-const PATH: u64 = 0x16;
+const NUMBER: u8 = 0x11;
+const TIME: u8 = 0x12;
+const ID: u8 = 0x13;
+const DURATION: u8 = 0x14;
+const SIZE: u8 = 0x15;
+const PATH: u8 = 0x16;
 
 /// The hash of a line's shape. Lines of one shape have one hash, in every run.
 pub(crate) fn shape(text: &str, mask: Mask) -> u64 {
     let bytes = text.as_bytes();
-    let mut hash = Hash::new();
+    let mut hash = DefaultHasher::new();
     // Up to here everything is in the hash.
     let mut done = 0;
     let mut at = 0;
-    let mut marks = Marks::of(bytes);
-    while let Some(found) = marks.next(at) {
-        at = found;
+    let is_mark = |byte: &u8| byte.is_ascii_digit() || *byte == b'/';
+    while let Some(found) = bytes[at..].iter().position(is_mark) {
+        at += found;
         if is_digit(bytes, at) {
             let start = uuid_start(bytes, done, word_start(bytes, done, at));
-            hash.text(&bytes[done..start]);
+            hash.write(&bytes[done..start]);
             at = word(bytes, start, at, mask, &mut hash);
             done = at;
         } else if mask == Mask::Shape && begins_path(bytes, at) {
             let start = path_start(bytes, done, at);
-            hash.text(&bytes[done..start]);
-            hash.mark(PATH);
+            hash.write(&bytes[done..start]);
+            hash.write_u8(PATH);
             at = path_end(bytes, at);
             done = at;
         } else {
             at += 1;
         }
     }
-    hash.text(&bytes[done..]);
-    hash.end()
+    hash.write(&bytes[done..]);
+    hash.finish()
 }
 
 fn is_digit(bytes: &[u8], at: usize) -> bool {
@@ -86,142 +81,52 @@ fn begins_path(bytes: &[u8], at: usize) -> bool {
     next.is_some_and(|next| *next != b'/' && !ends_path(*next))
 }
 
-/// What separates a path from the text around it; of many bytes [`Window::ends_of_paths`] says it.
+/// Whether a byte separates a path from the text around it.
 fn ends_path(byte: u8) -> bool {
     byte.is_ascii_whitespace()
         || matches!(byte, b'"' | b'`' | b'\''..=b')' | b'[' | b']' | b'{'..=b'}' | b',' | b':'..=b'>')
 }
 
 fn path_start(bytes: &[u8], from: usize, at: usize) -> usize {
-    let mut at = at;
-    while at > from && !ends_path(bytes[at - 1]) {
-        let ends = Window::before(bytes, at).ends_of_paths();
-        let length = (ends << WINDOW).leading_zeros() as usize;
-        if length < WINDOW {
-            return (at - length).max(from);
-        }
-        at = at.saturating_sub(WINDOW);
-    }
-    at.max(from)
+    let before = bytes[from..at].iter().rposition(|byte| ends_path(*byte));
+    before.map_or(from, |end| from + end + 1)
 }
 
 fn path_end(bytes: &[u8], at: usize) -> usize {
-    let mut at = at;
-    while at < bytes.len() {
-        let ends = Window::at(bytes, at).ends_of_paths();
-        if ends != 0 {
-            return at + ends.trailing_zeros() as usize;
-        }
-        at += WINDOW;
-    }
-    bytes.len()
+    let end = bytes[at..].iter().position(|byte| ends_path(*byte));
+    end.map_or(bytes.len(), |end| at + end)
 }
 
 /// Puts the word at `start`, whose first digit is at `digit`, into the hash; returns its end.
-fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut Hash) -> usize {
-    if start == digit
-        && let Some(alone) = Alone::at(bytes, start)
-    {
-        if alone.is_duration {
-            hash.mark(DURATION);
-            return alone.end;
-        }
-        let digits = &bytes[start..alone.digits];
-        let code = mask == Mask::Shape && digits.len() <= 3 && is_code(bytes, start, alone.digits);
-        if mask == Mask::Ids || code {
-            hash.text(digits);
-            hash.mark(NUMBER);
-            return alone.digits;
-        }
-        hash.mark(NUMBER);
-        return alone.end;
-    }
+fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut DefaultHasher) -> usize {
     if let Some(end) = uuid(bytes, start) {
-        hash.mark(ID);
+        hash.write_u8(ID);
         return end;
     }
     if start == digit {
         if let Some(end) = timestamp(bytes, start) {
-            hash.mark(TIME);
+            hash.write_u8(TIME);
             return end;
         }
         if let Some(end) = duration(bytes, start) {
-            hash.mark(DURATION);
+            hash.write_u8(DURATION);
             return end;
         }
     }
     let text = Word::at(bytes, start);
     let end = start + text.bytes.len();
     if text.is_id(mask) {
-        hash.mark(ID);
+        hash.write_u8(ID);
         return end;
     }
     let may_be_code = mask == Mask::Shape && start == digit && end - start <= 3;
     let code = may_be_code && is_code(bytes, start, end);
     if mask == Mask::Ids || code {
-        hash.text(text.bytes);
-        hash.mark(NUMBER);
+        hash.write(text.bytes);
+        hash.write_u8(NUMBER);
         return end;
     }
     numbers(bytes, start, end, hash)
-}
-
-/// A number that is none of what else begins with digits: an id, a time, a size.
-struct Alone {
-    /// Where its first digits end.
-    digits: usize,
-    /// Where it ends, with its unit.
-    end: usize,
-    /// It has a unit of durations.
-    is_duration: bool,
-}
-
-impl Alone {
-    /// The number at `start`, if a look at it and at what is behind it is enough to know it.
-    #[inline(always)]
-    fn at(bytes: &[u8], start: usize) -> Option<Self> {
-        const FEW: usize = 9;
-        let run = |at: usize| Window::at(bytes, at).digits().trailing_ones() as usize;
-        let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
-        let digits = start + run(start);
-        if digits > start + FEW {
-            return None;
-        }
-        let mut end = digits;
-        let sign = byte(end);
-        if matches!(sign, b'.' | b',') && byte(end + 1).is_ascii_digit() {
-            end += 1 + run(end + 1);
-            if end > digits + FEW || matches!(byte(end), b'.' | b',') {
-                return None;
-            }
-        } else if matches!(sign, b'.' | b',' | b':' | b'-' | b'/') {
-            let joined = byte(end + 1).is_ascii_alphanumeric();
-            return (!joined).then_some(Self::number(digits, end));
-        }
-        match byte(end) {
-            b' ' if matches!(byte(end + 1), b'm' | b'n' | b's' | 0xc2) => None,
-            b'm' | b'n' | b's' | b'u' | b'h' => {
-                let end = unit(bytes, end, is_duration)?;
-                let next = end + usize::from(byte(end) == b' ');
-                let is_duration = true;
-                (!is_digit(bytes, next)).then_some(Self {
-                    digits,
-                    end,
-                    is_duration,
-                })
-            }
-            byte if is_letter(byte) || !byte.is_ascii() => None,
-            _ => Some(Self::number(digits, end)),
-        }
-    }
-
-    fn number(digits: usize, end: usize) -> Self {
-        Self {
-            digits,
-            end,
-            is_duration: false,
-        }
-    }
 }
 
 /// Where the UUID begins whose first group with a digit is at `start`; else `start`.
@@ -261,26 +166,14 @@ struct Word<'t> {
 
 impl<'t> Word<'t> {
     /// The word that begins at `start`.
-    #[inline(always)]
     fn at(bytes: &'t [u8], start: usize) -> Self {
-        let (mut length, mut digits, mut hex) = (0, 0, true);
-        loop {
-            let window = Window::at(bytes, start + length);
-            let of_hex = window.digits() | window.hex();
-            let wordy = of_hex | window.alphabetic() | window.equal(b'_');
-            let run = wordy.trailing_ones();
-            let within = !(u32::MAX << run);
-            length += run as usize;
-            digits += (window.digits() & within).count_ones() as usize;
-            hex &= within & !of_hex == 0;
-            if (run as usize) < WINDOW {
-                break;
-            }
-        }
+        let rest = &bytes[start..];
+        let is_end = |byte: &u8| !is_letter(*byte) && !byte.is_ascii_digit();
+        let bytes = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
         Self {
-            bytes: &bytes[start..start + length],
-            digits,
-            hex,
+            bytes,
+            digits: bytes.iter().filter(|byte| byte.is_ascii_digit()).count(),
+            hex: bytes.iter().all(u8::is_ascii_hexdigit),
         }
     }
 
@@ -302,19 +195,14 @@ impl<'t> Word<'t> {
 
 /// Numbers that mean a state, not an amount: HTTP 4xx and 5xx, log levels, exit codes.
 fn is_code(bytes: &[u8], start: usize, end: usize) -> bool {
-    /// So many bytes before a number tell what it is.
+    /// Bytes before a number that say what it is.
     const NEAR: usize = 14;
-    let before = Window::before(bytes, start);
-    let told = |name: &[u8]| {
-        let letters = name.iter().zip(0..);
-        let begins = letters.fold(u32::MAX << (WINDOW - NEAR), |begins, (letter, place)| {
-            begins & before.equal(*letter) >> place
-        });
-        begins != 0
-    };
+    let before = &bytes[start.saturating_sub(NEAR)..start];
+    let told = |name: &[u8]| before.windows(name.len()).any(|part| part == name);
     // A letter of each of the names that other words seldom have.
-    let rare = [b'v', b'x', b'u', b'd'].map(|letter| before.equal(letter));
-    let near = rare.iter().any(|found| *found != 0);
+    let near = before
+        .iter()
+        .any(|byte| matches!(byte, b'v' | b'x' | b'u' | b'd'));
     let level = near && (told(b"level") || told(b"exit"));
     let is_long = end - start == 3;
     let quoted = is_long && bytes[..start].ends_with(b"\" ");
@@ -323,7 +211,7 @@ fn is_code(bytes: &[u8], start: usize, end: usize) -> bool {
 }
 
 /// Letters as they are, and a mark for each number; sizes have a mark of their own.
-fn numbers(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> usize {
+fn numbers(bytes: &[u8], start: usize, end: usize, hash: &mut DefaultHasher) -> usize {
     let mut at = start;
     let mut end = end;
     while at < end {
@@ -332,15 +220,15 @@ fn numbers(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> usize {
             while at < end && !is_digit(bytes, at) {
                 at += 1;
             }
-            hash.text(&bytes[from..at]);
+            hash.write(&bytes[from..at]);
             continue;
         }
         let after = number_end(bytes, at);
         if let Some(after) = unit(bytes, after, is_size) {
-            hash.mark(SIZE);
+            hash.write_u8(SIZE);
             return after;
         }
-        hash.mark(NUMBER);
+        hash.write_u8(NUMBER);
         at = after;
         if at > end {
             // The number went on behind a point: so does its word.

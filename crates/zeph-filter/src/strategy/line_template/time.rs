@@ -1,87 +1,45 @@
 //! Numbers, durations and times.
 
-use super::{WINDOW, Window, is_digit, is_letter, is_wordy};
+use super::{is_digit, is_letter, is_wordy};
 
-/// The end of a number: digits, with points or commas between them.
-#[inline(always)]
-pub(super) fn number_end(bytes: &[u8], at: usize) -> usize {
-    let mut at = at;
-    loop {
-        let run = Window::at(bytes, at).digits().trailing_ones() as usize;
-        at += run;
-        if run == WINDOW {
-            continue;
-        }
-        let point = matches!(bytes.get(at), Some(b'.' | b','));
-        if !(point && is_digit(bytes, at + 1)) {
-            return at;
-        }
-        at += 1;
-    }
+/// The end of the digits at `at`.
+fn digits_end(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// A unit of at most four bytes as a number.
-const fn name(unit: &[u8]) -> u32 {
-    let mut name = 0;
-    let mut at = unit.len();
-    while at > 0 {
-        at -= 1;
-        name = name << 8 | unit[at] as u32;
+/// The end of a number: digits, with points or commas between them.
+pub(super) fn number_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = digits_end(bytes, at);
+    while matches!(bytes.get(end), Some(b'.' | b',')) && is_digit(bytes, end + 1) {
+        end = digits_end(bytes, end + 1);
     }
-    name
+    end
 }
 
 /// Whether a word is a unit of durations.
-pub(super) fn is_duration(unit: u32) -> bool {
-    const UNITS: [u32; 13] = [
-        name(b"ms"),
-        name(b"ns"),
-        name(b"us"),
-        name(b"\xc2\xb5s"),
-        name(b"\xce\xbcs"),
-        name(b"s"),
-        name(b"m"),
-        name(b"h"),
-        name(b"d"),
-        name(b"min"),
-        name(b"mins"),
-        name(b"sec"),
-        name(b"secs"),
-    ];
-    UNITS.contains(&unit)
+fn is_duration(unit: &[u8]) -> bool {
+    matches!(
+        unit,
+        b"ms" | b"ns" | b"us" | b"\xc2\xb5s" | b"\xce\xbcs" | b"s" | b"m" | b"h" | b"d"
+    ) || matches!(unit, b"min" | b"mins" | b"sec" | b"secs")
 }
 
-/// Whether a word is one also where a space stands before it.
-fn is_spaced_duration(unit: u32) -> bool {
-    const UNITS: [u32; 4] = [name(b"ms"), name(b"\xc2\xb5s"), name(b"ns"), name(b"s")];
-    UNITS.contains(&unit)
+/// Whether a word is a unit of durations also after a space.
+fn is_spaced_duration(unit: &[u8]) -> bool {
+    matches!(unit, b"ms" | b"\xc2\xb5s" | b"ns" | b"s")
 }
 
 /// Whether a word is a unit of sizes.
-pub(super) fn is_size(unit: u32) -> bool {
-    const UNITS: [u32; 15] = [
-        name(b"B"),
-        name(b"kB"),
-        name(b"KB"),
-        name(b"MB"),
-        name(b"GB"),
-        name(b"TB"),
-        name(b"KiB"),
-        name(b"MiB"),
-        name(b"GiB"),
-        name(b"TiB"),
-        name(b"K"),
-        name(b"k"),
-        name(b"M"),
-        name(b"G"),
-        name(b"T"),
-    ];
-    UNITS.contains(&unit)
+pub(super) fn is_size(unit: &[u8]) -> bool {
+    matches!(
+        unit,
+        b"B" | b"kB" | b"KB" | b"MB" | b"GB" | b"TB" | b"KiB" | b"MiB" | b"GiB" | b"TiB"
+    ) || matches!(unit, b"K" | b"k" | b"M" | b"G" | b"T")
 }
 
 /// The end of the unit at `at`, if the word there is one.
-#[inline(always)]
-pub(super) fn unit(bytes: &[u8], at: usize, is_unit: fn(u32) -> bool) -> Option<usize> {
+pub(super) fn unit(bytes: &[u8], at: usize, is_unit: fn(&[u8]) -> bool) -> Option<usize> {
     const MAX_UNIT_BYTES: usize = 4;
     let rest = bytes.get(at..)?;
     // A micro sign, or a Greek my.
@@ -92,7 +50,7 @@ pub(super) fn unit(bytes: &[u8], at: usize, is_unit: fn(u32) -> bool) -> Option<
     };
     let letters = rest[micro..].iter().take(MAX_UNIT_BYTES + 1);
     let length = micro + letters.take_while(|byte| is_letter(**byte)).count();
-    (length <= MAX_UNIT_BYTES && is_unit(name(&rest[..length]))).then_some(at + length)
+    (length <= MAX_UNIT_BYTES && is_unit(&rest[..length])).then_some(at + length)
 }
 
 /// The end of a duration such as `12ms`, `1.5 s`, `1m 3s`, `2h3m`.
@@ -132,10 +90,8 @@ pub(super) fn timestamp(bytes: &[u8], at: usize) -> Option<usize> {
 
 fn date(bytes: &[u8], at: usize) -> Option<usize> {
     /// Longer numbers are no part of a date.
-    const LONG: u32 = 5;
-    let window = Window::at(bytes, at);
-    let all = window.digits();
-    let digits = |from: usize| (all >> from).trailing_ones().min(LONG) as usize;
+    const LONG: usize = 5;
+    let digits = |from: usize| (digits_end(bytes, at + from) - (at + from)).min(LONG);
     let first = digits(0);
     if !matches!(first, 1 | 2 | 4) {
         return None;
@@ -148,7 +104,12 @@ fn date(bytes: &[u8], at: usize) -> Option<usize> {
     // A number, or the name of a month.
     let named = bytes.get(at + middle).is_some_and(u8::is_ascii_uppercase);
     let second = match named {
-        true => ((all | window.alphabetic()) >> middle).trailing_ones() as usize,
+        true => {
+            let letters = bytes[at + middle..].iter();
+            letters
+                .take_while(|byte| byte.is_ascii_alphanumeric())
+                .count()
+        }
         false => digits(middle),
     };
     let named = named && second == 3;
@@ -168,10 +129,9 @@ fn time(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at + 1) != Some(&b':') && bytes.get(at + 2) != Some(&b':') {
         return None;
     }
-    let digits = Window::at(bytes, at).digits();
-    let two = |from: usize| digits >> from & 0b111 == 0b011;
+    let two = |from: usize| digits_end(bytes, at + from) == at + from + 2;
     let hours = if two(0) { 2 } else { 1 };
-    if digits & 1 == 0 || bytes.get(at + hours) != Some(&b':') || !two(hours + 1) {
+    if bytes.get(at + hours) != Some(&b':') || !two(hours + 1) {
         return None;
     }
     let mut end = hours + 3;
@@ -183,10 +143,7 @@ fn time(bytes: &[u8], at: usize) -> Option<usize> {
     }
     let mut end = at + end;
     if matches!(bytes.get(end), Some(b'.' | b',')) && is_digit(bytes, end + 1) {
-        end += 1;
-        while is_digit(bytes, end) {
-            end += 1;
-        }
+        end = digits_end(bytes, end + 1);
     }
     if bytes.get(end) == Some(&b'Z') && !is_wordy(bytes, end + 1) {
         return Some(end + 1);

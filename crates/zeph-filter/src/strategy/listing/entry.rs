@@ -1,7 +1,5 @@
 //! Parser for the lines of a listing: a path, or other text.
 
-use crate::bytes::{bits, equal};
-use crate::find::Find as _;
 use memchr::{memchr, memchr_iter, memchr3};
 
 /// A line of a listing.
@@ -138,16 +136,16 @@ fn long_name(line: &str) -> Option<&str> {
     }
     // Links, owner, group, size, and a date of two or three words.
     let rest = skip_words(line, 6)?;
-    // The rest is `05:42 name` or `22 05:42 name`.
-    let (word, after) = cut_word(rest)?;
+    // `05:42 name`, or `22 05:42 name`.
+    let (word, after) = rest.split_once(' ')?;
     let timed = word.bytes().any(|byte| byte == b':');
     let rest = if timed {
         after
     } else {
         skip_word(rest).unwrap_or(after)
     };
-    let rest = match cut_word(rest) {
-        // The rest is `05:42:01.000 +0100 name`.
+    let rest = match rest.split_once(' ') {
+        // `05:42:01.000 +0100 name`
         Some((zone, after)) if zone.len() == 5 && zone.starts_with(['+', '-']) => after,
         Some((time, after)) if !timed && is_time_or_year(time) => after,
         _ => rest,
@@ -156,7 +154,7 @@ fn long_name(line: &str) -> Option<&str> {
     if memchr(b'>', name.as_bytes()).is_none() {
         return Some(name);
     }
-    Some(name.cut_at(" -> ").map_or(name, |(name, _)| name))
+    Some(name.split_once(" -> ").map_or(name, |(name, _)| name))
 }
 
 fn is_time_or_year(word: &str) -> bool {
@@ -175,48 +173,15 @@ fn is_mode(line: &str) -> bool {
         && matches!(bytes[10], b' ' | b'.' | b'+' | b'@')
 }
 
-/// Splits after a word and one space. Words are short, so a byte search with SIMD is not faster.
-fn cut_word(text: &str) -> Option<(&str, &str)> {
-    let end = text.bytes().position(|byte| byte == b' ')?;
-    Some((&text[..end], &text[end + 1..]))
-}
-
-/// Skips a word and the spaces after it.
+/// What comes after a word and the spaces behind it.
 fn skip_word(text: &str) -> Option<&str> {
-    Some(&text[skip_slowly(text, 0)?..])
+    let (_, rest) = text.split_once(' ')?;
+    Some(rest.trim_start_matches(' '))
 }
 
 /// Skips `count` words and the spaces after them.
 fn skip_words(text: &str, count: usize) -> Option<&str> {
-    // A bit for each space among the first bytes. Words are short, so a byte search is not faster.
-    let mut head = [0; 64];
-    let known = text.len().min(64);
-    head[..known].copy_from_slice(&text.as_bytes()[..known]);
-    let words = head.as_chunks::<8>().0.iter().enumerate();
-    let spaces: u64 = words.fold(0, |all, (index, word)| {
-        all | bits(equal(u64::from_le_bytes(*word), b' ')) << (8 * index)
-    });
-    let mut at = 0;
-    for _ in 0..count {
-        // Bytes after the first 64 are unknown, so a byte of the next word must be among these.
-        let from_here = spaces.checked_shr(at as u32).unwrap_or_default();
-        let word = from_here.trailing_zeros();
-        let blanks = !from_here.checked_shr(word).unwrap_or_default();
-        let end = at + (word + blanks.trailing_zeros()) as usize;
-        at = match word < 64 && end < 64 {
-            true => end,
-            false => skip_slowly(text, at)?,
-        };
-    }
-    Some(&text[at..])
-}
-
-/// The start of the word after the one at `at`.
-fn skip_slowly(text: &str, at: usize) -> Option<usize> {
-    let bytes = &text.as_bytes()[at..];
-    let word = bytes.iter().position(|byte| *byte == b' ')?;
-    let spaces = bytes[word..].iter().take_while(|byte| **byte == b' ');
-    Some(at + word + spaces.count())
+    (0..count).try_fold(text, |text, _| skip_word(text))
 }
 
 /// Parses the path in a line of find, du, tar, zip or git ls-tree.
@@ -237,7 +202,7 @@ fn path(line: &str) -> Option<&str> {
             .strip_prefix(does)
             .and_then(|rest| rest.strip_prefix(": "))
         {
-            let end = path.last_place_of(" (").unwrap_or(path.len());
+            let end = path.rfind(" (").unwrap_or(path.len());
             return Some(path[..end].trim_end());
         }
     }
@@ -257,7 +222,9 @@ fn long_name_of_archive(line: &str) -> Option<&str> {
     let bare = line.trim_start();
     if is_mode(bare) {
         let rest = skip_words(bare, 5)?;
-        let name = rest.cut_at(" -> ").or_else(|| rest.cut_at(" link to "));
+        let name = rest
+            .split_once(" -> ")
+            .or_else(|| rest.split_once(" link to "));
         return Some(name.map_or(rest, |(name, _)| name));
     }
     // Inode and blocks precede the mode.
@@ -346,15 +313,6 @@ mod tests {
     }
 
     proptest::proptest! {
-        #[test]
-        fn words_are_skipped(line in "([a-cä]{0,9}| {1,3}|[a-c]{20,40} | {60}){0,20}", count in 0_usize..7) {
-            let mut slow = Some(0);
-            for _ in 0..count {
-                slow = slow.and_then(|at| skip_slowly(&line, at));
-            }
-            proptest::prop_assert_eq!(skip_words(&line, count), slow.map(|at| &line[at..]));
-        }
-
         #[test]
         fn what_is_bare_is_a_path(line in "[-drwxa-c0-9./ö\u{a0}: \t]{1,30}|[-drwx0-9a.:,()]{1,40}") {
             if is_bare(&line) {

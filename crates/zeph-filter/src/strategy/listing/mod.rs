@@ -11,9 +11,9 @@ mod usage;
 
 use std::sync::Arc;
 
-use foldhash::HashMap;
 use memchr::memrchr;
 use serde::Deserialize;
+use std::collections::HashMap;
 
 use super::generated::made;
 use super::group_paths::{Budget, Places};

@@ -6,12 +6,11 @@
 
 mod text;
 
-use foldhash::HashSet;
+use std::collections::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::rust_captured_output::{Captured, is_backtrace_hint, panicked};
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
-use crate::find::Find as _;
 use text::{
     Status, failed_name, is_dots, is_empty_result, is_running, output_of, plain_name, status,
 };
@@ -101,7 +100,7 @@ impl Cargo {
         if let Some(program) = self.program.take() {
             // The path of the program is not needed.
             let text = program.text.trim_ascii_start();
-            let text = text.cut_at(" (target").map_or(text, |(text, _)| text);
+            let text = text.split_once(" (target").map_or(text, |(text, _)| text);
             out.say(program.number, text);
         }
     }

@@ -1,11 +1,10 @@
 //! Failures of one test run: each is shown once, in full or in brief, and failures without details are shown
 //! last.
 
-use foldhash::HashSet;
+use std::collections::HashSet;
 
 use super::js_failure::Failure;
 use super::{Limits, Line, OwnedLine, Sink};
-use crate::find::Find as _;
 
 /// Bytes of names and of buffered lines.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -141,7 +140,7 @@ fn ends(name: &str) -> impl Iterator<Item = &str> {
         let this = rest?;
         let next = [" > ", " › ", "\n"]
             .iter()
-            .filter_map(|mark| this.place_of(mark).map(|at| at + mark.len()))
+            .filter_map(|mark| this.find(mark).map(|at| at + mark.len()))
             .min();
         rest = next.map(|at| &this[at..]);
         Some(this)

@@ -10,7 +10,6 @@ use memchr::memchr;
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::go_trace::Trace;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
-use crate::find::Find as _;
 
 /// First and last lines of output that belongs to no known test.
 const FOREIGN: (usize, usize) = (12, 12);
@@ -95,8 +94,8 @@ fn package(text: &str) -> Option<&str> {
 /// Parses verdict and name from `    --- FAIL: TestA/b (0.00s)`.
 fn verdict(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim_ascii_start().strip_prefix("--- ")?;
-    let (word, rest) = rest.cut_at(": ")?;
-    let (name, time) = rest.cut_at_last(" (")?;
+    let (word, rest) = rest.split_once(": ")?;
+    let (name, time) = rest.rsplit_once(" (")?;
     let timed = time.ends_with("s)") && time.starts_with(|c: char| c.is_ascii_digit());
     (timed && matches!(word, "FAIL" | "PASS" | "SKIP" | "BENCH")).then_some((word, name))
 }
@@ -238,7 +237,7 @@ impl Go {
 /// Returns true for a message of the `testing` package: `    a_test.go:12: …`.
 fn is_said(text: &str) -> bool {
     text.trim_ascii_start()
-        .cut_at(".go:")
+        .split_once(".go:")
         .is_some_and(|(file, rest)| {
             !file.contains(' ') && rest.starts_with(|c: char| c.is_ascii_digit())
         })
@@ -323,9 +322,9 @@ fn is_compile_error(text: &str) -> bool {
         return false;
     }
     let blank = memchr(b' ', text.as_bytes()).unwrap_or(text.len());
-    let Some(at) = text[..blank].place_of(".go:") else {
+    let Some(at) = text[..blank].find(".go:") else {
         return false;
     };
     let rest = &text[at + ".go:".len()..];
-    rest.starts_with(|c: char| c.is_ascii_digit()) && rest.place_of(": ").is_some()
+    rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains(": ")
 }

@@ -3,8 +3,6 @@
 use memchr::memchr_iter;
 
 use super::super::excerpt::keep_cut;
-use super::prefix_set::PrefixSet;
-use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
 /// Distinct stacks that are shown. Further stacks are omitted.
@@ -31,18 +29,18 @@ pub(super) struct Trace {
     number: u64,
 }
 
-static REASONS: PrefixSet = PrefixSet::new(&[
+const REASONS: &[&str] = &[
     "panic: ",
     "\tpanic: ",
     "fatal error: ",
     "runtime: ",
     "SIGQUIT: ",
     "unexpected fault ",
-]);
+];
 
 /// Returns true if a place is in the standard library or runtime of Go.
 fn is_library(place: &str) -> bool {
-    static DIRECTORIES: PrefixSet = PrefixSet::new(&[
+    const DIRECTORIES: &[&str] = &[
         "go/src/",
         "go-1.",
         "go1.",
@@ -50,9 +48,10 @@ fn is_library(place: &str) -> bool {
         "pkg/mod/golang.org/toolchain",
         "src/testing/",
         "src/runtime/",
-    ]);
-    memchr_iter(b'/', place.as_bytes()).any(|slash| DIRECTORIES.begin(&place[slash + 1..]))
-        || place.place_of("_testmain.go").is_some()
+    ];
+    let begins = |rest: &str| DIRECTORIES.iter().any(|start| rest.starts_with(start));
+    memchr_iter(b'/', place.as_bytes()).any(|slash| begins(&place[slash + 1..]))
+        || place.contains("_testmain.go")
 }
 
 impl Trace {
@@ -97,7 +96,7 @@ impl Trace {
             out.keep(line);
             return true;
         }
-        if REASONS.begin(text) {
+        if REASONS.iter().any(|start| text.starts_with(start)) {
             self.end_stack(out);
             self.inside = true;
             self.number = line.number;

@@ -7,7 +7,6 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::js_failure::{is_preamble, own_frame};
-use super::prefix_set::PrefixSet;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
@@ -83,12 +82,11 @@ fn file(text: &str) -> Option<(bool, &str)> {
     is_path.then_some((failed, path))
 }
 
-static TOTALS: PrefixSet =
-    PrefixSet::new(&["Test Suites:", "Tests:", "Snapshots:", "Time:", LAST_TOTAL]);
+const TOTALS: &[&str] = &["Test Suites:", "Tests:", "Snapshots:", "Time:", LAST_TOTAL];
 const LAST_TOTAL: &str = "Ran all test suites";
 
 fn total(text: &str) -> Option<usize> {
-    TOTALS.position(text)
+    TOTALS.iter().position(|start| text.starts_with(start))
 }
 
 /// Parses the sign before a test, and the name of the test.
@@ -127,7 +125,7 @@ impl Jest {
             self.again = false;
         }
         self.totals.push(line.into());
-        if TOTALS.get(which) == LAST_TOTAL || self.totals.len() > 8 {
+        if TOTALS[which] == LAST_TOTAL || self.totals.len() > 8 {
             self.failures.finish(out);
             self.show_totals(out);
         }

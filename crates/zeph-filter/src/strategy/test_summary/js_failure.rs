@@ -6,8 +6,6 @@
 use memchr::memrchr;
 
 use super::super::excerpt::keep_cut;
-use super::prefix_set::PrefixSet;
-use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
 /// Lines of a message.
@@ -131,7 +129,7 @@ impl Failure {
             return;
         }
         let side = text.trim_start_matches(['-', '+', ' ']);
-        self.compared |= SIDES.begin(side);
+        self.compared |= SIDES.iter().any(|start| side.starts_with(start));
         if is_advice(text) {
             return;
         }
@@ -245,23 +243,23 @@ impl Failure {
             self.properties = false;
             return;
         }
-        if PROPERTIES.begin(text) || self.brief {
+        if PROPERTIES.iter().any(|start| text.starts_with(start)) || self.brief {
             return;
         }
         self.say(line, out);
     }
 }
 
-/// Starts of lines with the expected or the received value.
-static SIDES: PrefixSet = PrefixSet::new(&["Expected", "Received", "expected"]);
+/// What was expected, and what came.
+const SIDES: &[&str] = &["Expected", "Received", "expected"];
 
-/// Properties of an error that its message contains.
-static PROPERTIES: PrefixSet = PrefixSet::new(&[
+/// Properties of an error that its message tells.
+const PROPERTIES: &[&str] = &[
     "generatedMessage:",
     "operator:",
     "diff:",
     "code: 'ERR_ASSERTION'",
-]);
+];
 
 /// A stack frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,7 +279,7 @@ impl Frame<'_> {
                 "native",
             ]
             .iter()
-            .any(|foreign| place.place_of(foreign).is_some())
+            .any(|foreign| place.contains(foreign))
         })
     }
 }
@@ -385,7 +383,7 @@ fn mark(held: OwnedLine) -> OwnedLine {
 
 /// Returns true for a line that precedes a comparison.
 fn is_diff_header(text: &str) -> bool {
-    static HEADERS: PrefixSet = PrefixSet::new(&[
+    const HEADERS: &[&str] = &[
         "- Expected",
         "+ Received",
         "- Snapshot",
@@ -393,13 +391,13 @@ fn is_diff_header(text: &str) -> bool {
         "+ actual - expected",
         "Difference (- actual, + expected",
         "Difference:",
-    ]);
-    HEADERS.begin(text)
+    ];
+    HEADERS.iter().any(|start| text.starts_with(start))
 }
 
 /// Returns true for advice that a tool prints with every failure of a kind.
 fn is_advice(text: &str) -> bool {
-    static ADVICE: PrefixSet = PrefixSet::new(&[
+    const ADVICE: &[&str] = &[
         "If this is a long-running test, pass a timeout value",
         "Add a timeout value to this test to increase",
         "It might mean one of the following:",
@@ -416,8 +414,8 @@ fn is_advice(text: &str) -> bool {
         "https://jestjs.io/docs/",
         "For information about custom transformations",
         "Jest failed to parse a file. This happens",
-    ]);
-    ADVICE.begin(text)
+    ];
+    ADVICE.iter().any(|start| text.starts_with(start))
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ mod js_failure;
 mod mocha;
 mod nextest;
 mod node_test;
-mod prefix_set;
 mod pytest;
 mod pytest_brief;
 mod pytest_failure;

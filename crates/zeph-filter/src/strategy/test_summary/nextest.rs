@@ -1,12 +1,11 @@
 //! The format of `cargo nextest run`: a line per test with a verb that ends in column 12, the output of a
 //! failed test after it, indented by four spaces, and a summary that names the failed tests again.
 
-use foldhash::HashSet;
+use std::collections::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::rust_captured_output::{Captured, is_backtrace_hint, panicked};
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
-use crate::find::Find as _;
 
 /// Bytes of buffered lines about tests whose output may still follow.
 const MAX_PENDING_BYTES: usize = 512 * 1024;
@@ -94,8 +93,8 @@ fn status(text: &str) -> Option<Status<'_>> {
     if indent >= ALIGNED || !rest.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
-    let (verb, rest) = rest.cut_at(" [")?;
-    // The names of signals have any length.
+    let (verb, rest) = rest.split_once(" [")?;
+    // Signals have names of any length.
     let aligned = indent + verb.len() == ALIGNED || (indent == 1 && verb.len() >= ALIGNED);
     let known = verb
         .bytes()
@@ -112,8 +111,8 @@ fn status(text: &str) -> Option<Status<'_>> {
     }
     let rest = rest.trim_ascii_start();
     let name = match rest.strip_prefix('(') {
-        // The count, or dashes without a count: `( 1/25)`, `(─────)`.
-        Some(count) => count.cut_at(") ").map_or(rest, |(_, name)| name),
+        // The count, or a line where there is none: `( 1/25)`, `(─────)`.
+        Some(count) => count.split_once(") ").map_or(rest, |(_, name)| name),
         None => rest,
     };
     Some(Status { verb, name })

@@ -10,7 +10,6 @@ use super::pytest_progress::{Progress, is_running};
 use super::pytest_sugar;
 use super::pytest_untitled::{self, Untitled};
 use super::{ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
-use crate::find::Find as _;
 
 /// First and last lines of a section without its own parser.
 const OTHER: (usize, usize) = (20, 20);
@@ -125,7 +124,7 @@ fn is_summary(title: &str) -> bool {
     if !title.starts_with(|c: char| c.is_ascii_digit()) && !title.starts_with("no tests ran in ") {
         return false;
     }
-    let Some((counts, time)) = title.cut_at_last(" in ") else {
+    let Some((counts, time)) = title.rsplit_once(" in ") else {
         return false;
     };
     let timed = time.starts_with(|c: char| c.is_ascii_digit())

@@ -1,13 +1,10 @@
 //! Failures of pytest that are shown in brief: each is merged into the line of the short summary that names it.
 
-use std::collections::VecDeque;
-
-use foldhash::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::super::excerpt::keep_cut;
 use super::pytest_failure::place;
 use super::pytest_message::said;
-use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
 /// Bytes that are buffered.
@@ -143,8 +140,8 @@ fn is_place(text: &str) -> bool {
 
 /// Splits at the ` - ` between the id and the message. The id may contain ` - ` in its brackets.
 pub(super) fn split_message(text: &str) -> (&str, &str) {
-    let after = text.place_of("] - ").map(|at| at + 1);
-    let blank = text.place_of(" - ");
+    let after = text.find("] - ").map(|at| at + 1);
+    let blank = text.find(" - ");
     let at = match (after, blank) {
         // The bracket of the id precedes the first separator.
         (Some(after), Some(blank)) if text[..blank].contains('[') => after.max(blank.min(after)),
@@ -163,7 +160,7 @@ fn name_of_title(title: &str) -> String {
         return path.to_owned();
     }
     let name = match title.strip_prefix("ERROR at ") {
-        Some(rest) => rest.cut_at(" of ").map_or(rest, |(_, name)| name),
+        Some(rest) => rest.split_once(" of ").map_or(rest, |(_, name)| name),
         None => title,
     };
     match name.split_once('[') {
@@ -176,7 +173,7 @@ fn name_of_title(title: &str) -> String {
 /// unchanged.
 fn name_of_id(id: &str) -> &str {
     let end = id.find('[').unwrap_or(id.len());
-    id[..end].place_of("::").map_or(id, |at| &id[at + 2..])
+    id[..end].find("::").map_or(id, |at| &id[at + 2..])
 }
 
 #[cfg(test)]

@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 use memchr::{memchr, memchr2, memrchr};
 
 use super::super::excerpt::Excerpt;
-use super::prefix_set::PrefixSet;
 use super::pytest_sugar;
-use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
 /// Lines with failures, for an interrupted session; the last ones are retained.
@@ -54,7 +52,7 @@ enum Kind {
     Foreign,
 }
 
-static HEADERS: PrefixSet = PrefixSet::new(&[
+const HEADERS: &[&str] = &[
     "platform ",
     "cachedir: ",
     "rootdir: ",
@@ -79,7 +77,7 @@ static HEADERS: PrefixSet = PrefixSet::new(&[
     "run-last-failure: ",
     "inifile: ",
     "cov: ",
-]);
+];
 
 /// Extensions of files with tests. An extension earlier in this list has priority over the position in the
 /// line.
@@ -117,9 +115,9 @@ fn signs(text: &str) -> Option<bool> {
 /// The start of the file extension in the first word of `body`.
 fn file(body: &str) -> Option<usize> {
     let word = memchr(b' ', body.as_bytes()).map_or(body, |blank| &body[..blank]);
-    // Most lines have no extension in the first word.
-    ENDINGS.iter().find_map(|ending| word.place_of(ending))?;
-    let first = ENDINGS.iter().find_map(|ending| body.place_of(ending));
+    // Most lines have none of them there.
+    ENDINGS.iter().find_map(|ending| word.find(ending))?;
+    let first = ENDINGS.iter().find_map(|ending| body.find(ending));
     first.filter(|at| *at < word.len())
 }
 
@@ -130,12 +128,14 @@ fn kind(text: &str) -> Kind {
     if text.starts_with("collected ") {
         return Kind::Count;
     }
-    if (text.ends_with(']') && text.place_of(" workers [").is_some()) || HEADERS.begin(text) {
+    if (text.ends_with(']') && text.contains(" workers ["))
+        || HEADERS.iter().any(|start| text.starts_with(start))
+    {
         return Kind::Header;
     }
     // The form `[gw0] [ 12%] PASSED tests/test_a.py::test_b`.
     if let Some(rest) = text.strip_prefix("[gw")
-        && let Some((_, rest)) = rest.cut_at("%] ")
+        && let Some((_, rest)) = rest.split_once("%] ")
     {
         return verdict(rest.split(' ').next().unwrap_or_default());
     }
@@ -146,15 +146,15 @@ fn kind(text: &str) -> Kind {
     };
     let rest = &body[file..];
     let Some(last) = memrchr(b' ', rest.as_bytes()) else {
-        // A line with only a name: the test has started.
-        return if rest.place_of("::").is_some() {
+        // The name of a test that has begun.
+        return if rest.contains("::") {
             Kind::Running
         } else {
             Kind::Foreign
         };
     };
     let (id, last) = (&rest[..last], &rest[last + 1..]);
-    if id.place_of("::").is_some() {
+    if id.contains("::") {
         return verdict(reasoned(rest).unwrap_or(last));
     }
     match signs(last) {
@@ -173,7 +173,7 @@ fn reasoned(rest: &str) -> Option<&'static str> {
         (" XPASS (", "XPASS"),
     ]
     .into_iter()
-    .find_map(|(stated, word)| rest.place_of(stated).map(|_| word))
+    .find_map(|(stated, word)| rest.find(stated).map(|_| word))
 }
 
 /// Returns true for a line about tests that have run. A single `E` is an empty line of a message.

@@ -1,7 +1,6 @@
 //! Tracebacks of Python: lines `File "path", line N, in name`, each with its source below.
 
 use super::super::excerpt::keep_cut;
-use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line.
@@ -18,14 +17,14 @@ pub(super) fn is_library(path: &str) -> bool {
         "\\Lib\\",
     ]
     .iter()
-    .any(|part| path.place_of(part).is_some())
+    .any(|part| path.contains(part))
 }
 
 /// Returns true if a frame is in a test runner. A failure there is a failed assertion.
 fn is_harness(frame: &str) -> bool {
     ["/unittest/", "/_pytest/", "/pluggy/"]
         .iter()
-        .any(|part| frame.place_of(part).is_some())
+        .any(|part| frame.contains(part))
 }
 
 /// Emits the frames of own code, or the last library frame if the traceback ends in a library.

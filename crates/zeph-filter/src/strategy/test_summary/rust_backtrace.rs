@@ -2,7 +2,6 @@
 //!
 //! The form is that of `std::backtrace`: number and name of a frame on one line, its place on the next.
 
-use crate::find::Find as _;
 use crate::line::Sink;
 
 /// Processes the lines after `stack backtrace:`.
@@ -58,7 +57,7 @@ impl Trace {
         self.close(out);
         let name = name.trim_start();
         let name = match name.strip_prefix("0x") {
-            Some(address) => address.cut_at(" - ").map_or(name, |(_, name)| name),
+            Some(address) => address.split_once(" - ").map_or(name, |(_, name)| name),
             None => name,
         };
         self.open = Some(Frame {

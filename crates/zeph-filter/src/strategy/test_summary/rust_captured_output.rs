@@ -2,7 +2,6 @@
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::rust_backtrace::Trace;
-use crate::find::Find as _;
 use crate::line::{Line, OwnedLine, Sink};
 
 /// Lines of a panic's message, or after an error.
@@ -186,7 +185,7 @@ impl Captured {
 /// before Rust 1.73 is `thread 'NAME' panicked at 'MESSAGE', PLACE`.
 pub(super) fn panicked(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("thread ")?;
-    let (thread, place) = rest.cut_at(" panicked at ")?;
+    let (thread, place) = rest.split_once(" panicked at ")?;
     let name = match thread.strip_prefix('\'') {
         Some(name) => name.rsplit_once('\'').map_or(name, |(name, _)| name),
         None => thread,

@@ -4,7 +4,6 @@
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::python_traceback::Frames;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
-use crate::find::Find as _;
 
 /// First and last lines of the output of tests.
 const FOREIGN: (usize, usize) = (12, 12);
@@ -59,7 +58,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
 /// Returns true for the count of tests: `Ran 12 tests in 0.003s`.
 fn is_count(text: &str) -> bool {
     text.strip_prefix("Ran ")
-        .and_then(|rest| rest.cut_at(" test"))
+        .and_then(|rest| rest.split_once(" test"))
         .is_some_and(|(count, rest)| {
             count.bytes().all(|byte| byte.is_ascii_digit()) && rest.contains(" in ")
         })
@@ -123,7 +122,7 @@ impl Unittest {
             self.last = Some(line.into());
             return;
         }
-        if let Some((name, verdict)) = text.cut_at_last(" ... ") {
+        if let Some((name, verdict)) = text.rsplit_once(" ... ") {
             self.tests = true;
             self.name = None;
             match verdict {

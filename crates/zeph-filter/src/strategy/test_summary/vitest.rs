@@ -4,7 +4,6 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::js_failure::is_preamble;
-use super::prefix_set::PrefixSet;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
@@ -61,7 +60,7 @@ fn is_start(text: &str) -> bool {
 
 /// Parses the name of a total: ` Test Files  1 failed (3)`, `      Tests  …`.
 fn total(text: &str) -> Option<&str> {
-    static TOTALS: PrefixSet = PrefixSet::new(&[
+    const TOTALS: &[&str] = &[
         "Test Files",
         "Tests",
         "Snapshots",
@@ -69,13 +68,13 @@ fn total(text: &str) -> Option<&str> {
         "Type Errors",
         "Start at",
         "Duration",
-    ]);
+    ];
     let trimmed = text.trim_ascii_start();
     if trimmed.len() == text.len() {
         return None;
     }
-    // No name is followed by a space and the rest of another name.
-    let name = TOTALS.get(TOTALS.position(trimmed)?);
+    // None of them is the beginning of another, with a blank behind it.
+    let name = TOTALS.iter().find(|start| trimmed.starts_with(**start))?;
     let rest = &trimmed[name.len()..];
     (rest.starts_with(' ')
         && rest

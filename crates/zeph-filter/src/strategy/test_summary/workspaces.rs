@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use super::{Detect, ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
-use crate::find::Find as _;
 
 /// Packages that have their own parser. Lines of further packages are unchanged.
 const MAX_SOURCES: usize = 64;
@@ -45,7 +44,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
 
 /// Parses `packages/a test` from `packages/a test$ jest`, the first line of a script in pnpm.
 fn announced(text: &str) -> Option<&str> {
-    let (name, _) = text.cut_at("$ ")?;
+    let (name, _) = text.split_once("$ ")?;
     let (path, script) = name.split_once(' ')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
     (path.contains('/') && !script.is_empty() && script.chars().all(plain)).then_some(name)
@@ -53,7 +52,7 @@ fn announced(text: &str) -> Option<&str> {
 
 /// Splits a line after the name and its separator: `@x/a:test: ok`.
 fn split(text: &str) -> Option<(&str, &str)> {
-    let (at, behind) = match text.place_of(": ") {
+    let (at, behind) = match text.find(": ") {
         Some(at) => (at, at + 2),
         None => (text.strip_suffix(':')?.len(), text.len()),
     };

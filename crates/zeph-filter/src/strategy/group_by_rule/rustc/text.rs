@@ -1,7 +1,6 @@
 //! Line parsers for the parts of a diagnostic.
 
 use super::super::Diagnostic;
-use crate::find::Find as _;
 use crate::line::Line;
 
 /// Parses level, code and message from `error[E0308]: mismatched types`.
@@ -15,7 +14,7 @@ pub(super) fn header(text: &str) -> Option<(&str, Option<&str>, &str)> {
     if let Some(message) = rest.strip_prefix(": ") {
         return Some((level, None, message));
     }
-    let (code, message) = rest.strip_prefix('[')?.cut_at("]: ")?;
+    let (code, message) = rest.strip_prefix('[')?.split_once("]: ")?;
     Some((level, Some(code), message))
 }
 
@@ -106,7 +105,7 @@ pub(super) fn notes<'l>(lines: impl Iterator<Item = Line<'l>>) -> (Option<String
             }
             [b'|', ..] => {
                 if help.is_none()
-                    && let Some((_, text)) = text.cut_at(" help: ")
+                    && let Some((_, text)) = text.split_once(" help: ")
                 {
                     help = Some(format!("help: {text}"));
                 }
@@ -162,7 +161,7 @@ pub(super) fn lint_in_note(note: &str) -> Option<String> {
 
 /// Parses a warning of `--message-format short`: `src/lib.rs:3:5: warning: unused variable: `x``.
 pub(super) fn short(text: &str) -> Option<Diagnostic> {
-    let (place, message) = text.cut_at(": warning: ")?;
+    let (place, message) = text.split_once(": warning: ")?;
     let mut parts = place.rsplit(':');
     let numeric = |part: Option<&str>| {
         part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))

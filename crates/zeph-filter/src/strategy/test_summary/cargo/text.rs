@@ -1,7 +1,5 @@
 //! Lines that the test harness of the standard library prints.
 
-use crate::find::Find as _;
-
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
@@ -18,8 +16,8 @@ pub(super) fn status(text: &str) -> Option<(&str, Status)> {
     if let Some(name) = rest.strip_suffix(" ... ok") {
         return Some((name, Status::Passed));
     }
-    let (name, status) = rest.cut_at_last(" ... ")?;
-    // The status may have a time: `ok <0.002s>`.
+    let (name, status) = rest.rsplit_once(" ... ")?;
+    // With a time: `ok <0.002s>`.
     let word = status.split(' ').next().unwrap_or_default();
     let timed = status[word.len()..].trim_start();
     let plain = timed.is_empty() || (timed.starts_with('<') && timed.ends_with('>'));
