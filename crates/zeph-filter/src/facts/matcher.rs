@@ -17,6 +17,10 @@ use super::shape::Shape;
 
 /// Bytes of a line that are matched.
 const MAX_BYTES: usize = 4 * 1024;
+/// Bytes of the shortest line that a pattern matches.
+const MIN_FACT_BYTES: usize = 2;
+/// Bytes that the automaton of a set may take: with less it builds the same states again and again.
+const MAX_DFA_BYTES: usize = 16 * 1024 * 1024;
 
 /// The patterns of all rows and exceptions in one set: one search finds all that match.
 struct Matcher {
@@ -97,6 +101,9 @@ impl Matcher {
 /// The shape of a line by itself.
 pub(super) fn shape_alone(text: &str) -> Option<Shape> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+    if text.len() < MIN_FACT_BYTES {
+        return None;
+    }
     let found = MATCHER.find(text.as_bytes());
     if found.is_harmless || found.shape.is_some() {
         return found.shape.filter(|_| !found.is_harmless);
@@ -115,6 +122,7 @@ fn ascii(pattern: &str) -> String {
 fn set(patterns: Vec<&str>) -> Option<RegexSet> {
     let patterns = RegexSetBuilder::new(patterns.into_iter().map(ascii))
         .unicode(false)
+        .dfa_size_limit(MAX_DFA_BYTES)
         .build();
     patterns.ok()
 }

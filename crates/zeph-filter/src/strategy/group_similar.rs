@@ -81,6 +81,8 @@ pub(crate) struct Template {
     grouping: bool,
     groups: Vec<Group>,
     index: HashMap<u64, usize>,
+    /// The kind of the first line of each shape.
+    kinds: HashMap<u64, Kind>,
     /// Hashes of units that are emitted, without and with the lines after them.
     units: HashSet<u64>,
     entries: Vec<Entry>,
@@ -142,8 +144,11 @@ impl Template {
 
     fn group(&mut self, line: Line<'_>) {
         let shape = shape(line.text, Mask::Shape);
-        if let Some(open) = &mut self.open {
-            if open.take(line, self.index.contains_key(&shape)) {
+        if let Some(mut open) = self.open.take() {
+            let is_common = self.index.contains_key(&shape);
+            let is_taken = open.take(line, is_common, || self.kind(shape, line.text));
+            self.open = Some(open);
+            if is_taken {
                 return;
             }
             self.close();
@@ -151,16 +156,22 @@ impl Template {
                 return;
             }
         }
-        // A line that differs from a plain one in numbers and ids alone is plain, too; the fact guard restores the rest.
-        let known = self.index.get(&shape).and_then(|at| self.groups.get(*at));
-        let kind = match known.is_some_and(|group| group.kind == Kind::Plain) {
-            true => Kind::Plain,
-            false => Kind::of(line.text),
-        };
-        match kind {
+        match self.kind(shape, line.text) {
             Kind::Plain => self.single(line, shape),
-            kind => self.open = Some(Unit::new(kind, line)),
+            kind => self.open = Some(Unit::new(kind, line, shape)),
         }
+    }
+
+    /// The kind of a line. Lines that differ in numbers and ids alone are of one kind; the fact guard restores the rest.
+    fn kind(&mut self, shape: u64, text: &str) -> Kind {
+        if let Some(kind) = self.kinds.get(&shape) {
+            return *kind;
+        }
+        let kind = Kind::of(text);
+        if self.kinds.len() < MAX_SHAPES {
+            self.kinds.insert(shape, kind);
+        }
+        kind
     }
 
     /// Takes a line that belongs to no other one.
@@ -223,7 +234,8 @@ impl Template {
             return;
         };
         self.has_words = true;
-        let (shape, exact, whole) = (unit.shape(), unit.exact(), unit.whole());
+        let (shape, exact) = (unit.shape(), unit.exact());
+        let whole = unit.whole(exact);
         let room = self.units.len() < 4 * MAX_SHAPES;
         let known = self.units.contains(&exact);
         if room {

@@ -13,6 +13,8 @@ const MAX_AFTER: usize = 2;
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) kind: Kind,
+    /// The shape of the first line.
+    first: u64,
     /// The first line and its trace.
     pub(super) head: Vec<OwnedLine>,
     /// Lines after the trace that may belong to it, such as the message of a panic.
@@ -22,10 +24,11 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// A unit that begins with `line`.
-    pub(super) fn new(kind: Kind, line: Line<'_>) -> Self {
+    /// A unit that begins with `line`, which has the shape `first`.
+    pub(super) fn new(kind: Kind, line: Line<'_>, first: u64) -> Self {
         Self {
             kind,
+            first,
             traceback: line.text.trim_start().starts_with("Traceback ("),
             head: vec![line.into()],
             after: Vec::new(),
@@ -33,8 +36,13 @@ impl Unit {
     }
 
     /// Takes the next line if it belongs to the unit. `is_common`: lines of its shape precede the unit, so that only a
-    /// trace takes it.
-    pub(super) fn take(&mut self, line: Line<'_>, is_common: bool) -> bool {
+    /// trace takes it. `kind`: the kind of the line.
+    pub(super) fn take(
+        &mut self,
+        line: Line<'_>,
+        is_common: bool,
+        kind: impl FnOnce() -> Kind,
+    ) -> bool {
         let text = line.text;
         if text.trim_ascii().is_empty() {
             return false;
@@ -47,7 +55,7 @@ impl Unit {
                 return true;
             }
         }
-        let belongs = !is_common && self.after.len() < MAX_AFTER && Kind::of(text) == Kind::Plain;
+        let belongs = !is_common && self.after.len() < MAX_AFTER && kind() == Kind::Plain;
         if belongs {
             self.after.push(line.into());
         }
@@ -56,27 +64,29 @@ impl Unit {
 
     /// The hash that units of one group share. Facts differ in every number, errors of a log only in their traces.
     pub(super) fn shape(&self) -> u64 {
-        let mask = match self.kind {
-            Kind::Fact => Mask::Ids,
-            Kind::Plain | Kind::Alike | Kind::Complaint => Mask::Shape,
-        };
-        self.hash(mask, &[])
+        match self.kind {
+            Kind::Fact => self.hash(None),
+            Kind::Plain | Kind::Alike | Kind::Complaint => self.hash(Some(self.first)),
+        }
     }
 
     /// The hash that only equal units share: times and ids are masked.
     pub(super) fn exact(&self) -> u64 {
-        mix(1, self.hash(Mask::Ids, &[]))
+        mix(1, self.hash(None))
     }
 
-    /// The hash of the unit with the lines after it.
-    pub(super) fn whole(&self) -> u64 {
-        mix(2, self.hash(Mask::Ids, &self.after))
+    /// The hash of the unit with the lines after it; `exact`: the hash of the unit.
+    pub(super) fn whole(&self, exact: u64) -> u64 {
+        let start = mix(2, exact);
+        let after = self.after.iter();
+        after.fold(start, |hash, line| mix(hash, shape(&line.text, Mask::Ids)))
     }
 
-    fn hash(&self, first: Mask, after: &[OwnedLine]) -> u64 {
-        let masks = std::iter::once(first).chain(std::iter::repeat(Mask::Ids));
-        let lines = self.head.iter().chain(after).zip(masks);
-        lines.fold(0, |hash, (line, mask)| mix(hash, shape(&line.text, mask)))
+    /// The hash of the first line and its trace; `first`: the hash of the first line, if more than its ids is masked.
+    fn hash(&self, first: Option<u64>) -> u64 {
+        let start = first.map_or(0, |first| mix(0, first));
+        let rest = self.head.iter().skip(first.iter().len());
+        rest.fold(start, |hash, line| mix(hash, shape(&line.text, Mask::Ids)))
     }
 }
 
