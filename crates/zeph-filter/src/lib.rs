@@ -17,7 +17,6 @@ mod command;
 mod confidence;
 pub mod config;
 mod duration_tokens;
-mod expressions;
 mod facts;
 mod filtered;
 mod fit;

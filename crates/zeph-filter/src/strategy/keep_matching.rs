@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use regex::RegexSet;
 use serde::Deserialize;
 
-use super::patterns::{Finder, Patterns};
+use super::patterns::{any_matches, compile};
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, Sink};
 
@@ -16,23 +17,22 @@ struct Params {
 }
 
 #[derive(Debug)]
-struct PatternSet(Arc<Patterns>);
+struct PatternSet(RegexSet);
 
 struct KeepMatching {
-    wanted: Finder,
+    wanted: RegexSet,
     kept: bool,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
-    let wanted = Patterns::new(&params.patterns)?;
-    Ok(Arc::new(PatternSet(Arc::new(wanted))))
+    Ok(Arc::new(PatternSet(compile(&params.patterns)?)))
 }
 
 impl StrategyFactory for PatternSet {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(KeepMatching {
-            wanted: Finder::new(&self.0),
+            wanted: self.0.clone(),
             kept: false,
         })
     }
@@ -40,7 +40,7 @@ impl StrategyFactory for PatternSet {
 
 impl Strategy for KeepMatching {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        if self.wanted.is_match(line.text) {
+        if any_matches(&self.wanted, line.text) {
             self.kept = true;
             out.keep(line);
         }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use regex::RegexSet;
 use serde::Deserialize;
 
-use super::patterns::{Finder, Patterns};
+use super::patterns::{any_matches, compile};
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, Sink};
 
@@ -16,23 +17,22 @@ struct Params {
 }
 
 #[derive(Debug)]
-struct Noise(Arc<Patterns>);
+struct Noise(RegexSet);
 
 struct StripNoise {
-    noise: Finder,
+    noise: RegexSet,
     stripped: bool,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
-    let noise = Patterns::new(&params.patterns)?;
-    Ok(Arc::new(Noise(Arc::new(noise))))
+    Ok(Arc::new(Noise(compile(&params.patterns)?)))
 }
 
 impl StrategyFactory for Noise {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(StripNoise {
-            noise: Finder::new(&self.0),
+            noise: self.0.clone(),
             stripped: false,
         })
     }
@@ -44,7 +44,7 @@ impl StrategyFactory for Noise {
 
 impl Strategy for StripNoise {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        if self.noise.is_match(line.text) {
+        if any_matches(&self.noise, line.text) {
             self.stripped = true;
         } else {
             out.keep(line);
