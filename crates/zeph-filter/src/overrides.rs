@@ -152,6 +152,7 @@ impl BuiltinRule {
     fn with_options(&self, change: &RuleOverride) -> Result<Rule, String> {
         let mut table: Table =
             toml::from_str(self.text()).map_err(|error| error.message().to_owned())?;
+        table.remove("order");
         for place in ["strategy", "on_failure"] {
             let strategies: Vec<&mut Table> = match table.get_mut(place) {
                 Some(Value::Table(one)) => vec![one],

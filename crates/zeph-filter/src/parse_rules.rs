@@ -89,9 +89,10 @@ pub(super) fn rule(table: toml::Table) -> Result<Rule, String> {
     Rule::try_from(spec)
 }
 
-/// Parses the `text` of a file with a single rule.
+/// The built-in rule in the `text` of a file. The build script reads its `order`.
 pub(super) fn parse_rule(text: &str) -> Result<Rule, String> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    table.remove("order");
     rule(table)
 }
 
