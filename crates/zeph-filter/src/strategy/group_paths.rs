@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use memchr::memrchr;
 
 use super::generated::made_folder;
-use super::string_arena::Names;
 use super::top_k_counter::Counts;
 
 /// Folders that are distinguished while paths are added.
@@ -28,8 +27,8 @@ struct Group {
     /// Paths in the folder, and those below it in folders without their own line.
     count: u64,
     /// The first names.
-    names: Names,
-    /// The last name, if [`Self::names`] is not complete.
+    names: Vec<String>,
+    /// The last name, where [`Self::names`] has not all.
     last: String,
     endings: Counts,
     /// Subfolders without their own line, with the number of their paths.
@@ -38,64 +37,11 @@ struct Group {
     uncounted: u64,
 }
 
-/// Folders by name. Consecutive paths are mostly in one folder.
-#[derive(Debug, Default)]
-struct Groups {
-    index: HashMap<String, usize>,
-    list: Vec<Group>,
-    /// The index of the last searched folder in `list`, and its name.
-    last: Option<usize>,
-    last_name: String,
-}
-
-impl Groups {
-    /// The index of a folder in `list`.
-    fn find(&mut self, folder: &str) -> Option<usize> {
-        if let Some(last) = self.last
-            && self.last_name == folder
-        {
-            return Some(last);
-        }
-        let at = *self.index.get(folder)?;
-        self.last_name.clear();
-        self.last_name.push_str(folder);
-        self.last = Some(at);
-        Some(at)
-    }
-
-    /// The index of a folder in `list`. A new folder is added.
-    fn entry(&mut self, folder: &str) -> usize {
-        if let Some(at) = self.index.get(folder) {
-            return *at;
-        }
-        let at = self.list.len();
-        self.list.push(Group::default());
-        self.index.insert(folder.to_owned(), at);
-        at
-    }
-
-    fn group(&mut self, folder: &str) -> &mut Group {
-        let at = self.entry(folder);
-        &mut self.list[at]
-    }
-
-    /// Removes and returns all folders, sorted by name.
-    fn take(&mut self) -> Vec<(String, Group)> {
-        let mut list = std::mem::take(&mut self.list);
-        let index = std::mem::take(&mut self.index);
-        self.last = None;
-        let mut names: Vec<(String, usize)> = index.into_iter().collect();
-        names.sort_unstable();
-        let mut group = |at: usize| list.get_mut(at).map(std::mem::take).unwrap_or_default();
-        let groups = names.into_iter().map(|(name, at)| (name, group(at)));
-        groups.collect()
-    }
-}
-
-/// Paths by folder.
+/// Paths by their folders.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    groups: Groups,
+    /// Folders by their names.
+    groups: HashMap<String, Group>,
     count: u64,
     bytes: usize,
 }
@@ -125,50 +71,39 @@ impl Places {
             "/" => folder,
             _ => folder.strip_suffix('/').unwrap_or(folder),
         };
-        let at = match self.groups.find(folder) {
-            Some(at) => at,
-            None => self.open(folder),
-        };
+        if !self.groups.contains_key(folder) && self.groups.len() >= MAX_GROUPS {
+            // The biggest branches lose their deepest folders.
+            self.shrink(MAX_GROUPS / 2);
+        }
         let room = self.bytes < MAX_BYTES;
-        let group = &mut self.groups.list[at];
+        let group = self.groups.entry(folder.to_owned()).or_default();
         group.count += 1;
         if let Some(ending) = ending(name) {
             group.endings.add(ending, 1);
         }
         if room {
             self.bytes += name.len() + size_of::<String>();
-            group.names.push(name);
+            group.names.push(name.to_owned());
         } else {
             group.last.clear();
             group.last.push_str(name);
         }
     }
 
-    /// Adds a folder and returns its index. If there are too many folders, the deepest ones of the biggest
-    /// branches are merged.
-    fn open(&mut self, folder: &str) -> usize {
-        let at = self.groups.entry(folder);
-        if self.groups.list.len() <= MAX_GROUPS {
-            return at;
-        }
-        self.shrink(MAX_GROUPS / 2);
-        self.groups.entry(folder)
-    }
-
     /// Merges folders into their parents until there are at most `most`, always in the biggest branch.
     fn shrink(&mut self, most: usize) {
-        while self.groups.list.len() > most {
-            let names = self.groups.index.keys().map(String::as_str).collect();
+        while self.groups.len() > most {
+            let names = self.groups.keys().map(String::as_str).collect();
             let Some((branch, depth)) = biggest_branch(names, most) else {
                 return;
             };
-            let mut rest = Groups::default();
-            for (key, group) in self.groups.take() {
+            let mut rest: HashMap<String, Group> = HashMap::new();
+            for (key, group) in self.take() {
                 let (key, below) = match is_within(&key, &branch) {
                     true => cut(&key, depth),
                     false => (key.as_str(), None),
                 };
-                rest.group(key).take(group, below);
+                rest.entry(key.to_owned()).or_default().take(group, below);
             }
             self.groups = rest;
         }
@@ -176,29 +111,35 @@ impl Places {
 
     /// Merges the subfolders of generated folders into these, if there are other folders.
     fn close_made(&mut self) {
-        let names = self.groups.index.keys();
+        let names = self.groups.keys();
         let others = names.filter(|key| made_folder(key).is_none());
         if others.count() < 2 {
             return;
         }
-        for (key, group) in self.groups.take() {
+        for (key, group) in self.take() {
             let end = made_folder(&key).unwrap_or(key.len());
             let (head, rest) = key.split_at(end);
             let below = rest.split('/').find(|part| !part.is_empty());
-            self.groups.group(head).take(group, below);
+            let folder = self.groups.entry(head.to_owned()).or_default();
+            folder.take(group, below);
         }
     }
 
-    /// Formats a line for each folder. Folders with few paths are listed in full.
+    /// The folders in the order of their names; none is left.
+    fn take(&mut self) -> BTreeMap<String, Group> {
+        std::mem::take(&mut self.groups).into_iter().collect()
+    }
+
+    /// A line for each folder; of those with few paths, these.
     pub(super) fn lines(mut self, budget: Budget) -> Vec<String> {
-        if self.groups.list.len() > budget.folders {
+        if self.groups.len() > budget.folders {
             self.close_made();
         }
         self.shrink(budget.folders);
-        let groups = self.groups.take();
+        let groups = self.take();
         let wants = groups
-            .iter()
-            .map(|(_, group)| group.names.len() + group.below.len());
+            .values()
+            .map(|group| group.names.len() + group.below.len());
         let shares = share(budget.names, &wants.collect::<Vec<_>>());
         let told = groups.iter().zip(shares);
         let mut lines = Vec::new();
@@ -223,7 +164,7 @@ impl Group {
         match below {
             Some(below) => self.add_below(below, other.count),
             None => {
-                self.names.extend(&other.names);
+                self.names.extend(other.names);
                 self.last = other.last;
                 self.uncounted += other.uncounted;
                 for (name, count) in other.below.sorted() {
@@ -244,7 +185,10 @@ impl Group {
         } else {
             "/"
         };
-        let paths = self.names.iter().map(|name| [folder, slash, name].concat());
+        let paths = self
+            .names
+            .iter()
+            .map(|name| [folder, slash, name.as_str()].concat());
         lines.extend(paths);
     }
 
@@ -290,7 +234,7 @@ impl Group {
     /// Selects at most `room` names: those with a rare extension, then the first.
     fn listed(&self, room: usize) -> Vec<&str> {
         if room >= self.names.len() {
-            return self.names.iter().collect();
+            return self.names.iter().map(String::as_str).collect();
         }
         let is_rare = |name: &str| {
             let count = ending(name).and_then(|ending| self.endings.get(ending));
@@ -314,7 +258,7 @@ impl Group {
         let named = self.names.iter().zip(shown);
         named
             .filter(|(_, show)| *show)
-            .map(|(name, _)| name)
+            .map(|(name, _)| name.as_str())
             .collect()
     }
 

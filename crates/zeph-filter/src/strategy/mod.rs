@@ -24,7 +24,6 @@ mod listing;
 mod package_notes;
 mod patterns;
 mod search_hits;
-mod string_arena;
 mod strip_annotated;
 mod strip_noise;
 mod terraform;

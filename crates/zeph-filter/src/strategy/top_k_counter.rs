@@ -1,105 +1,47 @@
-//! How often names came, as long as there are not too many of them.
+//! Counts of names, as long as there are not too many of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-/// Names that are told apart.
+/// Names that are counted.
 const MAX_NAMES: usize = 400;
-/// Up to so many are looked through one by one.
-const FEW: usize = 8;
 
-/// Names with their numbers.
+/// Names with their counts.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
-    list: Vec<(String, u64)>,
-    /// Where each is in `list`, when there are more than [`FEW`].
-    index: HashMap<String, usize>,
-    /// The one that came last: it often comes again.
-    last: usize,
-}
+pub(super) struct Counts(BTreeMap<String, u64>);
 
 impl Counts {
-    /// Whether there was room.
+    /// Adds to the count of a name. Returns whether there was room.
     pub(super) fn add(&mut self, name: &str, count: u64) -> bool {
-        if let Some((last, known)) = self.list.get_mut(self.last)
-            && last == name
-        {
+        if let Some(known) = self.0.get_mut(name) {
             *known += count;
-            return true;
-        }
-        if let Some(at) = self.place_of(name) {
-            self.list[at].1 += count;
-            self.last = at;
-            return true;
-        }
-        let at = self.list.len();
-        if at == MAX_NAMES {
+        } else if self.0.len() < MAX_NAMES {
+            self.0.insert(name.to_owned(), count);
+        } else {
             return false;
         }
-        self.list.push((name.to_owned(), count));
-        match at {
-            ..FEW => {}
-            FEW => {
-                let names = self.list.iter().enumerate();
-                self.index = names.map(|(at, (name, _))| (name.clone(), at)).collect();
-            }
-            _ => {
-                self.index.insert(name.to_owned(), at);
-            }
-        }
-        self.last = at;
         true
     }
 
-    fn place_of(&self, name: &str) -> Option<usize> {
-        if self.list.len() > FEW {
-            return self.index.get(name).copied();
-        }
-        self.list.iter().position(|(known, _)| known == name)
-    }
-
-    /// How often one came.
+    /// The count of a name.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
-        self.place_of(name).map(|at| self.list[at].1)
+        self.0.get(name).copied()
     }
 
-    /// How many there are.
+    /// The number of names.
     pub(super) fn len(&self) -> usize {
-        self.list.len()
+        self.0.len()
     }
 
-    /// All, in the order of their names.
+    /// All names with their counts, in the order of the names.
     pub(super) fn sorted(&self) -> Vec<(&str, u64)> {
-        let all = self.list.iter();
-        let mut all: Vec<_> = all.map(|(name, count)| (name.as_str(), *count)).collect();
-        all.sort_unstable();
-        all
+        let all = self.0.iter();
+        all.map(|(name, count)| (name.as_str(), *count)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #[test]
-        fn every_name_is_counted(names in proptest::collection::vec("[a-d]{1,2}", 0..60)) {
-            let (mut counts, mut expect) = (Counts::default(), BTreeMap::new());
-            for name in &names {
-                prop_assert!(counts.add(name, 1));
-                *expect.entry(name.as_str()).or_insert(0) += 1;
-            }
-            prop_assert_eq!(counts.len(), expect.len());
-            for (name, count) in &expect {
-                prop_assert_eq!(counts.get(name), Some(*count));
-            }
-            prop_assert_eq!(counts.get("x"), None);
-            prop_assert_eq!(counts.sorted(), expect.into_iter().collect::<Vec<_>>());
-        }
-    }
 
     #[test]
     fn there_are_not_too_many() {
