@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::command::Subject;
 use super::metrics::FilterMetrics;
-use super::rule::Rule;
+use super::plan::Plan;
 use super::rule_feedback::RuleFeedback;
 use super::rulebook::RuleSet;
 use super::run::{FilterStream, NO_RULE};
@@ -22,19 +22,6 @@ pub struct FilterPipeline {
     metrics: Arc<FilterMetrics>,
     habits: Mutex<RuleFeedback>,
     off: bool,
-}
-
-/// The treatment of an output.
-#[derive(Debug, Clone)]
-pub enum Plan {
-    /// Filters are off: the output is only sanitized.
-    Plain,
-    /// The output is requested in full: it is sanitized, and grouped only if it is too long.
-    InFull,
-    /// A rule matches the command.
-    Rule(Arc<Rule>),
-    /// No rule matches: from 100 lines on, lines of equal shape are grouped.
-    Unknown,
 }
 
 impl FilterPipeline {

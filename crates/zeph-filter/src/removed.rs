@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::head_tail::OutputLine;
 use super::line::{Line, OwnedLine};
-use super::strategy::{Mask, shape as form_of};
+use super::line_template::{Mask, shape as form_of};
 
 /// Forms that are reported; further lines are counted only.
 const MAX_FORMS: usize = 30;

@@ -1,6 +1,7 @@
 //! Runs the tests in rule files.
 
-use super::pipeline::{FilterPipeline, Plan};
+use super::pipeline::FilterPipeline;
+use super::plan::Plan;
 use super::rule::RuleTest;
 use super::rulebook::RuleSet;
 

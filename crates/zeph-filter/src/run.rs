@@ -11,7 +11,7 @@ use super::head_tail::{Kept, OutputLine, insert, joined};
 use super::line::{ExitInfo, Line, Sink as _};
 use super::metrics::FilterMetrics;
 use super::notice::OmissionStats;
-use super::pipeline::Plan;
+use super::plan::Plan;
 use super::removed::Removed;
 use super::sanitize::Sanitizer;
 use super::strategy::Chain;

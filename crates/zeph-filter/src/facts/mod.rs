@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::head_tail::OutputLine;
 use super::line::{Line, OwnedLine};
-use super::strategy::{Mask, shape as form_of};
+use crate::line_template::{Mask, shape as form_of};
 use shape::is_library_frame;
 use told::Told;
 

@@ -6,7 +6,8 @@ use super::matcher::{parsed, shape_alone};
 use super::patterns::ROWS;
 use super::{FactGuard, Line, Shapes};
 use crate::parse_rules::parse_rules;
-use crate::pipeline::{FilterPipeline, Plan};
+use crate::pipeline::FilterPipeline;
+use crate::plan::Plan;
 use crate::rulebook::RuleSet;
 
 /// Lines that have to survive in any output.

@@ -6,7 +6,7 @@ use super::prefix::without_prefix;
 use super::shape::Shape;
 use crate::duration_tokens::without_time;
 use crate::head_tail::OutputLine;
-use crate::strategy::{Mask, shape as form_of};
+use crate::line_template::{Mask, shape as form_of};
 
 /// Words of a short line.
 const FEW_WORDS: usize = 4;

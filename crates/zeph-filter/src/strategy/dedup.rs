@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::line_template::{Mask, shape};
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
+use crate::line_template::{Mask, shape};
 
 /// The strategy has no parameters.
 #[derive(Debug, Clone, Copy, Deserialize)]

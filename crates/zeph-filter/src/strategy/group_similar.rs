@@ -1,6 +1,6 @@
 //! `template`: lines of equal shape become one line with a count, wherever they are in the output.
 //!
-//! In the shape of a line ([`line_template`](super::line_template)) numbers, ids, paths and times are masked. The first and the last line of
+//! In the shape of a line ([`line_template`](crate::line_template)) numbers, ids, paths and times are masked. The first and the last line of
 //! each shape stay, and so do rare shapes. An error and the lines that belong to it, such as its trace, are one unit:
 //! each distinct unit stays, and equal ones are counted. Short outputs stay as they are.
 
@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use super::dedup::Dedup;
 use super::kind::Kind;
-use super::line_template::{Mask, shape};
 use super::unit::Unit;
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
+use crate::line_template::{Mask, shape};
 use group::{Entry, Group, Role};
 
 /// Shapes that are told apart; lines of further ones stay.

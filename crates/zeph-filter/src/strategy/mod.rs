@@ -19,7 +19,6 @@ mod group_similar;
 mod keep_matching;
 mod kind;
 mod line_buffer;
-mod line_template;
 mod listing;
 mod package_notes;
 mod patterns;
@@ -44,7 +43,6 @@ use super::line::{ExitInfo, Line, Sink};
 
 pub(super) use chain::Chain;
 pub(super) use group_similar::Template;
-pub(super) use line_template::{Mask, shape};
 
 /// A filter for the lines of one output.
 pub trait Strategy: Send {

@@ -1,8 +1,8 @@
 //! An error or a warning with the lines that belong to it.
 
 use super::kind::Kind;
-use super::line_template::{Mask, shape};
 use crate::line::{Line, OwnedLine};
+use crate::line_template::{Mask, shape};
 
 /// Lines of a trace, a place or a snippet that belong to an error.
 const MAX_TRACE: usize = 40;

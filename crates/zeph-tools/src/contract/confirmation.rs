@@ -121,7 +121,7 @@ impl ApprovalOptions {
     /// Returns the grant at index `at` of the proposal with another pattern.
     ///
     /// # Errors
-    /// The reason, if there is no such grant, or the text is not a pattern or does not cover the call.
+    /// The reason, if the grant does not exist, or the text is not a pattern or does not cover the call.
     pub fn edited(&self, at: usize, pattern: &str) -> Result<Grant, String> {
         let none = || "there is nothing to edit".to_owned();
         let (Some(editor), ApprovalProposal::Grants(grants)) = (&self.editor, &self.proposal)

@@ -55,7 +55,7 @@ fn is_default_ignorable(c: char) -> bool {
     CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
 }
 
-/// Interlinear annotations, of which terminals show nothing.
+/// Interlinear annotations, which terminals do not show.
 fn is_annotation(c: char) -> bool {
     matches!(c, '\u{fff9}'..='\u{fffb}')
 }
@@ -103,7 +103,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Adds the part of `c` that is shown to `out`. Control characters are not looked at.
+    /// Adds the part of `c` that is shown to `out`. Control characters are skipped.
     pub fn push(&mut self, c: char, out: &mut String) {
         if let Some(waiting) = self.waiting.take()
             && self.joins(waiting, c)

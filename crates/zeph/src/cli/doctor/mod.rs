@@ -143,7 +143,7 @@ fn audit(loaded: &Loaded) -> Check {
 
 /// Checks the tools, and returns whether files denied by `deny_read` are hidden from commands.
 async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Check, bool) {
-    // What it would say of the rules of filters is a check of its own.
+    // A separate check covers the rules of filters.
     let options = BuildOptions {
         quiet: true,
         ..global.build_options()

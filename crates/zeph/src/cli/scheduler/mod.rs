@@ -94,7 +94,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyho
             ),
         },
         SchedulerCommand::Run { once } => {
-            // What is wrong is said before anything is due.
+            // An invalid setting is reported before the first task is due.
             let provider = choose_provider(&loaded, &env, global.model.as_deref(), global.quiet)?;
             let (own, place) = (loaded.clone(), env.clone());
             let options = global.build_options();
