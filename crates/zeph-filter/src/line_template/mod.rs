@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 use time::{duration, is_size, number_end, timestamp, unit};
 
-/// What is masked.
+/// The parts of a line that a template masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mask {
     /// Timestamps, UUIDs, hexadecimal ids, durations.
@@ -18,7 +18,7 @@ pub(crate) enum Mask {
     Shape,
 }
 
-/// Marks in place of what is masked.
+/// The marks that replace masked parts.
 const NUMBER: u8 = 0x11;
 const TIME: u8 = 0x12;
 const ID: u8 = 0x13;
@@ -195,7 +195,7 @@ impl<'t> Word<'t> {
 
 /// Numbers that mean a state, not an amount: HTTP 4xx and 5xx, log levels, exit codes.
 fn is_code(bytes: &[u8], start: usize, end: usize) -> bool {
-    /// Bytes before a number that say what it is.
+/// Bytes before a number that decide its kind.
     const NEAR: usize = 14;
     let before = &bytes[start.saturating_sub(NEAR)..start];
     let told = |name: &[u8]| before.windows(name.len()).any(|part| part == name);
