@@ -74,7 +74,7 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     search::measure(project, &binary, &mut figures)?;
     code::measure(&binary, &mut figures)?;
     let size = std::fs::metadata(&binary)?.len();
-    figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(25.0));
+    figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(42.9));
     if flags.json {
         println!("{:#}", report::json(&figures));
     } else {
