@@ -112,7 +112,7 @@ type Rule = fn(&Place<'_>) -> Option<Case>;
 
 /// The mistakes of the request, and the properties of the file.
 const KINDS: &[(&str, Rule)] = &[
-    ("as it stands", |p| Some(p.asked(bytes, str::to_owned))),
+    ("none", |p| Some(p.asked(bytes, str::to_owned))),
     ("asked four blanks further in", |p| {
         Some(p.asked(bytes, |text| each_line(text, |line| format!("    {line}"))))
     }),
@@ -154,7 +154,7 @@ const KINDS: &[(&str, Rule)] = &[
     ("CR LF in the file", |p| {
         Some(p.asked(|text| bytes(&text.replace('\n', "\r\n")), str::to_owned))
     }),
-    ("CR LF in what is asked", |p| {
+    ("CR LF in the requested text", |p| {
         p.old
             .contains('\n')
             .then(|| p.asked(bytes, |text| text.replace('\n', "\r\n")))
@@ -171,7 +171,7 @@ const KINDS: &[(&str, Rule)] = &[
         let file = |text: &str| bytes(&typographic(text));
         has_signs(p.old).then(|| p.asked(file, str::to_owned))
     }),
-    ("typographic signs in what is asked", |p| {
+    ("typographic signs in the requested text", |p| {
         has_signs(p.old).then(|| p.asked(bytes, typographic))
     }),
     ("no final line ending", |p| {
@@ -205,12 +205,15 @@ const KINDS: &[(&str, Rule)] = &[
         case.before += 2;
         Some(case)
     }),
-    ("CR LF, and blanks at the ends of what is asked", |p| {
-        let mut case = p.asked(|text| bytes(&text.replace('\n', "\r\n")), str::to_owned);
-        case.old = each_line(p.old, |line| format!("{line} "));
-        Some(case)
-    }),
-    ("a near twin behind it", |p| {
+    (
+        "CR LF, and blanks at the line ends of the requested text",
+        |p| {
+            let mut case = p.asked(|text| bytes(&text.replace('\n', "\r\n")), str::to_owned);
+            case.old = each_line(p.old, |line| format!("{line} "));
+            Some(case)
+        },
+    ),
+    ("a near twin after it", |p| {
         let twin = p.old.replacen(|c: char| c.is_ascii_alphabetic(), "Q", 1);
         let mut case = p.asked(bytes, str::to_owned);
         let with = |text: &[u8]| [text, b"\n", twin.as_bytes(), b"\n"].concat();
@@ -219,7 +222,7 @@ const KINDS: &[(&str, Rule)] = &[
         case.behind += twin.len() + 2;
         Some(case)
     }),
-    ("a near twin behind it, asked further in", |p| {
+    ("a near twin after it, asked further in", |p| {
         let twin = p.old.replacen(|c: char| c.is_ascii_alphabetic(), "Q", 1);
         let mut case = p.asked(bytes, |text| each_line(text, |line| format!("  {line}")));
         let with = |text: &[u8]| [text, b"\n", twin.as_bytes(), b"\n"].concat();
@@ -228,20 +231,20 @@ const KINDS: &[(&str, Rule)] = &[
         case.behind += twin.len() + 2;
         Some(case)
     }),
-    ("refused: it stands there twice", |p| {
+    ("to be refused: the text occurs twice", |p| {
         Some(p.refused(format!("{}{}{}\n{}\n", p.before, p.old, p.behind, p.old)))
     }),
-    ("refused: twice when indentation is ignored", |p| {
+    ("to be refused: twice when indentation is ignored", |p| {
         let shifted = |by: &str| each_line(p.old, |line| format!("{by}{line}"));
         let mut case = p.refused(format!("{}\n{}\n", shifted("  "), shifted("      ")));
         case.old = p.old.to_owned();
         Some(case)
     }),
-    ("refused: the place was changed meanwhile", |p| {
+    ("to be refused: the place was changed meanwhile", |p| {
         let changed = p.old.replacen(|c: char| c.is_ascii_alphabetic(), "Q", 1);
         Some(p.refused(format!("{}{changed}{}", p.before, p.behind)))
     }),
-    ("refused: it was changed, and asked further in", |p| {
+    ("to be refused: it was changed, and asked further in", |p| {
         let changed = p.old.replacen(|c: char| c.is_ascii_alphabetic(), "Q", 1);
         let mut case = p.refused(format!("{}{changed}{}", p.before, p.behind));
         (case.old, case.new) = (
@@ -250,13 +253,13 @@ const KINDS: &[(&str, Rule)] = &[
         );
         Some(case)
     }),
-    ("refused: the place is gone", |p| {
+    ("to be refused: the place is gone", |p| {
         Some(p.refused(format!("{}{}", p.before, p.behind)))
     }),
-    ("refused: it has been made", |p| {
+    ("to be refused: it has been made", |p| {
         Some(p.refused(format!("{}{}{}", p.before, p.new, p.behind)))
     }),
-    ("refused: it has been made, asked further in", |p| {
+    ("to be refused: it has been made, asked further in", |p| {
         let mut case = p.refused(format!("{}{}{}", p.before, p.new, p.behind));
         (case.old, case.new) = (
             each_line(p.old, |line| format!("  {line}")),
@@ -387,7 +390,7 @@ fn edit_rates() {
     assert!(places.len() >= 56, "{} places", places.len());
     println!(
         "| {:<46} | cases |   right | refused | other form | wrong | collateral |",
-        "what is otherwise"
+        "difference"
     );
     println!(
         "|{}|------:|--------:|--------:|-----------:|------:|-----------:|",
@@ -404,7 +407,7 @@ fn edit_rates() {
         assert_eq!((rates.wrong, rates.collateral), (0, 0), "{kind}");
         all.add(rates);
     }
-    println!("{}", all.row("all"));
+    println!("{}", all.row("**all**"));
     assert!(
         all.cases >= 800 && all.right * 100 >= all.cases * 85,
         "{all:?}"

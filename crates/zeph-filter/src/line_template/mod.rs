@@ -195,7 +195,7 @@ impl<'t> Word<'t> {
 
 /// Numbers that mean a state, not an amount: HTTP 4xx and 5xx, log levels, exit codes.
 fn is_code(bytes: &[u8], start: usize, end: usize) -> bool {
-/// Bytes before a number that decide its kind.
+    /// Bytes before a number that decide its kind.
     const NEAR: usize = 14;
     let before = &bytes[start.saturating_sub(NEAR)..start];
     let told = |name: &[u8]| before.windows(name.len()).any(|part| part == name);
