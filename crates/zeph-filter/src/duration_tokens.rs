@@ -1,6 +1,6 @@
 //! Durations after names in tool output, which differ between runs and are not needed.
 
-/// The text without the time that is told behind it: `adds (3 ms)`, `adds 12ms`, `adds (1.5s)`.
+/// Returns the text without a duration at its end: `adds (3 ms)`, `adds 12ms`, `adds (1.5s)`.
 pub(super) fn without_time(text: &str) -> &str {
     let text = text.trim_ascii_end();
     let cut = match text.strip_suffix(')') {

@@ -91,7 +91,7 @@ impl Kept {
     }
 
     fn place(&mut self, line: OutputLine, chars: usize) {
-        // Until something has to go, the tail holds whatever fits into the budget.
+        // Until the first line is dropped, the tail may use the whole budget that the head leaves.
         let head_budget = self.budget / 5 * 2;
         if !self.head_full && self.head.chars + chars < head_budget {
             self.head.push(line, chars);
@@ -110,7 +110,7 @@ impl Kept {
         }
     }
 
-    /// The lines, in the order in which they were handed on.
+    /// The stored lines in the order of insertion.
     pub(super) fn into_lines(self) -> Vec<OutputLine> {
         let lines = self.head.lines.into_iter().chain(self.tail.lines);
         lines.map(|(line, _)| line).collect()

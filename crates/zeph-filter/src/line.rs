@@ -1,4 +1,4 @@
-//! Lines on their way through the filters.
+//! The types of lines that strategies receive and emit.
 
 /// A line of sanitized output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,39 +9,39 @@ pub struct Line<'t> {
     pub text: &'t str,
 }
 
-/// Where a strategy puts what it keeps.
+/// Receives the lines that a strategy retains or generates.
 pub trait Sink {
-    /// A line of the output, as it was.
+    /// Passes on a line of the output unchanged.
     fn keep(&mut self, line: Line<'_>);
 
-    /// A line of our own that stands for others; it belongs where line `number` was.
+    /// Passes on a generated line that represents omitted lines. Its position is that of line `number`.
     fn say(&mut self, number: u64, text: &str);
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExitInfo {
-    /// Its exit code; `None` where it is not known, or a signal ended the command.
+    /// The exit code; `None` if it is unknown or a signal ended the command.
     pub exit_code: Option<i32>,
-    /// The lines that it printed.
+    /// The number of printed lines.
     pub lines: u64,
 }
 
 impl ExitInfo {
-    /// Whether it is known to have failed.
+    /// Returns true if the exit code is known and is not 0.
     #[must_use]
     pub fn failed(self) -> bool {
         self.exit_code.is_some_and(|code| code != 0)
     }
 
-    /// Whether it is known to have succeeded.
+    /// Returns true if the exit code is 0.
     #[must_use]
     pub fn succeeded(self) -> bool {
         self.exit_code == Some(0)
     }
 }
 
-/// A line that is held back.
+/// A line with its own copy of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OwnedLine {
     /// [`Line::number`].
@@ -51,19 +51,19 @@ pub struct OwnedLine {
 }
 
 impl OwnedLine {
-    /// Becomes this line; its memory is used again.
+    /// Replaces the content by `line`, and reuses the memory.
     pub(super) fn set(&mut self, line: Line<'_>) {
         self.number = line.number;
         self.text.clear();
         self.text.push_str(line.text);
     }
 
-    /// Puts a line in the place of one that is held, in its memory.
+    /// Stores `line` in `held`. An earlier line is replaced, and its memory is reused.
     pub(super) fn put(held: &mut Option<Self>, line: Line<'_>) {
         held.get_or_insert_default().set(line);
     }
 
-    /// The line.
+    /// Borrows the line.
     #[must_use]
     pub fn line(&self) -> Line<'_> {
         Line {

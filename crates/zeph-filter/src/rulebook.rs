@@ -30,7 +30,7 @@ static COMMANDS: LazyLock<RegexSet> = LazyLock::new(|| {
     })
 });
 
-/// Rules, of which the first that is for a command is used.
+/// An ordered list of rules. The first rule that matches a command is used.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
     /// Rules that precede the built-in ones.

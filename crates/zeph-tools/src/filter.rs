@@ -9,13 +9,13 @@ pub use zeph_filter::*;
 
 use crate::secrets::SecurityConfig;
 
-/// What the model reads of output.
+/// Filters of command output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FiltersConfig {
-    /// Whether rules leave out what is noise; escapes and progress bars go in any case.
+    /// Whether rules remove noise; escapes and overwritten text are always removed.
     pub enabled: bool,
-    /// The file with rules of your own; without it `filters.toml` beside the user's configuration, if it is there.
+    /// The file with your own rules; by default `filters.toml` next to the user's configuration, if it exists.
     pub filters_path: Option<PathBuf>,
     /// Changes of rules, by the name of a rule (`cargo-test`), a glob of names (`git-*`), or the type of a strategy that a rule uses (`test_summary`): `enabled`, `max_failures`, `truncate_stack_trace`, `max_diff_lines`, `max_commits`.
     pub rules: BTreeMap<String, RuleOverride>,

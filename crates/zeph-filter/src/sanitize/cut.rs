@@ -1,13 +1,13 @@
-//! The text of a line that grows at its end and may become too long.
+//! The text of a terminal line, which is cut in the middle if it becomes too long.
 
 use std::fmt::Write as _;
 
-/// Bytes of the longest line that stays whole.
+/// The maximum size of a complete line in bytes.
 const MAX_LINE: usize = 64 * 1024;
-/// Bytes that are left of each end of a longer one.
+/// Bytes that are retained at each end of a longer line.
 const HALF: usize = 24 * 1024;
 
-/// The text of a line: all of it, or head and tail.
+/// The text of a line: complete, or head and tail.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     text: String,
@@ -16,9 +16,9 @@ pub(super) struct Text {
 
 #[derive(Debug, Clone, Copy)]
 struct Cut {
-    /// Bytes of the head, which is complete.
+    /// The size of the head in bytes.
     head: usize,
-    /// Bytes taken out behind it.
+    /// Bytes omitted after the head.
     omitted: u64,
 }
 
@@ -50,13 +50,13 @@ impl Text {
         }
     }
 
-    /// Where the tail begins.
+    /// Returns the offset of the tail.
     fn tail(&self, head: usize) -> usize {
         let start = self.text.len().saturating_sub(HALF).max(head);
         self.text.ceil_char_boundary(start)
     }
 
-    /// Writes over what stands at byte `at`, which is ASCII as `text` is; adds what goes beyond.
+    /// Overwrites the text from byte `at`, and appends the rest of `text`. Both texts are ASCII.
     pub(super) fn write(&mut self, at: usize, text: &str) {
         let length = self.text.len();
         if at + text.len() >= length {
@@ -67,22 +67,22 @@ impl Text {
         }
     }
 
-    /// Leaves the first bytes of a text that is ASCII.
+    /// Truncates ASCII text to its first `bytes`.
     pub(super) fn truncate(&mut self, bytes: usize) {
         self.text.truncate(bytes);
     }
 
-    /// The text, or what is left of it.
+    /// Returns the text without the omitted bytes.
     pub(super) fn kept(&self) -> &str {
         &self.text
     }
 
-    /// Whether something was taken out.
+    /// Returns true if bytes are omitted.
     pub(super) fn is_cut(&self) -> bool {
         self.cut.is_some()
     }
 
-    /// Adds the text to `out`, with a word on what it lacks.
+    /// Appends the text to `out`, with a note instead of omitted bytes.
     pub(super) fn render(&self, out: &mut String) {
         if self.cut.is_none() {
             out.push_str(&self.text);
@@ -95,7 +95,7 @@ impl Text {
     }
 }
 
-/// Whether a line of so many bytes is cut.
+/// Returns true if a line of `bytes` bytes is cut.
 pub(super) fn is_too_long(bytes: usize) -> bool {
     bytes > MAX_LINE
 }

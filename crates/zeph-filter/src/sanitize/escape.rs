@@ -1,48 +1,48 @@
-//! Tells escape sequences from text, as ECMA-48 and xterm have them, in whatever pieces they come.
+//! A parser for the escape sequences of ECMA-48 and xterm. A sequence may be split between pieces of output.
 
-/// Bytes of a control sequence after which it is taken for text.
+/// The maximum length of a control sequence in characters. The rest of a longer one is treated as text.
 const MAX_SEQUENCE: u32 = 64;
 
-/// What a sequence asks of the terminal. Colours, titles, modes and whatever moves no text are
+/// The effect of a sequence on the text of the terminal. Colours, titles and most modes are
 /// [`TerminalOp::Nothing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TerminalOp {
     Nothing,
-    /// A string sequence that never ended; what it swallowed may have been text.
+    /// The end of an incomplete sequence, which may have consumed text.
     Swallowed,
     Up(usize),
     Down(usize),
     Left(usize),
     Right(usize),
-    /// To a column, from 0.
+    /// Moves the cursor to a column, from 0.
     Column(usize),
-    /// To the start of a line further down.
+    /// Moves the cursor to the start of a line further down.
     NextLine(usize),
-    /// To the start of a line further up.
+    /// Moves the cursor to the start of a line further up.
     PreviousLine(usize),
-    /// From the cursor to the line's end.
+    /// Erases from the cursor to the end of the line.
     EraseRight,
-    /// From the line's start to the cursor.
+    /// Erases from the start of the line to the cursor.
     EraseLeft,
     EraseLine,
-    /// From the cursor on, all lines below as well.
+    /// Erases from the cursor to the end of the line, and all lines below.
     EraseBelow,
-    /// Characters from the cursor on.
+    /// Erases characters from the cursor on.
     EraseCharacters(usize),
-    /// To a place on the screen, or another screen: what was printed before stays as it is.
+    /// Clears or changes the screen, or moves to an absolute position. Earlier text is retained.
     Elsewhere,
     Save,
     Restore,
 }
 
-/// What became of a character.
+/// The result for one character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It belongs to a sequence that goes on.
+    /// The character belongs to an incomplete sequence.
     More,
-    /// A sequence has ended with it.
+    /// The character is the last one of a sequence.
     Done(TerminalOp),
-    /// A sequence has ended before it; it is still to be looked at.
+    /// A sequence ended before the character, which must still be processed.
     Before(TerminalOp),
 }
 
@@ -51,10 +51,10 @@ enum State {
     #[default]
     Ground,
     Escape,
-    /// `ESC (` and its like: one character follows.
+    /// After `ESC (` and similar sequences, which one more character completes.
     Charset,
     Control,
-    /// OSC, DCS, SOS, PM, APC; whether anything stands in it.
+    /// Inside OSC, DCS, SOS, PM or APC; true if the string is not empty.
     Text(bool),
     TextEscape,
 }
@@ -65,18 +65,18 @@ pub(super) struct Escapes {
     state: State,
     parameters: [Option<u16>; 2],
     at: u8,
-    /// It has a private marker, or bytes before its final one: it moves nothing.
+    /// True if the sequence has a private marker or intermediate bytes. Only changes of the screen have an effect then.
     private: bool,
     length: u32,
 }
 
 impl Escapes {
-    /// Whether no sequence is open.
+    /// Returns true outside of sequences.
     pub(super) fn is_ground(&self) -> bool {
         self.state == State::Ground
     }
 
-    /// Begins a sequence with `c`, if one begins with it.
+    /// Begins a sequence if `c` is the first character of one.
     pub(super) fn begin(&mut self, c: char) -> Option<Step> {
         match c {
             '\x1b' => self.state = State::Escape,
@@ -95,7 +95,7 @@ impl Escapes {
         };
     }
 
-    /// Takes the next character of a sequence that is open.
+    /// Processes the next character of an open sequence.
     pub(super) fn step(&mut self, c: char) -> Step {
         match self.state {
             State::Ground => Step::Before(TerminalOp::Nothing),
@@ -128,7 +128,7 @@ impl Escapes {
                     Step::More
                 }
             },
-            // ST; any other escape ends the string as well.
+            // ST. Any other escape sequence also ends the string.
             State::TextEscape if c == '\\' => self.done(TerminalOp::Nothing),
             State::TextEscape => {
                 self.state = State::Escape;
@@ -137,7 +137,7 @@ impl Escapes {
         }
     }
 
-    /// The text has ended: what an open sequence has swallowed.
+    /// Ends the text. Returns [`TerminalOp::Swallowed`] if an open sequence may have consumed text.
     pub(super) fn end(&mut self) -> TerminalOp {
         let swallowed = matches!(self.state, State::Text(true) | State::TextEscape);
         self.state = State::Ground;
@@ -204,7 +204,7 @@ impl Escapes {
     fn op(&self, last: char) -> TerminalOp {
         let first = self.parameters[0];
         if self.private {
-            // To the alternate screen, and back.
+            // Switches to the alternate screen or back.
             let screen = matches!((last, first), ('h' | 'l', Some(47 | 1047 | 1049)));
             return if screen {
                 TerminalOp::Elsewhere
@@ -240,7 +240,7 @@ impl Escapes {
     }
 }
 
-/// The single control characters among C1 (U+0080 to U+009F) that move the cursor.
+/// Returns the operation of a C1 control character (U+0080 to U+009F). Three of them move the cursor.
 fn c1(c: char) -> TerminalOp {
     match c {
         '\u{84}' => TerminalOp::Down(1),

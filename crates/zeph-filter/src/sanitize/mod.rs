@@ -31,35 +31,35 @@ use super::line::Line;
 /// Lines above the last one that can still be redrawn.
 const WINDOW: usize = 64;
 
-/// The model of a terminal that a command prints on.
+/// A model of the terminal that receives the output of a command.
 #[derive(Debug)]
 pub struct Sanitizer {
     escapes: Escapes,
     /// The lines that can still change; never empty.
     rows: VecDeque<TerminalLine>,
-    /// Where the cursor is.
+    /// The row of the cursor.
     row: usize,
     column: Column,
-    /// Lines above this one are out of reach.
+    /// The cursor cannot move above this row.
     top: usize,
     saved: Option<Saved>,
-    /// What is printed goes to a status line, which is not kept.
+    /// True while text is printed to a status line, which is dropped.
     aside: bool,
-    /// Line breaks so far.
+    /// The number of line breaks so far.
     breaks: u64,
-    /// Whether raw text has come behind the last of them.
+    /// True if raw text follows the last line break.
     begun: bool,
     lost: bool,
     margins: Margins,
     out: LineEmitter,
 }
 
-/// A place that was saved.
+/// A saved cursor position.
 #[derive(Debug, Clone, Copy)]
 struct Saved {
     row: usize,
     column: Column,
-    /// Line breaks before it.
+    /// The number of line breaks before it was saved.
     breaks: u64,
 }
 
@@ -70,7 +70,7 @@ impl Default for Sanitizer {
 }
 
 impl Sanitizer {
-    /// An empty screen.
+    /// Creates an empty screen.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -89,20 +89,20 @@ impl Sanitizer {
         }
     }
 
-    /// Whether text that was to be seen is not among the lines: it was overwritten or erased, or
-    /// its line was too long.
+    /// Returns true if visible text is missing from the lines: it was overwritten or erased, or its line was too
+    /// long.
     #[must_use]
     pub fn dropped_visible(&self) -> bool {
         self.lost
     }
 
-    /// The lines of the raw text so far.
+    /// The number of lines of the raw text so far.
     #[must_use]
     pub fn raw_lines(&self) -> u64 {
         self.breaks + u64::from(self.begun)
     }
 
-    /// Takes the next piece of the raw text, and hands on the lines that cannot change any more.
+    /// Processes the next piece of the raw text. Passes the lines that can no longer change to `out`.
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -133,13 +133,12 @@ impl Sanitizer {
         }
     }
 
-    /// The text has ended: hands on the lines that are left. Returns whether the last one was
-    /// ended by a line break.
+    /// Ends the text, and passes the remaining lines to `out`. Returns true if the last line ends with a line break.
     pub fn finish(&mut self, out: &mut impl FnMut(Line<'_>)) -> bool {
         let op = self.escapes.end();
         self.apply(op, out);
         self.unwrap_early(out);
-        // The cursor may have been moved to where nothing was printed.
+        // The cursor may have moved below the printed text.
         while self
             .rows
             .back()
@@ -157,8 +156,8 @@ impl Sanitizer {
         ended
     }
 
-    /// Whether the cursor is on a last line that nothing was ever printed on: one that was erased keeps the
-    /// number of what stood there.
+    /// Returns true if the cursor is on the last line and the line was never printed on. An erased line has the
+    /// number of the raw line that wrote to it.
     fn is_on_new_line(&self) -> bool {
         let row = &self.rows[self.row];
         let untouched = row.is_empty() && row.number == 0;
@@ -218,7 +217,7 @@ impl Sanitizer {
         }
     }
 
-    /// One line down, which may be a new one.
+    /// Moves the cursor one line down, and adds a line if needed.
     fn down(&mut self, out: &mut impl FnMut(Line<'_>)) {
         self.row += 1;
         if self.row == self.rows.len() {
@@ -229,7 +228,7 @@ impl Sanitizer {
         }
     }
 
-    /// Hands on the first line; a new one takes its memory.
+    /// Passes on the first line, and reuses its memory for the last one.
     fn evict(&mut self, out: &mut impl FnMut(Line<'_>)) {
         let Some(row) = self.rows.pop_front() else {
             return;
@@ -245,7 +244,7 @@ impl Sanitizer {
     }
 
     fn spare(&mut self, mut row: TerminalLine) {
-        // The memory of the line that went is used for the one that came.
+        // The new line reuses the memory of the evicted one.
         row.clear();
         if let Some(last) = self.rows.back_mut()
             && last.is_empty()
@@ -256,7 +255,7 @@ impl Sanitizer {
         }
     }
 
-    /// To the start of a line on which nothing stands.
+    /// Moves the cursor to the start of an empty last line.
     fn fresh_line(&mut self, out: &mut impl FnMut(Line<'_>)) {
         self.row = self.rows.len() - 1;
         if !self.rows[self.row].is_empty() {
@@ -276,7 +275,7 @@ impl Sanitizer {
         }
     }
 
-    /// The column of the cursor, of a line that can be edited.
+    /// The column of the cursor. If its line is too long to be edited, the cursor moves to an empty last line first.
     fn at(&mut self, out: &mut impl FnMut(Line<'_>)) -> usize {
         if self.column == Column::End && self.rows[self.row].is_fixed() {
             self.fresh_line(out);
@@ -341,7 +340,7 @@ impl Sanitizer {
         }
     }
 
-    /// Where the cursor is, also if more is added to its line.
+    /// The column of the cursor as a number, which stays valid if the line grows.
     fn place(&mut self, out: &mut impl FnMut(Line<'_>)) -> Column {
         if self.rows[self.row].is_empty() && self.column == Column::End {
             return Column::At(0);
@@ -390,7 +389,7 @@ impl Sanitizer {
             return;
         }
         if self.column == Column::End && op != TerminalOp::EraseLeft {
-            // Behind the end of a line there is nothing.
+            // No text follows the end of a line.
             return;
         }
         let at = self.at(out);
@@ -407,9 +406,10 @@ impl Sanitizer {
     }
 }
 
-/// The text as a terminal would show it: without escape sequences and control characters other
-/// than line breaks and tabs, progress displays in their last state, runs of blank lines as one.
-/// Lines of more than 64 KiB lose their middle and say so.
+/// Returns the text as a terminal would show it.
+///
+/// Escape sequences and control characters other than line breaks and tabs are removed. Progress displays are in
+/// their last state. Runs of blank lines become one. In lines of more than 64 KiB, a note replaces the middle.
 #[must_use]
 pub fn sanitize_output(text: &str) -> Cow<'_, str> {
     let mut sanitizer = Sanitizer::new();

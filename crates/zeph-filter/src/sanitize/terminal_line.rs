@@ -5,41 +5,41 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::cut::Text;
 
-/// Columns up to which a line can be edited. A longer one is text that is no progress bar.
+/// The maximum number of columns of a line that can be edited. A longer line is not a progress bar.
 pub(super) const MAX_COLUMNS: usize = 1024;
-/// How far a movement to the right may go beyond what was printed.
+/// The column that a movement to the right can reach even if the line is shorter.
 const MARGIN: usize = 256;
-/// Combining characters that one cell keeps, in bytes.
+/// The size in bytes at which a cell takes no further combining characters.
 const MAX_MARKS: usize = 32;
 const TAB: usize = 8;
 
-/// A line: text as long as it only grows, cells once it was edited.
+/// A line of the screen: text while it only grows, cells after an edit.
 #[derive(Debug, Default)]
 pub(super) struct TerminalLine {
     text: Text,
     cells: Vec<Cell>,
-    /// It is held in cells; `text` is empty.
+    /// True if the line is stored in cells; `text` is empty then.
     edited: bool,
-    /// The text has characters of another width than one column, or one byte.
+    /// True if the text may have characters that are not one byte and one column.
     wide: bool,
-    /// Something of the text was overwritten or erased.
+    /// True if a part of the text was overwritten or erased.
     overwritten: bool,
-    /// It has become too long to be edited.
+    /// True if the line is too long to be edited.
     fixed: bool,
-    /// Bytes of the text when it was last asked whether it has grown.
+    /// The size of the text in bytes when [`TerminalLine::has_grown`] last returned true.
     asked: usize,
-    /// The last raw line that wrote into it; 0 is none.
+    /// The number of the last raw line that wrote to this line; 0 before the first write.
     pub(super) number: u64,
-    /// A line break has followed it.
+    /// True if a line break follows the line.
     pub(super) ended: bool,
 }
 
 #[derive(Debug)]
 struct Cell {
     c: char,
-    /// Columns; 0 is the continuation of the cell before.
+    /// The width in columns; 0 for the continuation of the previous cell.
     width: u8,
-    /// What combines with it.
+    /// Combining characters.
     #[allow(clippy::box_collection, reason = "a cell is small, and few have any")]
     marks: Option<Box<String>>,
 }
@@ -50,16 +50,16 @@ const BLANK: Cell = Cell {
     marks: None,
 };
 
-/// Where in a line the next character goes.
+/// The position of the next character in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Behind its last character.
+    /// After the last character.
     End,
     At(usize),
 }
 
 impl TerminalLine {
-    /// Makes it an empty line again, keeping its memory.
+    /// Empties the line, but retains its memory.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.cells.clear();
@@ -76,18 +76,17 @@ impl TerminalLine {
         self.text.kept().is_empty() && self.cells.is_empty()
     }
 
-    /// Whether it is too long for anything but growing.
+    /// Returns true if the line is too long to be edited: it can only grow.
     pub(super) fn is_fixed(&self) -> bool {
         self.fixed || self.text.kept().len() > MAX_COLUMNS
     }
 
-    /// Its text, as long as it was not edited.
+    /// The text; empty if the line is stored in cells.
     pub(super) fn text(&self) -> &str {
         self.text.kept()
     }
 
-    /// Whether there is text of which nothing was edited or cut, and more of it than when this was asked
-    /// last.
+    /// Returns true if the line is longer than when this last returned true, and is neither in cells nor cut.
     pub(super) fn has_grown(&mut self) -> bool {
         let length = self.text.kept().len();
         let grown = !self.edited && !self.text.is_cut() && length > self.asked;
@@ -97,13 +96,12 @@ impl TerminalLine {
         grown
     }
 
-    /// Whether something other than blanks stands in it.
+    /// Returns true if the line has a character that is not whitespace.
     pub(super) fn is_visible(&self) -> bool {
         self.text.kept().chars().any(is_visible) || self.cells.iter().any(|cell| is_visible(cell.c))
     }
 
-    /// Adds text without control characters other than tabs at the end of a line that was not
-    /// edited.
+    /// Appends text without control characters other than tabs. The line must not have cells.
     pub(super) fn append(&mut self, text: &str) {
         if self.cells.is_empty() {
             self.edited = false;
@@ -112,12 +110,12 @@ impl TerminalLine {
         self.text.push(text);
     }
 
-    /// Whether it can only be added to cell by cell.
+    /// Returns true if the line is stored in cells.
     pub(super) fn is_edited(&self) -> bool {
         self.edited
     }
 
-    /// Turns the text into cells.
+    /// Converts the text to cells.
     fn edit(&mut self) {
         if self.edited {
             return;
@@ -127,12 +125,12 @@ impl TerminalLine {
         for c in text.kept().chars() {
             self.put(self.cells.len(), c);
         }
-        // Keeps the memory.
+        // Retains the memory.
         self.text = text;
         self.text.clear();
     }
 
-    /// The column behind its last character. Where columns are no bytes, it gets cells.
+    /// The column after the last character. If a column may differ from a byte, the text is converted to cells.
     pub(super) fn columns(&mut self) -> usize {
         if !self.edited && !self.wide {
             return self.text.kept().len();
@@ -141,12 +139,12 @@ impl TerminalLine {
         self.cells.len()
     }
 
-    /// Writes a text at a column. Returns where the cursor then is, and whether something that
-    /// was visible went; `told`: that is known already, and need not be looked for.
+    /// Writes text at a column. Returns the new position of the cursor, and whether visible text was lost. If the last
+    /// argument is true, a loss is already known, and the check may be skipped.
     pub(super) fn write(&mut self, column: usize, text: &str, told: bool) -> (Column, bool) {
         let end = self.text.kept().len();
         if !self.edited && !self.wide && column <= end && is_narrow(text.as_bytes()) {
-            // What goes beyond the columns that can be edited is text that only grows.
+            // Text after the last editable column can only grow.
             let most = MAX_COLUMNS.max(end) - column;
             let (text, beyond) = text.split_at(text.len().min(most));
             let after = column + text.len();
@@ -182,7 +180,7 @@ impl TerminalLine {
         if c == '\t' {
             let next = (column / TAB + 1) * TAB;
             if column < self.cells.len() {
-                // It moves over what is there.
+                // A tab inside of the line only moves the cursor.
                 return (next, false);
             }
             self.pad(column);
@@ -219,14 +217,14 @@ impl TerminalLine {
         (column + width, lost)
     }
 
-    /// Fills with blanks up to a column.
+    /// Fills the line with blanks up to a column.
     fn pad(&mut self, column: usize) {
         if self.cells.len() < column {
             self.cells.resize_with(column, || BLANK);
         }
     }
 
-    /// Attaches a character without a width of its own to the one before the column.
+    /// Attaches a combining character to the character before the column.
     fn combine(&mut self, column: usize, c: char) {
         let Some(mut at) = column.checked_sub(1).filter(|at| *at < self.cells.len()) else {
             return;
@@ -240,8 +238,8 @@ impl TerminalLine {
         }
     }
 
-    /// Makes a cell free for `new`: of a wide one that loses a part the rest becomes blank.
-    /// Whether something visible goes.
+    /// Frees a cell for `new`. If a wide character loses a part, its other cells become blank. Returns true if
+    /// visible text is lost.
     fn release(&mut self, at: usize, new: char) -> bool {
         let mut first = at;
         while first > 0 && self.cells[first].width == 0 {
@@ -255,23 +253,23 @@ impl TerminalLine {
                 *cell = BLANK;
             }
         }
-        // An underscore is what overstriking leaves of underlined text.
+        // Overstriking replaces the underscores of underlined text.
         old != new && is_visible(old) && old != '_'
     }
 
-    /// Too long to be edited any further.
+    /// Converts the cells of a line that became too long to text, which can only grow.
     fn fix(&mut self) {
         let mut text = String::new();
         self.render_cells(&mut text);
         self.cells.clear();
         self.edited = false;
-        // Blanks at its end still say nothing.
+        // Trailing blanks are removed when the line is rendered.
         self.overwritten = true;
         self.fixed = true;
         self.text.push(&text);
     }
 
-    /// Erases columns; whether something visible went.
+    /// Erases columns. Returns true if visible text is lost.
     pub(super) fn erase(&mut self, columns: impl std::ops::RangeBounds<usize>) -> bool {
         use std::ops::Bound;
         let start = match columns.start_bound() {
@@ -310,18 +308,18 @@ impl TerminalLine {
             self.cells.truncate(start);
         }
         if self.cells.is_empty() {
-            // As if nothing had been there.
+            // An empty line can grow as text again.
             (self.edited, self.wide, self.overwritten) = (false, false, false);
         }
         lost
     }
 
-    /// How far to the right a movement may go.
+    /// The last column that a movement to the right can reach.
     pub(super) fn rightmost(&mut self) -> usize {
         self.columns().saturating_sub(1).max(MARGIN)
     }
 
-    /// Adds what is seen of it to `out`.
+    /// Appends the visible text of the line to `out`.
     pub(super) fn render(&self, out: &mut String) {
         let start = out.len();
         if self.edited {
@@ -332,7 +330,7 @@ impl TerminalLine {
         if !self.edited && !self.overwritten {
             return;
         }
-        // Blanks at the end erase what stood there.
+        // Trailing blanks come from erased text.
         let end = out[start..].trim_end_matches(' ').len();
         out.truncate(start + end);
     }
@@ -346,19 +344,19 @@ impl TerminalLine {
         }
     }
 
-    /// Whether text was taken out of its middle.
+    /// Returns true if the middle of the text is omitted.
     pub(super) fn is_cut(&self) -> bool {
         self.text.is_cut()
     }
 }
 
-/// Whether each byte is one column.
+/// Returns true if each byte is one column.
 pub(super) fn is_narrow(text: &[u8]) -> bool {
     text.is_ascii() && memchr(b'\t', text).is_none()
 }
 
-/// Whether a byte of ASCII that was to be seen goes where another one is written over it. An underscore is what
-/// overstriking leaves of underlined text.
+/// Returns true if visible text is lost when the ASCII byte `new` overwrites `old`. An underscore is not counted,
+/// because overstriking replaces the underscores of underlined text.
 pub(super) fn gone(old: u8, new: u8) -> bool {
     old != new && is_visible(char::from(old)) && old != b'_'
 }

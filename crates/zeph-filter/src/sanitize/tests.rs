@@ -1,4 +1,4 @@
-//! The terminal model against a real one, and against floods.
+//! Comparisons of the terminal model with a real terminal, and tests with large inputs.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The lines of a text that comes in these pieces.
+/// The lines of a text that arrives in pieces.
 fn lines(pieces: &[&str]) -> Vec<(u64, String)> {
     told(pieces).0
 }
 
-/// The same, and whether text that was to be seen is not among them.
+/// The lines of a text that arrives in pieces, and whether visible text is missing.
 fn told(pieces: &[&str]) -> (Vec<(u64, String)>, bool) {
     let mut sanitizer = Sanitizer::new();
     let mut lines = Vec::new();
@@ -23,7 +23,7 @@ fn told(pieces: &[&str]) -> (Vec<(u64, String)>, bool) {
     (lines, sanitizer.dropped_visible())
 }
 
-/// The text in pieces.
+/// Splits the text into pieces.
 fn cut_at<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
     let cuts = cuts.iter().map(|cut| cut.index(text.len() + 1));
     let mut cuts: Vec<_> = cuts.map(|cut| text.floor_char_boundary(cut)).collect();
@@ -160,11 +160,11 @@ fn lines_that_are_redrawn_are_kept_once() {
     check("a\nb\nc\x1b[1A\rX\x1b[1B\rY\n", "a\nX\nY\n");
     check("a\n\x1b[1F\x1b[Kb\x1b[1Ec\n", "b\nc\n");
     check("a\n\x1bMb\n", "b\n");
-    // Docker prints its lines once and goes back to each.
+    // Docker prints its lines once and returns to each.
     let start = "a: Waiting\r\nb: Waiting\r\n";
     let redraw = "\x1b[2A\x1b[2K\ra: Done\r\x1b[2B\x1b[1A\x1b[2K\rb: Done\r\x1b[1B";
     check(&format!("{start}{redraw}"), "a: Done\nb: Done\n");
-    // Of what is out of reach nothing is lost.
+    // Lines that are out of reach do not change.
     let many: String = (0..200).map(|n| format!("{n}\n")).collect();
     let up = format!("{many}\x1b[500Atop");
     let clean = sanitize_output(&up);
@@ -213,7 +213,7 @@ fn line_numbers_match_raw_output() {
     assert_eq!(sanitizer.raw_lines(), 2);
 }
 
-/// Proves OUT-1: what an edited line gets beyond the columns that can be edited grows as one line.
+/// Proves OUT-1: text after the last editable column of an edited line grows as one line.
 #[test]
 fn a_line_that_was_edited_grows_alike_however_it_is_cut() {
     for (head, long) in [
@@ -241,11 +241,11 @@ fn a_line_that_is_too_long_keeps_its_ends_and_says_so() {
     assert!(clean.contains(" bytes of this line left out …]"));
     assert!(clean.len() < 64 * 1024 && drops(&long));
     assert_eq!(sanitize_output(&clean), clean);
-    // In the middle of many lines, too.
+    // A long line between many others is cut, too.
     let among = format!("{}{long}{}", "a\n".repeat(500), "b\n".repeat(500));
     assert_eq!(sanitize_output(&among).len(), clean.len() + 2000);
     assert!(drops(&among));
-    // One that is overwritten stays.
+    // A long line is retained if it is overwritten.
     let overwritten = format!("{}\rx\n", "y".repeat(5000));
     check(&overwritten, &format!("{}\nx\n", "y".repeat(5000)));
 }
@@ -268,7 +268,7 @@ fn floods_take_linear_time_and_bounded_memory() {
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
-/// What may be printed, and what moves the cursor within the window.
+/// Text, and sequences that move the cursor within the window.
 fn sequence() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => "[a-z é漢\t]{1,6}",
@@ -285,7 +285,7 @@ fn sequence() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The lines of a terminal's screen, without blanks at their ends.
+/// The lines of a terminal's screen, without trailing blanks.
 fn screen(text: &str) -> Vec<String> {
     let mut terminal = vt100::Parser::new(200.try_into().unwrap(), 400.try_into().unwrap(), 0);
     terminal.process(text.replace('\n', "\r\n").as_bytes());
@@ -296,7 +296,7 @@ fn screen(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Tabs as blanks, without blanks at the end.
+/// Replaces tabs by blanks, and removes trailing blanks.
 fn flat(line: &str) -> String {
     use unicode_width::UnicodeWidthChar as _;
     let mut out = String::new();
@@ -317,7 +317,7 @@ fn flat(line: &str) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// Proves OUT-1: what is left is what a terminal shows.
+    /// Proves OUT-1: the result is equal to the screen of a terminal.
     #[test]
     fn the_lines_are_those_of_a_terminal(text in proptest::collection::vec(sequence(), 0..40)) {
         let text = text.concat();
@@ -355,14 +355,14 @@ proptest! {
         prop_assert!(lines(&cut) == whole && lines(&pieces) == whole);
     }
 
-    /// Proves OUT-1: progress bars, of which many are drawn at once.
+    /// Proves OUT-1: many concurrent progress bars.
     #[test]
     fn what_is_drawn_over_is_the_same_byte_by_byte(
         text in r"(\r[a-c_ ]{0,6}|\r[a-c_ ]{0,6}|[a-c_ ]{1,4}|\r\r|\n|\r\n|\t|ä|漢|\x08|\x1b\[0?K|\r\x1b\[2?K|\r\x1b\[3m|\x1b\[2K|\x1b\[3[12]m|\x1b\[m|\x1b\[2A|\x1b\[B|\x1b\[3C|\x1b\[1K){0,60}",
         long in 0_usize..20,
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
     ) {
-        // Lines that are too long to be drawn over, or as wide as screens are, here and there.
+        // Some lines are too long to be edited, or as wide as a screen.
         let text = match long {
             0 => text.replace('c', &"i".repeat(400)),
             1..5 => text.replace('c', &"i".repeat(38)),
@@ -394,7 +394,7 @@ proptest! {
         expect.retain(|line| !(std::mem::replace(&mut blank, line.trim().is_empty()) && blank));
         let expect = expect.concat();
         let clean = sanitize_output(&text);
-        // A last line of blanks alone may go with the run it ends.
+        // A last line that has only blanks may be removed with its run of blank lines.
         prop_assert!(clean == expect || expect.strip_suffix('\n') == Some(&*clean), "{:?} {:?}", clean, expect);
         prop_assert!(!drops(&text));
     }

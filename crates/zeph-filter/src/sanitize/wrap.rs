@@ -1,27 +1,28 @@
-//! Finds where a terminal has wrapped a line.
+//! Detection of lines that the terminal wraps at its right margin.
 //!
-//! Some displays (indicatif's, for one) fill every line with blanks up to the right margin and print the
-//! next one behind it, without a line break. How wide the screen was is not told: it is found by
-//! what is drawn over. A row whose width is a multiple of a screen's, with blanks at the margins, was several
-//! lines. To take one line for several costs a line that a terminal would not show any more, and hides
-//! nothing.
+//! Some displays (such as that of indicatif) fill every line with blanks up to the right margin and print the next one
+//! after it, without a line break. The output does not contain the width of the screen, so the width is inferred when a
+//! row is redrawn. A row with blanks at the margins is several lines if its width is a multiple of a screen width. If
+//! one line is split by mistake, the result has an additional line that a terminal would have overwritten. No text is
+//! hidden.
 
 use unicode_width::UnicodeWidthChar as _;
 
 use super::terminal_line::{TerminalLine, is_narrow};
 use super::{Line, Sanitizer, WINDOW};
 
-/// What a screen may have as columns.
+/// The minimum number of columns of a screen.
 const NARROWEST: usize = 40;
+/// The maximum number of columns of a screen.
 const MAX_COLUMNS: usize = 512;
-/// Widths that are tried before any was seen.
+/// Common widths, which are tried after the known ones.
 const COMMON: [usize; 7] = [80, 100, 120, 132, 160, 200, 240];
-/// Bytes that a line grows by before it is looked at whether it is several.
+/// The interval in bytes at which a growing row is split into lines.
 const EARLY: usize = 16 * 1024;
-/// Blanks that are no end of a sentence.
+/// The blanks at the end of a filled line. A single blank may belong to a text.
 const PADDING: &str = "  ";
 
-/// The widths of the screen, as far as they were seen.
+/// The detected widths of the screen.
 #[derive(Debug, Default)]
 pub(super) struct Margins {
     seen: [usize; 4],
@@ -29,13 +30,13 @@ pub(super) struct Margins {
 }
 
 impl Margins {
-    /// Whether rows were wrapped before.
+    /// Returns true if a width was detected.
     pub(super) fn are_known(&self) -> bool {
         self.count > 0
     }
 
-    /// A row that is drawn over, by a cursor that goes `up` so many rows: where each of its lines ends, in
-    /// bytes. Nothing where it is one line.
+    /// Returns the byte offsets at which the lines of a redrawn row end; `None` if the row is one line. `up` is the
+    /// number of rows that the cursor moves up.
     pub(super) fn seams(&mut self, text: &str, up: usize) -> Option<Vec<usize>> {
         let padded = text.ends_with(PADDING);
         if text.len() < NARROWEST || up == 0 && !may_be_wrapped(text.as_bytes()) {
@@ -64,7 +65,7 @@ impl Margins {
         found.map(|(_, seams)| seams)
     }
 
-    /// A row that still grows: where its complete lines end.
+    /// Returns the byte offsets at which the complete lines of a growing row end.
     pub(super) fn early_seams(&self, text: &str) -> Option<Vec<usize>> {
         let mut widths = self.seen.into_iter().take(self.count);
         widths.find_map(|width| seams(text, width, None))
@@ -79,7 +80,7 @@ impl Margins {
     }
 }
 
-/// Whether a row over which the cursor does not go up may be several lines.
+/// Returns true if a row may be several lines although the cursor does not move up.
 fn may_be_wrapped(text: &[u8]) -> bool {
     text.len() >= NARROWEST && text.ends_with(PADDING.as_bytes())
 }
@@ -91,11 +92,13 @@ fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Where the lines of a row end, on a screen of `width` columns. A line that is longer than the screen
-/// is one, but for those below the place to which the cursor goes `up`; without it the row still grows.
-/// `None` where the blanks at the margins are not those of lines that were filled up.
+/// Returns the byte offsets at which the lines of a row end on a screen of `width` columns.
+///
+/// A line that is longer than the screen is one line. The last `up` screen lines, which the cursor moves over, are
+/// always separate. If `up` is `None`, the row still grows. Returns `None` if no line ends, or if fewer than half of
+/// the screen lines end with padding.
 fn seams(text: &str, width: usize, up: Option<usize>) -> Option<Vec<usize>> {
-    // No character has more columns than bytes.
+    // A character has at most as many columns as bytes.
     if text.len() <= width && up.is_none() {
         return None;
     }
@@ -120,7 +123,7 @@ fn seams(text: &str, width: usize, up: Option<usize>) -> Option<Vec<usize>> {
     (padded * 2 >= lines && !seams.is_empty()).then_some(seams)
 }
 
-/// Where the lines of a row end but for the last one, on a screen of `width` columns.
+/// Returns the offsets at which the screen lines of a row end, except the last one, for a screen of `width` columns.
 fn line_ends(text: &str, width: usize) -> Vec<usize> {
     if is_narrow(text.as_bytes()) {
         return (width..text.len()).step_by(width).collect();
@@ -139,7 +142,8 @@ fn line_ends(text: &str, width: usize) -> Vec<usize> {
 }
 
 impl Sanitizer {
-    /// The cursor's row is about to be drawn over, by a cursor that goes `up`: if it was several lines, it becomes them.
+    /// Splits the row of the cursor before it is redrawn, if it is several lines. `up` is the number of rows that the
+    /// cursor moves up.
     pub(super) fn unwrap_row(&mut self, up: usize, out: &mut impl FnMut(Line<'_>)) {
         let row = &mut self.rows[self.row];
         if !row.has_grown() {
@@ -150,7 +154,7 @@ impl Sanitizer {
         }
     }
 
-    /// Adds text at the end of the cursor's row; of a long one the complete lines become rows.
+    /// Appends text to the row of the cursor. The complete lines of a long row become rows.
     pub(super) fn append_wrapped(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -166,7 +170,7 @@ impl Sanitizer {
         }
     }
 
-    /// Nothing is added to the cursor's row for now: lines of it that are complete become rows.
+    /// Splits the complete lines off the row of the cursor, if the screen width is known.
     pub(super) fn unwrap_early(&mut self, out: &mut impl FnMut(Line<'_>)) {
         let row = &mut self.rows[self.row];
         if !self.margins.are_known() || !row.has_grown() {
@@ -177,7 +181,7 @@ impl Sanitizer {
         }
     }
 
-    /// Cuts the cursor's row; the rows below it are written over.
+    /// Splits the row of the cursor at `seams`. The new rows overwrite the rows below.
     fn split_row(&mut self, seams: &[usize], out: &mut impl FnMut(Line<'_>)) {
         let Some(whole) = self.rows.remove(self.row) else {
             return;
@@ -247,11 +251,11 @@ mod tests {
         check(&padded(&bars, 80), &[], 0, &bars);
         check(&padded(&bars, 91), &[], 2, &bars);
         check(&padded(&bars, 91), &[91], 0, &bars);
-        // Nothing tells how wide it was.
+        // The width is unknown.
         check(&padded(&bars, 91), &[], 0, &[]);
         check(&padded(&bars[..1], 80), &[80], 0, &[]);
         check("short", &[80], 0, &[]);
-        // A longer line goes on.
+        // A line that is longer than the screen is one line.
         let long = "a word ".repeat(30);
         check(
             &padded(&["x", &long, "y"], 80),
@@ -259,7 +263,7 @@ mod tests {
             0,
             &["x", long.trim_end(), "y"],
         );
-        // Text of that length by chance.
+        // Plain text that has such a length by chance.
         check(&"word ".repeat(32), &[80], 0, &[]);
     }
 }

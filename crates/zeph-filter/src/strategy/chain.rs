@@ -33,7 +33,7 @@ impl Sink for DownstreamSink<'_> {
         pass(self.strategies, line, self.out);
     }
 
-    /// What a strategy says is final: the others know the command's own words alone.
+    /// Passes a generated line directly to the output. The next strategies process only lines of the command.
     fn say(&mut self, number: u64, text: &str) {
         self.out.say(number, text);
     }

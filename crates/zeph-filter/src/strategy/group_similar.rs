@@ -1,4 +1,4 @@
-//! `template`: lines of equal shape become one line with a count, wherever they are in the output.
+//! `template`: a strategy that omits repeated lines of equal shape, adjacent or not, and shows their number.
 //!
 //! In the shape of a line ([`line_template`](crate::line_template)) numbers, ids, paths and times are masked. The first and the last line of
 //! each shape stay, and so do rare shapes. An error and the lines that belong to it, such as its trace, are one unit:
@@ -19,7 +19,7 @@ use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 use crate::line_template::{Mask, shape};
 use group::{Entry, Group, Role};
 
-/// Shapes that are told apart; lines of further ones stay.
+/// The maximum number of shapes. Lines of further shapes stay.
 const MAX_SHAPES: usize = 4096;
 /// Bytes of lines that are stored to be emitted in order. If more lines would stay, grouping is not worth it.
 const MAX_BYTES: usize = 512 * 1024;

@@ -1,6 +1,6 @@
-//! Images for models that see: what their headers say, and whether they are whole. Nothing is
-//! decoded. A provider refuses every later request of a conversation with a broken image in it, so
-//! what is cut off goes no further than here.
+//! Checks of images for models with image input: dimensions from the headers, and completeness. Nothing is decoded.
+//! A provider refuses each later request of a conversation that contains a broken image, so truncated images are
+//! refused.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,10 +12,10 @@ use serde_json::json;
 use crate::error::ToolError;
 use crate::output::{ImageContent, ToolOutput};
 
-/// Bytes of an image that is given to a model.
+/// The maximum size in bytes of an image for a model.
 const MAX_IMAGE_BYTES: u64 = 5 << 20;
 
-/// The answer of `read` for an image of the type `media`: the image, if the model takes images.
+/// Returns the result of `read` for an image of the type `media`: the image, if the model accepts images.
 pub(super) fn answer(
     path: &Path,
     shown: &str,
@@ -69,7 +69,7 @@ fn name(media: &str) -> &'static str {
     }
 }
 
-/// Width and height of an image, or what is wrong with it.
+/// Returns width and height of an image, or its fault.
 fn measure(media: &str, data: &[u8]) -> Result<(u32, u32), &'static str> {
     let found = match media {
         "image/png" => png(data),
@@ -108,14 +108,14 @@ fn png(data: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// JPEG (ITU-T T.81, B.1 and B.2): segments up to the first scan, and an end behind it.
+/// JPEG (ITU-T T.81, B.1 and B.2): segments up to the first scan, and an end marker after it.
 fn jpeg(data: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     let mut size = None;
     loop {
         let [mark, marker] = array(data, at)?;
         match (mark, marker) {
-            // A marker may be preceded by any number of these.
+            // Any number of fill bytes may precede a marker.
             (0xFF, 0xFF) => {
                 at += 1;
                 continue;
@@ -142,8 +142,8 @@ fn jpeg(data: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// GIF (87a and 89a, Appendix B): blocks up to the trailer, an image among them. A trailer that is
-/// missing behind whole blocks is forgiven, as everywhere.
+/// GIF (87a and 89a, Appendix B): blocks up to the trailer, an image among them. The trailer may be missing after
+/// complete blocks, as other decoders allow.
 fn gif(data: &[u8]) -> Option<(u32, u32)> {
     let width = u16::from_le_bytes(array(data, 6)?);
     let height = u16::from_le_bytes(array(data, 8)?);
@@ -155,7 +155,7 @@ fn gif(data: &[u8]) -> Option<(u32, u32)> {
             0x21 => 2,
             0x2C => {
                 images += 1;
-                // The descriptor, its colours, the size of the first code.
+                // The descriptor, its colour table, the code size.
                 11 + colours(*data.get(at + 9)?)
             }
             0x3B => break,
@@ -172,7 +172,7 @@ fn gif(data: &[u8]) -> Option<(u32, u32)> {
     (images > 0).then_some((width.into(), height.into()))
 }
 
-/// Bytes of the table of colours that `packed` tells of.
+/// Returns the size in bytes of the colour table that the flags `packed` declare.
 fn colours(packed: u8) -> usize {
     if packed & 0x80 == 0 {
         0
@@ -181,7 +181,7 @@ fn colours(packed: u8) -> usize {
     }
 }
 
-/// WebP (RFC 9649, 2): the canvas of the extended form, or the one picture of the simple ones.
+/// WebP (RFC 9649, 2): the canvas of the extended format, or the image of a simple format.
 fn webp(data: &[u8]) -> Option<(u32, u32)> {
     let length = usize::try_from(u32::from_le_bytes(array(data, 4)?)).ok()?;
     let data = data.get(..length.checked_add(8)?)?;
@@ -206,12 +206,12 @@ fn webp(data: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// `N` bytes from `at` on.
+/// Returns `N` bytes from offset `at`.
 fn array<const N: usize>(data: &[u8], at: usize) -> Option<[u8; N]> {
     data.get(at..)?.first_chunk().copied()
 }
 
-/// A number with its thousands told apart.
+/// Formats a number with commas between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -251,13 +251,13 @@ mod tests {
         let frame = [
             0xFF, 0xFF, 0xC2, 0, 11, 8, h[0], h[1], w[0], w[1], 1, 0, 0, 0,
         ];
-        // A preview in the metadata has a frame and an end of its own.
+        // A preview in the metadata has its own frame and end marker.
         let exif = [0xFF, 0xE1, 0, 10, 0xFF, 0xD8, 0xFF, 0xC0, 0xFF, 0xD9, 0, 0];
         let scan = [0xFF, 0xDA, 0, 2, 1, 2, 3, 0xFF, 0xD9, 0];
         [&[0xFF, 0xD8][..], &exif, &frame, &scan].concat()
     }
 
-    /// A moving one: two pictures, and an extension before each.
+    /// An animated GIF: two images, each after an extension block.
     fn a_gif(width: u16, height: u16) -> Vec<u8> {
         let size = [width.to_le_bytes(), height.to_le_bytes()].concat();
         let colours = [&[0x80, 0, 0][..], &[0; 6]].concat();
@@ -292,7 +292,7 @@ mod tests {
         ]
     }
 
-    /// Proves FILE-11 for what is told of an image.
+    /// Proves FILE-11 for the reported dimensions of an image.
     #[test]
     fn sizes_are_read_from_headers() {
         for (media, data, size) in samples() {
@@ -308,17 +308,17 @@ mod tests {
         }
     }
 
-    /// Proves FILE-11: what is cut off anywhere is no image.
+    /// Proves FILE-11: an image that is truncated anywhere is refused.
     #[test]
     fn an_image_that_is_cut_off_is_damaged() {
         for (media, data, _) in samples() {
-            // An end may be missing where nothing is lost with it, and may be followed by zeros.
+            // A GIF without its trailer is complete. Other bytes may follow the end marker of a JPEG.
             let whole = match media {
                 "image/gif" | "image/jpeg" => data.len() - 1,
                 _ => data.len(),
             };
             for length in 0..whole {
-                // Between two blocks after its first picture a moving one is whole too.
+                // An animated GIF is also complete between two blocks after its first image.
                 if media == "image/gif" && [42, 50].contains(&length) {
                     continue;
                 }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a file holds, it is measured or refused.
+        /// Any file is measured or refused without a panic.
         #[test]
         fn any_bytes_are_judged(which in 0usize..6, at in 0usize..80, byte: u8, tail in proptest::collection::vec(any::<u8>(), 0..40)) {
             let (media, mut data, _) = samples().swap_remove(which);

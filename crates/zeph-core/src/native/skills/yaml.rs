@@ -186,7 +186,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Refuses anchors and tags. The parser numbers anchors from 1; 0 means that there is no anchor.
+/// Refuses anchors and tags. The parser numbers anchors from 1; 0 means no anchor.
 fn refuse_references(at: Marker, anchor: usize, has_tag: bool) -> Result<(), YamlError> {
     match (anchor, has_tag) {
         (0, false) => Ok(()),

@@ -250,10 +250,10 @@ impl Failure {
     }
 }
 
-/// What was expected, and what came.
+/// The starts of lines with an expected or received value.
 const SIDES: &[&str] = &["Expected", "Received", "expected"];
 
-/// Properties of an error that its message tells.
+/// The starts of error properties that add nothing to the message.
 const PROPERTIES: &[&str] = &[
     "generatedMessage:",
     "operator:",

@@ -111,7 +111,7 @@ fn status(text: &str) -> Option<Status<'_>> {
     }
     let rest = rest.trim_ascii_start();
     let name = match rest.strip_prefix('(') {
-        // The count, or a line where there is none: `( 1/25)`, `(─────)`.
+        // The count, or dashes without one: `( 1/25)`, `(─────)`.
         Some(count) => count.split_once(") ").map_or(rest, |(_, name)| name),
         None => rest,
     };

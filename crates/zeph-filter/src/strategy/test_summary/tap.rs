@@ -8,7 +8,7 @@ use super::{ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 
 /// First and last lines of output that is not part of the protocol.
 const FOREIGN: (usize, usize) = (30, 30);
-/// What YAML says of a failure that nobody needs.
+/// The starts of YAML lines that are omitted, because they do not help to fix a failure.
 const KNOWN: &[&str] = &[
     "duration_ms:",
     "failureType:",

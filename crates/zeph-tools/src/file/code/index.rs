@@ -1,4 +1,4 @@
-//! The port of the index: what keeps the symbols of files from call to call.
+//! The interface of the symbol index, which stores the symbols of files between calls.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,94 +8,93 @@ use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 use zeph_symbols::{Symbol, SymbolKind};
 
-/// Why the index did not answer.
+/// A failure of the symbol index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the index of symbols {}: {reason}", if *.lost { "was damaged and is made anew" } else { "does not answer" })]
 pub struct CodeIndexError {
-    /// What it held is gone; the next call begins with an empty one.
+    /// True if the contents are lost. The next call begins with an empty index.
     pub lost: bool,
-    /// Why.
+    /// The cause.
     pub reason: String,
 }
 
-/// How a file stood when its symbols were read.
+/// The state of a file when its symbols were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMarks {
-    /// What is left of device, inode, size and times; 0 where they cannot be trusted.
+    /// A digest of device, inode, size and times; 0 if a later change could leave them equal.
     pub marks: i64,
-    /// What is left of the content's SHA-256.
+    /// The shortened SHA-256 of the content.
     pub content: i64,
-    /// Whether all of its symbols are known.
+    /// True if all symbols of the file are known.
     pub whole: bool,
 }
 
-/// A file that was read.
+/// A file that was read for the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadFile {
-    /// Its canonical path.
+    /// The canonical path.
     pub path: String,
-    /// How it stood.
+    /// The state of the file.
     pub marks: FileMarks,
-    /// Its symbols; `None` where they are those that the index has.
+    /// The symbols; `None` if the index already has them.
     pub symbols: Option<Vec<Symbol>>,
 }
 
-/// What is looked for.
+/// A query of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// A name, or a part of one.
+    /// A name or a part of a name.
     pub name: String,
-    /// A piece of what it lies in; empty for anything.
+    /// A part of the name of the symbol's container; empty for any container.
     pub container: String,
-    /// What it may name; empty for anything.
+    /// The accepted kinds of symbols; empty for any kind.
     pub kinds: Vec<SymbolKind>,
-    /// The canonical path of the directory or file that it lies in.
+    /// The canonical path of the searched directory or file.
     pub below: String,
-    /// How many of them.
+    /// The maximum number of shown results. The index returns one more if it has more.
     pub most: usize,
 }
 
-/// A symbol, and the canonical path of its file.
+/// A symbol and its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The file.
+    /// The canonical path of the file.
     pub path: String,
     /// The symbol.
     pub symbol: Symbol,
 }
 
-/// Keeps the symbols of files. Several processes may share one.
+/// An index that stores the symbols of files. Several processes may share one.
 #[async_trait]
 pub trait CodeIndex: Send + Sync {
-    /// All files that it knows, by their canonical paths, and the version of what it holds: another one
-    /// where another process, or another index of this one, changed it since.
+    /// Returns all files in the index by their canonical paths, and the version of the index. The version changes if
+    /// another process, or another index of this process, changes the contents.
     ///
     /// # Errors
     /// [`CodeIndexError`].
     async fn files(&self) -> Result<(HashMap<String, FileMarks>, i64), CodeIndexError>;
 
-    /// Takes in what was read of files, all or none. Where the symbols of a file are said to be those that it
-    /// has, and it has those of another content by now, it leaves that file as it is.
+    /// Stores the results for files, all or none. A file without symbols is left unchanged if the index by now has
+    /// symbols of another content.
     ///
     /// # Errors
     /// [`CodeIndexError`].
     async fn put(&self, files: Vec<ReadFile>) -> Result<(), CodeIndexError>;
 
-    /// Forgets files, all or none.
+    /// Removes files, all or none.
     ///
     /// # Errors
     /// [`CodeIndexError`].
     async fn forget(&self, paths: Vec<String>) -> Result<(), CodeIndexError>;
 
-    /// The symbols that fit best, those first, as [`rank`](zeph_symbols::rank) orders them, and the version
-    /// that they are of.
+    /// Returns the best matches in the order of [`rank`](zeph_symbols::rank), and the version of the index.
     ///
     /// # Errors
     /// [`CodeIndexError`].
     async fn find(&self, wanted: &Wanted) -> Result<(Vec<Located>, i64), CodeIndexError>;
 }
 
-/// The name of the file of the index of the project at `project` (canonical).
+/// Returns the file name of the index for the project at the canonical path `project`.
 #[must_use]
 pub fn file_name(project: &Path) -> String {
     let digest = Sha256::digest(project.as_os_str().as_bytes());

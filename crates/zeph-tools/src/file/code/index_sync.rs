@@ -1,4 +1,4 @@
-//! Brings the index in step with the files: finds what changed, reads it, parses it.
+//! Synchronization of the index with the files. Only new and changed files are read and parsed.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -23,30 +23,30 @@ use crate::file::resolved_path::{Found, Place};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, WalkReport, walk};
 
-/// Bytes from which on a file is not parsed.
+/// The maximum size of a parsed file in bytes.
 const MAX_FILE_BYTES: u64 = 2 << 20;
-/// Files that are put into the index together.
+/// The number of files that are stored in the index together.
 const BATCH: usize = 128;
-/// Threads that parse at most: parsing is for a person who waits, but not all there is.
+/// The maximum number of parser threads. The user waits for them, but other work needs processors too.
 const MAX_THREADS: usize = 4;
 
-/// What came of it.
+/// The result of a synchronization.
 #[derive(Debug, Default)]
 pub(super) struct Refreshed {
-    /// Files that changed and were not read in time.
+    /// The number of changed files that were not read in time.
     pub(super) left: usize,
-    /// Files of known languages.
+    /// The number of files of known languages.
     pub(super) files: usize,
-    /// Files that could not be read.
+    /// The number of files that could not be read.
     pub(super) unreadable: usize,
-    /// Files of which not all symbols are known.
+    /// The number of files with incompletely known symbols.
     pub(super) partly: usize,
-    /// Files that the index knows and that are no more, or cannot or may not be read.
+    /// Files in the index that no longer exist, or that cannot or may not be read.
     pub(super) gone: Vec<String>,
     pub(super) walked: WalkReport,
 }
 
-/// What is left of the marks of a file: 0 where a change could leave the same ones.
+/// Returns a digest of the metadata of a file; 0 if a later change could leave the metadata equal.
 fn digest_of(stat: &Stat) -> i64 {
     let marks = FileMetadataStamp::from(stat);
     if !marks.are_settled(SystemTime::now()) {
@@ -55,7 +55,7 @@ fn digest_of(stat: &Stat) -> i64 {
     shortened(&marks.bytes())
 }
 
-/// The first bytes of the SHA-256 of `bytes`; never 0.
+/// Returns a number from the first bytes of the SHA-256 of `bytes`; never 0.
 fn shortened(bytes: &[u8]) -> i64 {
     let digest = Sha256::digest(bytes);
     let mut first = [0; 8];
@@ -63,12 +63,12 @@ fn shortened(bytes: &[u8]) -> i64 {
     i64::from_le_bytes(first).max(1 - i64::MAX) | 1
 }
 
-/// The language of a file whose symbols are indexed.
+/// Returns the language of a file if symbols of that language are indexed.
 fn language(path: &Path) -> Option<Language> {
     Language::from_path(path).filter(|language| language.has_symbols())
 }
 
-/// What all threads of the walk share.
+/// The state that all threads of the walk share.
 struct SharedScan<'a> {
     known: &'a HashMap<String, (usize, FileMarks)>,
     seen: &'a [AtomicBool],
@@ -94,9 +94,9 @@ impl Visitor for SharedScan<'_> {
     }
 }
 
-/// Looks whether a file is as the index knows it.
+/// Compares a file with its state in the index, and records it if it changed.
 fn look(looking: &SharedScan<'_>, path: &Path, stat: &Stat) {
-    // Other names are shown nowhere.
+    // Files with other names are never shown.
     let Some(name) = path
         .to_str()
         .filter(|name| !name.contains(char::is_control))
@@ -126,11 +126,11 @@ fn look(looking: &SharedScan<'_>, path: &Path, stat: &Stat) {
     }
 }
 
-/// Finds what changed at or below `start` since the index came to know it as `known`, reads that, and
-/// sends it in batches to `read`. Blocks.
+/// Finds files at or below `start` that differ from their state `known`, reads them, and sends the results in batches
+/// to `read`. Blocks.
 ///
 /// # Errors
-/// When `start` cannot be opened, or the call was cancelled.
+/// If `start` cannot be opened, or the call was cancelled.
 pub(super) fn refresh(
     sandbox: &Sandbox,
     start: &Place,
@@ -173,7 +173,7 @@ pub(super) fn refresh(
     if left > 0 || !parsed.unreadable.is_empty() {
         stamps.spoil();
     }
-    // Nothing can be said of what a walk that ended early did not come to.
+    // After a walk that ended early, a file that was not seen may still exist.
     let whole = walked.stopped.is_none();
     let is_gone = |(path, (place, _)): &(&String, &(usize, FileMarks))| {
         whole
@@ -200,17 +200,17 @@ pub(super) fn refresh(
     })
 }
 
-/// What came of the files that changed.
+/// The result for the changed files.
 #[derive(Default)]
 struct Parsed {
-    /// How many were looked at.
+    /// The number of processed files.
     done: usize,
-    /// How many of them have more symbols than are known.
+    /// The number of files with incompletely known symbols.
     partly: usize,
     unreadable: Vec<String>,
 }
 
-/// Reads the files `changed`, as far as there is time.
+/// Reads the files `changed` until the budget is spent.
 fn parse_all(
     sandbox: &Sandbox,
     known: &HashMap<String, (usize, FileMarks)>,
@@ -241,7 +241,7 @@ fn parse_all(
             }
         }
         if !batch.is_empty() {
-            // Where nobody takes it any more, the call was given up.
+            // The receiver is closed only if the call failed or was abandoned.
             let _ = read.blocking_send(batch);
         }
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -256,7 +256,7 @@ fn parse_all(
     std::thread::scope(|scope| {
         for _ in 1..threads {
             let thread = std::thread::Builder::new().name("zeph-parse".to_owned());
-            // With fewer threads it takes longer, no more.
+            // If a thread cannot start, the other threads do its work.
             let _ = thread.spawn_scoped(scope, work);
         }
         work();
@@ -264,7 +264,7 @@ fn parse_all(
     all.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads one file and its symbols; `None` where it cannot be read: then it has none.
+/// Reads a file and its symbols. Returns `None` if the file cannot be read.
 fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<ReadFile> {
     let path = Path::new(name);
     let language = language(path)?;
@@ -280,7 +280,7 @@ fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<Rea
         let found = if text.len() as u64 > MAX_FILE_BYTES {
             Symbols::default()
         } else if memchr::memchr(0, &text).is_some() {
-            // No text, whatever its name.
+            // A file with a NUL byte is not text, regardless of its name.
             Symbols {
                 whole: true,
                 ..Symbols::default()
@@ -301,7 +301,7 @@ fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<Rea
     })
 }
 
-/// The regular file at the canonical path `name`, if it may be read and no link leads there.
+/// Opens the regular file at the path `name`, if it may be read and the path is canonical.
 pub(super) fn opened(sandbox: &Sandbox, name: &str) -> Option<(std::fs::File, Stat)> {
     let place = sandbox.resolve(name).ok()?;
     if place.path() != Path::new(name) || sandbox.check_read(place.path()).is_err() {

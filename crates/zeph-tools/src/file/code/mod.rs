@@ -1,8 +1,8 @@
-//! `search_code`: where symbols are, from an index that is brought in step with the files at each
-//! call, and which lines have the text.
+//! The `search_code` tool: symbols from an index, and lines that contain the query. Each call first synchronizes the
+//! index with the files.
 //!
-//! The index says where to look; what is shown is read from the files themselves, through the
-//! sandbox. So nothing is shown that may not be read, whatever the index holds.
+//! The index contains only locations. The shown lines are read from the files through the sandbox. So the tool shows no
+//! file that may not be read, regardless of the contents of the index.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,17 +34,17 @@ pub use zeph_symbols::{Symbol, SymbolKind, rank};
 use index_sync::{Refreshed, refresh};
 use render::ResultWriter;
 
-/// The time after which a call shows what it has.
+/// The time limit of a call. After it, the call shows its partial result.
 const TIME: Duration = Duration::from_secs(60);
-/// Results that are shown when no number is given.
+/// The number of results without `limit`.
 const DEFAULT_RESULTS: usize = 30;
-/// Results that can be asked for.
+/// The maximum of `limit`.
 const MAX_RESULTS: usize = 500;
-/// Bytes that a query may have.
+/// The maximum size of a query in bytes.
 const MAX_QUERY_BYTES: usize = 200;
-/// Files that are named as places of the result.
+/// The maximum number of locations that are attached to the result.
 const MAX_LOCATIONS: usize = 20;
-/// How often the files are looked at again where others change the index meanwhile.
+/// The maximum number of searches per call if other processes change the index meanwhile.
 const ROUNDS: usize = 4;
 
 /// Parameters of `search_code`.
@@ -60,13 +60,13 @@ struct SearchCodeParams {
 pub struct SearchCode {
     sandbox: Arc<Sandbox>,
     index: Arc<dyn CodeIndex>,
-    /// One call at a time: the second finds what the first read.
+    /// Serializes calls, so that a call does not read again the files that the previous one read.
     turn: Mutex<()>,
     definition: ToolDef,
 }
 
 impl SearchCode {
-    /// The tool over the files of `sandbox`, which keeps their symbols in `index`.
+    /// Creates the tool for the files of `sandbox`. It stores their symbols in `index`.
     #[must_use]
     pub fn new(sandbox: Arc<Sandbox>, index: Arc<dyn CodeIndex>) -> Self {
         Self {
@@ -93,8 +93,8 @@ impl SearchCode {
         }
     }
 
-    /// Brings the index in step with the files, and asks it: again where another process, which may have
-    /// seen the files as they were before, changed the index meanwhile.
+    /// Synchronizes the index with the files, and searches it. If another process changed the index meanwhile, both are
+    /// repeated, because that process may have read older versions of the files.
     async fn search(
         &self,
         asked: &SearchQuery,
@@ -131,7 +131,7 @@ impl SearchCode {
             }
             Ok::<(), CodeIndexError>(())
         };
-        // When it fails the threads find nobody to send to, and end.
+        // If `putting` fails, the channel is closed, and the threads end.
         let (refreshed, put) = tokio::join!(looking, putting);
         put?;
         let mut refreshed = refreshed.map_err(Failure::Call)?;
@@ -149,12 +149,12 @@ impl SearchCode {
     }
 }
 
-/// What the index said.
+/// The result of a synchronization and a search.
 #[derive(Default)]
 struct Answer {
     refreshed: Refreshed,
     found: Vec<Located>,
-    /// Whether others changed the index since the files were looked at.
+    /// True if another process changed the index during the search.
     meanwhile: bool,
 }
 
@@ -170,7 +170,7 @@ impl From<CodeIndexError> for Failure {
     }
 }
 
-/// A call that was understood.
+/// The parsed parameters of a call.
 struct SearchQuery {
     query: String,
     given: String,
@@ -214,7 +214,7 @@ impl SearchQuery {
     }
 }
 
-/// The kinds that the first word of a query asks for, and the rest: `struct Parser`, `fn parse`.
+/// Splits a query into the kinds that its first word means, and the rest: `struct Parser`, `fn parse`.
 fn kinds_of(query: &str) -> (Vec<SymbolKind>, &str) {
     let asked = query.split_once(char::is_whitespace);
     let asked =
@@ -222,7 +222,7 @@ fn kinds_of(query: &str) -> (Vec<SymbolKind>, &str) {
     asked.unwrap_or((Vec::new(), query))
 }
 
-/// What the name lies in and the name itself: `Parser::parse`, `parser.parse`, `parse config`.
+/// Splits a query into container and name: `Parser::parse`, `parser.parse`, `parse config`.
 fn parts(query: &str) -> (String, String) {
     let query = query.trim_end_matches("()");
     let at = ["::", "->", ".", "#"]
@@ -265,7 +265,7 @@ impl Tool for SearchCode {
         let (answer, failed) = match answer {
             Ok(answer) => (answer, None),
             Err(Failure::Call(error)) => return Err(error),
-            // The text is found without it.
+            // The search for lines does not need the index.
             Err(Failure::Index(error)) => (Answer::default(), Some(error.to_string())),
         };
         if failed.is_some() || answer.meanwhile {

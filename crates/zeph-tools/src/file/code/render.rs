@@ -1,4 +1,5 @@
-//! The result of `search_code` while it is written: each line is read from its file, through the sandbox.
+//! The writer of `search_code` results. It reads each line from its file through the sandbox, because the index may be
+//! outdated.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -17,10 +18,10 @@ use crate::file::lines::cut;
 use crate::file::sandbox::Sandbox;
 use crate::plural::{counted_as, pluralize};
 
-/// Bytes of a file that are read to show a line.
+/// The maximum number of bytes that are read from a file to show a line.
 const MAX_SHOWN_BYTES: u64 = 2 << 20;
 
-/// The result while it is written.
+/// An incomplete result.
 pub(super) struct ResultWriter<'a> {
     sandbox: &'a Arc<Sandbox>,
     most: usize,
@@ -44,7 +45,7 @@ impl<'a> ResultWriter<'a> {
         }
     }
 
-    /// Shows symbols, each with its line as it stands in the file now.
+    /// Adds symbols, each with the current text of its line.
     pub(super) fn symbols(&mut self, found: &[Located]) {
         let mut files: HashMap<&str, Option<Content>> = HashMap::new();
         for located in found {
@@ -55,7 +56,7 @@ impl<'a> ResultWriter<'a> {
             let content = files
                 .entry(&located.path)
                 .or_insert_with(|| Content::of(self.sandbox, &located.path));
-            // What is gone or may not be read is not named either.
+            // The name of a file that is gone or may not be read is not shown.
             let Some(content) = content else { continue };
             let symbol = &located.symbol;
             let line = String::from_utf8_lossy(content.line(symbol.line));
@@ -82,7 +83,7 @@ impl<'a> ResultWriter<'a> {
         }
     }
 
-    /// Shows lines that have the text of the query, as far as there is room.
+    /// Adds lines that contain the query, up to the limit of results.
     pub(super) fn lines(
         &mut self,
         asked: &SearchQuery,
@@ -94,7 +95,7 @@ impl<'a> ResultWriter<'a> {
             return Ok(());
         }
         let start = self.sandbox.resolve(&asked.given)?;
-        // Those of the symbols are found once more.
+        // The search also finds the lines of the symbols.
         let wanted = room + self.places.len();
         let (lines, stopped, more) =
             lines_with(self.sandbox, &start, &asked.query, wanted, budget, stamps)?;
@@ -121,7 +122,7 @@ impl<'a> ResultWriter<'a> {
         Ok(())
     }
 
-    /// Says what the result lacks.
+    /// Adds notes about missing and outdated parts of the result.
     pub(super) fn notes(&mut self, refreshed: &Refreshed, meanwhile: bool, failed: Option<String>) {
         let mut notes = Vec::new();
         if self.places.is_empty() {
@@ -180,15 +181,15 @@ impl<'a> ResultWriter<'a> {
     }
 }
 
-/// What a file holds now.
+/// The current content of a file.
 struct Content {
     text: Vec<u8>,
-    /// Where its lines begin.
+    /// The offsets of the lines.
     lines: Vec<usize>,
 }
 
 impl Content {
-    /// `None` where it is gone, or may not be read.
+    /// Reads a file. Returns `None` if it is gone or may not be read.
     fn of(sandbox: &Sandbox, path: &str) -> Option<Self> {
         let (file, _) = opened(sandbox, path)?;
         let mut text = Vec::new();
@@ -199,7 +200,7 @@ impl Content {
         Some(Self { text, lines })
     }
 
-    /// A line, from 1 on; nothing where there is none.
+    /// Returns a line by its number, from 1; empty if the line does not exist.
     fn line(&self, number: u32) -> &[u8] {
         let place = usize::try_from(number).unwrap_or(usize::MAX);
         let start = place.checked_sub(1).and_then(|place| self.lines.get(place));
