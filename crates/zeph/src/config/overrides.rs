@@ -12,7 +12,7 @@ use super::schema;
 pub(crate) const OTHER_VARIABLES: &[(&str, &str)] = &[
     (
         "ZEPH_LOG",
-        "What is logged to standard error, as in `zeph=debug`.",
+        "The log filter for standard error, for example `zeph=debug`.",
     ),
     (
         "ZEPH_CALL_ID",

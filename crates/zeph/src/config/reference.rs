@@ -10,10 +10,16 @@ use super::template::{defaults, to_toml};
 
 const INTRODUCTION: &str = r#"# Configuration
 
-<!-- Made from the structs; `zeph config reference > docs/configuration.md` writes it anew. -->
+<!-- Generated from the structs: `zeph config reference > docs/configuration.md` -->
 
-Zeph is configured in TOML. `zeph config init` writes a file with every key, its default and its
-explanation; the same file is `config/default.toml`.
+This page lists every setting. Zeph is configured in TOML:
+
+```toml
+[tools.shell]
+timeout = 60
+```
+
+`zeph config init` writes a file with every key, its default and its explanation. `config/default.toml` is the same file.
 
 ## Where a value comes from
 
@@ -47,37 +53,38 @@ limit of one source that contradict each other are an error.
 Keys of earlier configurations are read under their old names, with one notice at each start;
 `zeph config migrate` rewrites the file ([migration.md](migration.md)).
 
-## What is wrong is an error
+## Errors
 
-An unknown key, a wrong type, a value out of range and a name that leads nowhere are errors: they
-name file, line and column, what was expected and the nearest known key. All that are found are
-reported at once, nothing runs, and the exit status is 2. `zeph config check [FILE]` only checks;
+An unknown key, a wrong type, a value out of range and a name without an entry are errors. An error
+names file, line and column, the expected value and the nearest known key. All errors are reported
+together, nothing runs, and the exit status is 2. `zeph config check [FILE]` only checks;
 `zeph config schema` prints the JSON Schema for editors.
 
 ## When it changes while a session runs
 
-The files are looked at before every turn and every call, and read again when one has changed, has
-come or has gone. `/reload` reads them whether they changed or not. It then holds
+The files are checked before every turn and every call, and read again if one was changed, added or
+removed. `/reload` reads them in any case. A change takes effect
 
-- for the calls that follow: `tools.shell.blocked_commands`, `tools.shell.allow_constructs`, and
-  what `tools.shell.allow_network` blocks by name (the OS sandbox cuts the network from the next
+- in the following calls: `tools.shell.blocked_commands`, `tools.shell.allow_constructs`, and
+  the names that `tools.shell.allow_network` blocks (the OS sandbox blocks the network from the next
   start on);
-- after a restart: everything else. The keys that differ are named.
+- after a restart: all other keys. The changed keys are named.
 
-A configuration that is not valid changes nothing: the faults are told with file and line, and what
-held before still holds. Environment and flags are those of the start.
+An invalid configuration changes nothing: the errors are reported with file and line, and the
+previous values stay in effect. Environment and flags are those of the start.
 
-Two changes that loosen the blocklist are refused until `/reload` asks for them, since the model
-could have made them: one in a file that lies where the tools write (the working directory, above
-all the project's file, and `allowed_paths`), and the loss of the user's file. A file that was given
-as a pipe is read at the start alone.
+Two changes that loosen the blocklist are refused until `/reload` requests them, since the model
+could have made them: a change in a file below a directory that tools write (the working directory
+with the project's file, and `allowed_paths`), and the removal of the user's file. A file that is a
+pipe is read only at the start.
 
 ## What a project may set
 
-A repository that was cloned is not trusted: its file may tighten what protects you, never loosen
-it. It never chooses who receives the conversation: providers, their order, and the models that
-summarize, compact, judge or correct are the user's choice. The column *project* says what it may do
-to a key; all else is an error that names the line. Directories are compared after following links.
+A cloned repository is not trusted: its file may tighten your protection, never loosen it. It never
+chooses who receives the conversation: providers, their order, and the models that
+summarize, compact, judge or correct are the user's choice. The column *project* states the allowed
+changes of a key; any other change is an error that names the line. Directories are compared after
+following links.
 "#;
 
 /// The text of `docs/configuration.md`.
