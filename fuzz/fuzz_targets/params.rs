@@ -80,6 +80,7 @@ fuzz_target!(|input: Input<'_>| {
         foreign: None,
         about: ToolTarget::Arguments,
         offered: Availability::AtOnce,
+        cache: zeph_tools::def::CachePolicy::default(),
     };
     let Ok(prepared) = prepare(&def, &params) else {
         return;
