@@ -1,5 +1,5 @@
-//! Differential test of the blocklist against bash. Generated scripts run in bash with only harmless stand-ins in
-//! `PATH`. The policy must not allow a script that runs a blocked stand-in.
+//! Differential test of the blocklist against bash. Generated scripts run in bash with only harmless stubs in
+//! `PATH`. The policy must not allow a script that runs the stub of a blocked program.
 //!
 //! Each script is judged twice: with the constructs that are refused by default, and with all constructs
 //! admitted. `ZEPH_SCRIPTS` sets the number of scripts (docs/testing.md).
@@ -75,7 +75,7 @@ impl Cell {
             fs::write(&path, &stub).expect("a stub");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
         }
-        // Stand-ins for these two, because the originals leave the process group, which the cleanup kills.
+        // Stubs of these two, because the originals leave the process group, which the cleanup kills.
         let options = "while :; do case $1 in -[ks]) shift 2;; -*) shift;; *) break;; esac; done";
         for (name, operands) in [("timeout", "shift; "), ("setsid", "")] {
             let path = cell.programs.join(name);
@@ -83,7 +83,7 @@ impl Cell {
                 &path,
                 format!("#!/bin/sh\n{options}\n{operands}exec \"$@\"\n"),
             )
-            .expect("a stand-in");
+            .expect("a stub");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
         }
         for name in REAL {

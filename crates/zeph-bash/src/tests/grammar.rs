@@ -5,7 +5,7 @@ use super::differential::BLOCKED;
 /// A generator of scripts. The same seed produces the same scripts.
 pub(super) struct Scripts {
     state: u64,
-    /// The directory of the stand-ins.
+    /// The directory of the stubs.
     programs: String,
     names: usize,
 }

@@ -1,4 +1,4 @@
-//! Stand-in for systems without a sandbox that applies to a thread. It enforces nothing.
+//! The sandbox on systems without one that applies to a thread: it enforces nothing.
 
 use std::io;
 use std::path::PathBuf;

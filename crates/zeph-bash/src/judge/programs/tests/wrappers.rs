@@ -4,7 +4,7 @@
 //! installed are only judged. `ZEPH_WRAPPERS=all` tries every order instead of a sample.
 #![allow(
     clippy::disallowed_methods,
-    reason = "the wrappers are the oracle; they run a stand-in in a temporary directory"
+    reason = "the wrappers are the oracle; they run a stub in a temporary directory"
 )]
 
 use std::fs;
