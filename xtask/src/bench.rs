@@ -50,7 +50,7 @@ fn micro(project: &Project) -> xshell::Result<()> {
     project
         .cargo("bench -p zeph-llm --features fuzzing --bench stream --bench request")
         .run()?;
-    project.cargo("bench -p zeph-tools --bench filter").run()?;
+    project.cargo("bench -p zeph-filter --bench speed").run()?;
     project
         .cargo("bench -p zeph-secrets --bench secrets")
         .run()?;

@@ -2,7 +2,7 @@
 //!
 //! `framing` splits bytes into events or lines. `decoding` reads a response of each API from a socket on
 //! loopback through HTTP, events and JSON to the complete text; `long` does so for a response of eight times
-//! the length. Targets: 500 and 150 MB/s.
+//! the length.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read, Write};
