@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::excerpt::keep_cut;
-use super::{FilterConfidence, Strategy, StrategyFactory};
+use super::{FilterConfidence, Strategy, StrategyFactory, no_params};
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Bytes of the result of a task.
@@ -19,9 +19,7 @@ const MAX_LINES: usize = 200;
 struct Ansible;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
-    if let Some(key) = table.keys().next() {
-        return Err(format!("unknown field `{key}`"));
-    }
+    no_params(&table)?;
     Ok(Arc::new(Ansible))
 }
 

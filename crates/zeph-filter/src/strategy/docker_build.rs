@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::excerpt::{Excerpt, keep_cut};
-use super::{FilterConfidence, Strategy, StrategyFactory};
+use super::{FilterConfidence, Strategy, StrategyFactory, no_params};
 use crate::duration_tokens::without_time;
 use crate::line::{ExitInfo, Line, OwnedLine, Sink};
 
@@ -26,9 +26,7 @@ const FOREIGN: (usize, usize) = (30, 30);
 struct DockerBuild;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
-    if let Some(key) = table.keys().next() {
-        return Err(format!("unknown field `{key}`"));
-    }
+    no_params(&table)?;
     Ok(Arc::new(DockerBuild))
 }
 

@@ -125,6 +125,14 @@ fn params<P: DeserializeOwned>(table: toml::Table) -> Result<P, String> {
     P::deserialize(table).map_err(|error| error.message().to_owned())
 }
 
+/// Refuses all parameters of a strategy that has none.
+fn no_params(table: &toml::Table) -> Result<(), String> {
+    match table.keys().next() {
+        Some(key) => Err(format!("unknown field `{key}`")),
+        None => Ok(()),
+    }
+}
+
 /// The maximum length of a pattern in characters.
 pub(super) const MAX_PATTERN: usize = 512;
 /// The maximum size of a compiled pattern or pattern set in bytes.

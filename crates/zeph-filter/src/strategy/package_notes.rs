@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{FilterConfidence, Strategy, StrategyFactory};
+use super::{FilterConfidence, Strategy, StrategyFactory, no_params};
 use crate::line::{ExitInfo, Line, Sink};
 
 /// Characters of a line of names.
@@ -13,9 +13,7 @@ const WIDTH: usize = 160;
 struct Notes;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
-    if let Some(key) = table.keys().next() {
-        return Err(format!("unknown field `{key}`"));
-    }
+    no_params(&table)?;
     Ok(Arc::new(Notes))
 }
 

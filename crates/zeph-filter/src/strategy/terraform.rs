@@ -11,7 +11,7 @@ use memchr::memchr;
 use std::collections::{HashMap, HashSet};
 
 use super::excerpt::keep_cut;
-use super::{FilterConfidence, Strategy, StrategyFactory};
+use super::{FilterConfidence, Strategy, StrategyFactory, no_params};
 use crate::line::{ExitInfo, Line, Sink};
 
 /// Lines of one block that are processed together, and their bytes.
@@ -26,9 +26,7 @@ const MAX_LINE_BYTES: usize = 1000;
 struct Terraform;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
-    if let Some(key) = table.keys().next() {
-        return Err(format!("unknown field `{key}`"));
-    }
+    no_params(&table)?;
     Ok(Arc::new(Terraform))
 }
 
