@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
-//! # Map
+//! # Structure
 //! - [`kind`]: the table from a tool's id to the kind of work it does.
 //! - [`notify`]: the messages that announce a tool call and report its progress.
 

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
-//! # Map
+//! # Structure
 //! - `lib.rs`: [`Policy::decide`] and the random numbers.
 //! - `retry_after`: the header `Retry-After`.
 

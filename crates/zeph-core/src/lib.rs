@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-//! # How it fits
+//! # Structure
 //!
 //! [`Agent`] holds one conversation. It asks an [`LlmProvider`](zeph_llm::LlmProvider), runs the calls through the
 //! stack of `zeph-tools`, stores every message with `zeph-memory`, and sends events to a [`Channel`].

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-//! # Map
+//! # Structure
 //! - `edit`: the entry point; `encoding` finds text in UTF-8 and UTF-16.
 //! - `fuzzy_match`: the search that tolerates one kind of difference; `lines` and `indentation` serve it.
 //! - `nearest_match`: the most similar place, for error messages.

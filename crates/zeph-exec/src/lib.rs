@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-//! # How it fits
+//! # Structure
 //!
 //! - [`runner`] is the port through which a command runs. [`local`] implements it on this machine; `pipes` reads output.
 //! - [`supervisor`] is the helper process that is the parent of every command.

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-//! # How it fits
+//! # Structure
 //!
 //! An output passes these modules in order: [`sanitize`] removes terminal control; `rulebook` finds the `rule`
 //! by the subject of the command (`command`); the rule's strategies (`strategy/`) omit lines; the fact guard

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-//! # How it fits
+//! # Structure
 //!
 //! `config` lists the servers. `server` keeps one alive; `connection` (feature `client`) speaks the protocol, and `failure`
 //! classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are

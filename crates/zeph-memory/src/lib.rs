@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
-//! # Map
+//! # Structure
 //! - [`store`]: the database: opening it, versions of its tables, checkpoints.
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - [`lock`]: one agent at a time on a session.

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-//! # Map
+//! # Structure
 //! - `language`: languages and file names; `grammar`: one table of rules per language.
 //! - `extract`: the walk that finds symbols; `declarator` and `cpp_macros` serve C and C++.
 //! - `symbol` and `rank`: symbols, and the order of names for a query.

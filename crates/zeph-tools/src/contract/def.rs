@@ -253,3 +253,19 @@ impl ToolDef {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Params {}
+
+    /// Proves OUT-41 in part: a tool that states no policy is not cached, and may change files.
+    #[test]
+    fn tool_without_a_policy_is_not_cached_and_may_change_files() {
+        let Params {} = Params {};
+        let def = ToolDef::new::<Params>("t", "", Annotations::READ);
+        assert!(!def.cache.is_cacheable && def.cache.changes_files);
+    }
+}

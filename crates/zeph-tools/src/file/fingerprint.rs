@@ -49,6 +49,7 @@ impl From<&Stat> for FileMetadataStamp {
 
 impl FileMetadataStamp {
     /// Encodes all fields in a stable order.
+    #[cfg(feature = "syntax")]
     pub(crate) fn bytes(&self) -> [u8; 64] {
         let numbers = [
             u128::from(self.device) << 64 | u128::from(self.inode),
