@@ -134,7 +134,9 @@ impl ApprovalOptions {
 
 impl fmt::Debug for ApprovalOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Offer").field(&self.proposal).finish()
+        f.debug_tuple("ApprovalOptions")
+            .field(&self.proposal)
+            .finish()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::def::ToolDef;
+use crate::def::{CachePolicy, ToolDef};
 use crate::params;
 
 /// The tools of a turn, sorted by id, so that equal sets are sent as equal bytes.
@@ -57,6 +57,13 @@ impl ToolRegistry {
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&ToolDef> {
         self.index.get(id).and_then(|at| self.tools.get(*at))
+    }
+
+    /// Returns the effect of a call of the tool `id` on cached results; that of an unknown tool by default.
+    #[must_use]
+    pub fn cache_policy(&self, id: &str) -> CachePolicy {
+        self.get(id)
+            .map_or_else(CachePolicy::default, |def| def.cache)
     }
 
     /// Whether the tool exists and the arguments fit, or can be repaired.

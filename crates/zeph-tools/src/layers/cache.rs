@@ -13,7 +13,6 @@ use super::{Next, SharedRegistry, ToolLayer};
 use crate::cache::{CacheKey, CacheValidity, CachedResult, ResultCaches, note};
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::def::CachePolicy;
 use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::overflow::{Overflow, OverflowStore};
@@ -38,14 +37,6 @@ impl CacheLayer {
             overflow,
             registry,
         }
-    }
-
-    /// Returns the policy of the called tool.
-    fn policy(&self, call: &ToolCall) -> CachePolicy {
-        let registry = self.registry.load();
-        registry
-            .get(&call.tool)
-            .map_or_else(CachePolicy::default, |def| def.cache)
     }
 
     /// Returns the stored result of the call if it is valid, or runs the call.
@@ -135,7 +126,7 @@ impl ToolLayer for CacheLayer {
     }
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
-        let policy = self.policy(call);
+        let policy = self.registry.load().cache_policy(&call.tool);
         if policy.is_cacheable {
             return self.answer(call, cx, policy.changes_files, next).await;
         }

@@ -12,7 +12,6 @@ use super::{Next, SharedRegistry, ToolLayer};
 use crate::cache::CacheKey;
 use crate::call::ToolCall;
 use crate::context::{CallContext, Origin};
-use crate::def::CachePolicy;
 use crate::error::ToolError;
 use crate::feedback::ToolResult;
 use crate::gate::reputation::Reputations;
@@ -69,11 +68,7 @@ impl ToolLayer for UtilityLayer {
         if cx.origin == Origin::Model {
             self.judge(call, &key)?;
         }
-        let policy = {
-            let registry = self.registry.load();
-            let def = registry.get(&call.tool);
-            def.map_or_else(CachePolicy::default, |def| def.cache)
-        };
+        let policy = self.registry.load().cache_policy(&call.tool);
         let start = Instant::now();
         let result = next.run(call, cx).await;
         let end = Instant::now();
