@@ -22,8 +22,8 @@ pub use denied_files::{DeniedFiles, FoundFiles};
 pub use local::LocalRunner;
 pub use long_running::{ServedProcess, ServedPrograms, StdioProcess};
 pub use runner::{
-    BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, OutputFn,
-    RunError, RunningCommand, StdStream,
+    BackgroundProcess, CommandOutcome, CommandRunner, CommandSandbox, CommandSpec, EndReason, Exit,
+    OutputFn, RunError, RunningCommand, StdStream,
 };
-pub use sandbox::{Plan, PlanOptions};
+pub use sandbox::{Denial, Plan, PlanOptions, Sockets};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 use super::denied_files::DeniedFiles;
 use super::pipes::Pipes;
 use super::runner::{
-    BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, OutputFn,
-    RunError, RunningCommand,
+    BackgroundProcess, CommandOutcome, CommandRunner, CommandSandbox, CommandSpec, EndReason, Exit,
+    OutputFn, RunError, RunningCommand,
 };
-use super::sandbox::{Plan, seatbelt};
+use super::sandbox::{Denial, Plan, seatbelt};
 use super::supervisor::SupervisorCommand;
 use super::supervisor::client::{Connection, GRACE};
 use super::supervisor::protocol::Reply;
@@ -113,8 +113,10 @@ impl LocalRunner {
         &self,
         command: &mut CommandSpec,
     ) -> Result<(Option<Plan>, Option<String>), RunError> {
-        let Some(plan) = self.plan.clone() else {
-            return Ok((None, None));
+        let plan = match (std::mem::take(&mut command.sandbox), &self.plan) {
+            (CommandSandbox::Off, _) | (_, None) => return Ok((None, None)),
+            (CommandSandbox::Session, Some(plan)) => plan.clone(),
+            (CommandSandbox::Plan(plan), Some(_)) => *plan,
         };
         if seatbelt::is_there() {
             let argv = std::mem::take(&mut command.argv);
@@ -297,6 +299,7 @@ struct Progress {
     stopped: Option<EndReason>,
     gone: Option<bool>,
     unconfined: Option<String>,
+    denials: Vec<Denial>,
 }
 
 impl Running {
@@ -313,9 +316,10 @@ impl Running {
             tokio::select! {
                 biased;
                 reply = self.replies.recv() => match reply {
-                    Some(Reply::Exited { exit, background, unconfined, .. }) => {
+                    Some(Reply::Exited { exit, background, unconfined, denials, .. }) => {
                         progress.exit = Some((exit, background));
                         progress.unconfined = unconfined;
+                        progress.denials = denials;
                     }
                     Some(Reply::Gone { clean, .. }) => progress.gone = Some(clean),
                     Some(reply) => match self.refused(reply) {
@@ -401,6 +405,7 @@ impl Progress {
             },
             lingering,
             unconfined: self.unconfined.take(),
+            denials: std::mem::take(&mut self.denials),
             restarted: false,
         })
     }

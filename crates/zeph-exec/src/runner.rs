@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::sandbox::{Denial, Plan};
+
 /// An output stream of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StdStream {
@@ -31,6 +33,20 @@ pub struct CommandSpec {
     pub timeout: Option<Duration>,
     /// Names of folders, such as `.git`, in which denied files stay readable for this command.
     pub readable_folders: Vec<String>,
+    /// Its sandbox.
+    pub sandbox: CommandSandbox,
+}
+
+/// The sandbox of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CommandSandbox {
+    /// The plan of the session, if it has one.
+    #[default]
+    Session,
+    /// This plan. Without a plan of the session, there is no sandbox.
+    Plan(Box<Plan>),
+    /// None.
+    Off,
 }
 
 /// The exit of a process.
@@ -86,6 +102,8 @@ pub struct CommandOutcome {
     pub lingering: bool,
     /// The part of the wanted sandbox that this machine does not enforce.
     pub unconfined: Option<String>,
+    /// The accesses that the sandbox refused, in order. Not all machines report them.
+    pub denials: Vec<Denial>,
     /// Whether background processes of earlier commands were lost. Their supervisor had died and was restarted for this
     /// command.
     pub restarted: bool,

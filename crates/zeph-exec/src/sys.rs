@@ -1,4 +1,5 @@
-//! The only module of the crate with `unsafe`: code between fork and exec, and separate namespaces of a thread.
+//! The only module of the crate with `unsafe`: code between fork and exec, separate namespaces of a thread, and reports of
+//! system calls.
 
 use std::process::Command;
 
@@ -69,4 +70,136 @@ pub(super) fn own_user_namespace() -> rustix::io::Result<()> {
 
     // SAFETY: as above; the flag leaves descriptors alone.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }
+}
+
+/// A system call that a filter reported. Its thread waits for the response.
+#[cfg(target_os = "linux")]
+pub(super) struct SystemCall {
+    id: u64,
+    /// The id of the thread that makes the call.
+    pub(super) thread: u32,
+    pub(super) number: i64,
+    pub(super) arguments: [u64; 6],
+}
+
+/// The response to a reported system call.
+#[cfg(target_os = "linux")]
+pub(super) enum Response {
+    /// The kernel executes it.
+    Continue,
+    /// It fails.
+    Fail(rustix::io::Errno),
+}
+
+#[cfg(target_os = "linux")]
+fn last_error() -> rustix::io::Errno {
+    let error = std::io::Error::last_os_error();
+    rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::INVAL)
+}
+
+/// Installs a filter with the action `SECCOMP_RET_USER_NOTIF` for the calling thread and all processes that it starts.
+/// Returns the descriptor that receives the reported system calls.
+///
+/// # Errors
+/// ENOSYS or EINVAL if the kernel lacks it, EBUSY if another filter reports system calls already.
+#[cfg(target_os = "linux")]
+#[allow(
+    unsafe_code,
+    reason = "libraries offer this system call without the flag for a listener"
+)]
+pub(super) fn install_notifying_filter(
+    program: &[seccompiler::sock_filter],
+) -> rustix::io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    rustix::thread::set_no_new_privs(true)?;
+    let mut filter: Vec<libc::sock_filter> = program
+        .iter()
+        .map(|it| libc::sock_filter {
+            code: it.code,
+            jt: it.jt,
+            jf: it.jf,
+            k: it.k,
+        })
+        .collect();
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| rustix::io::Errno::INVAL)?,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: `program` points to `len` instructions that live until the call returns; the kernel
+    // copies them. A result of at least 0 is a new descriptor that nothing else owns.
+    unsafe {
+        let descriptor = libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        );
+        match i32::try_from(descriptor) {
+            Ok(descriptor @ 0..) => Ok(OwnedFd::from_raw_fd(descriptor)),
+            _ => Err(last_error()),
+        }
+    }
+}
+
+/// Waits for the next reported system call.
+///
+/// # Errors
+/// ENOENT if the thread died meanwhile, EINTR if a signal arrived.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no library offers this ioctl")]
+pub(super) fn next_system_call(listener: &std::os::fd::OwnedFd) -> rustix::io::Result<SystemCall> {
+    use std::os::fd::AsRawFd;
+
+    // SAFETY: the structure consists of integers, for which zero is valid. The kernel requires
+    // zeros, and writes at most its size.
+    let received = unsafe {
+        let mut received: libc::seccomp_notif = std::mem::zeroed();
+        let descriptor = listener.as_raw_fd();
+        let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
+        if libc::ioctl(descriptor, request, &raw mut received) < 0 {
+            return Err(last_error());
+        }
+        received
+    };
+    Ok(SystemCall {
+        id: received.id,
+        thread: received.pid,
+        number: received.data.nr.into(),
+        arguments: received.data.args,
+    })
+}
+
+/// Responds to a reported system call.
+///
+/// # Errors
+/// ENOENT if its thread died meanwhile.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no library offers this ioctl")]
+pub(super) fn respond(
+    listener: &std::os::fd::OwnedFd,
+    call: &SystemCall,
+    response: Response,
+) -> rustix::io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    let (error, flags) = match response {
+        Response::Continue => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE),
+        Response::Fail(error) => (-error.raw_os_error(), 0),
+    };
+    let mut sent = libc::seccomp_notif_resp {
+        id: call.id,
+        val: 0,
+        error,
+        flags: u32::try_from(flags).unwrap_or(0),
+    };
+    // SAFETY: the kernel reads the structure, which lives until the call returns.
+    let result = unsafe {
+        let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
+        libc::ioctl(listener.as_raw_fd(), request, &raw mut sent)
+    };
+    match result {
+        0.. => Ok(()),
+        _ => Err(last_error()),
+    }
 }

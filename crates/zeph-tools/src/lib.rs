@@ -37,9 +37,9 @@ pub mod web;
 
 pub use contract::effective_trust::EffectiveTrust;
 pub use contract::{
-    argument_repair, call, category, confirmation, context, def, embedding_cache, error, event,
-    executor, feedback, foreign_schema, hidden, mcp, output, params, permission_mode, plural,
-    preview, provenance, read_tracking, registry, schema, tafc, tool_set, trust,
+    argument_repair, call, category, confinement, confirmation, context, def, embedding_cache,
+    error, event, executor, feedback, foreign_schema, hidden, mcp, output, params, permission_mode,
+    plural, preview, provenance, read_tracking, registry, schema, tafc, tool_set, trust,
 };
 pub use selection::{dependency_graph, schema_filter};
 
@@ -47,6 +47,7 @@ pub use audit::{AuditConfig, AuditEntry, AuditError, AuditResult, AuditSink, Aud
 pub use call::{Phase, ToolCall};
 pub use category::{ToolErrorCategory, classify_http_status, classify_io_error};
 pub use composite::{CompositeExecutor, DuplicateTool};
+pub use confinement::{AccessPrompt, Confinement, SandboxAccess, SandboxProfile, SandboxSupport};
 pub use confirmation::Confirmation;
 pub use context::{ApprovedBy, AuditNotes, CallContext, Origin, UserDecision};
 pub use def::{Annotations, Availability, InvocationHint, Risk, ToolDef};

@@ -15,6 +15,8 @@ pub enum Input<'a> {
     Unblock(&'a str),
     /// `/model NAME`
     Model(&'a str),
+    /// `/mode NAME`
+    Mode(&'a str),
     /// `/resume ID`
     Resume(&'a str),
     /// `/mcp approve NAME`, and whether `yes` follows
@@ -55,6 +57,8 @@ pub enum Command {
     Sessions,
     /// `/model`, without a name
     Models,
+    /// `/mode`, without a name
+    Modes,
     /// `/reload`
     Reload,
     /// `/undo`
@@ -102,6 +106,11 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "/model",
         Command::Models,
         "NAME: ask another provider, or another model; without NAME, which there are",
+    ),
+    (
+        "/mode",
+        Command::Modes,
+        "NAME: the permission mode; Shift-Tab selects the next one",
     ),
     (
         "/skills",
@@ -179,6 +188,7 @@ pub fn parse(text: &str) -> Input<'_> {
         }
         match words[..] {
             ["/model", name] => return Input::Model(name),
+            ["/mode", name] => return Input::Mode(name),
             ["/resume", id] => return Input::Resume(id),
             ["/mcp", "approve", name] => return Input::Approve(name, false),
             ["/mcp", "approve", name, "yes"] => return Input::Approve(name, true),
@@ -241,6 +251,8 @@ mod tests {
         check("/permissions", Input::Command(Command::Permissions));
         check("/model", Input::Command(Command::Models));
         check("/model gpt-5-mini", Input::Model("gpt-5-mini"));
+        check("/mode", Input::Command(Command::Modes));
+        check("/mode auto", Input::Mode("auto"));
         check("/resume", Input::Command(Command::Sessions));
         check("/resume 0198ab", Input::Resume("0198ab"));
         check("/mcp", Input::Command(Command::Mcp));

@@ -133,6 +133,7 @@ impl Agent {
             },
             Input::Unblock(tool) => self.tools.unblock(self.session.id(), tool).into(),
             Input::Approve(server, yes) => self.tools.approve_server(server, yes).into(),
+            Input::Mode(name) => self.tools.set_mode(name).into(),
             Input::Model(name) => Reply::Switch(SessionSwitch::Model(name.to_owned())),
             Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
             Input::Unknown { name, near } => Reply::Failed(match near {
@@ -169,6 +170,7 @@ impl Agent {
                 },
                 None => Err("there is no configuration to read again".to_owned()),
             },
+            Command::Modes => Ok(tools.mode_listing()),
             Command::Undo => tools.undo_last(session).await?,
             Command::UndoForget => tools.forget_last_change(session.id()).await,
             Command::Permissions => tools.list_permissions(session.id()).await,

@@ -3,15 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::denial::Denials;
+use super::plan::{Plan, Sockets};
+
 /// Does nothing, because the system lacks Landlock.
 ///
 /// # Errors
 /// None.
-pub(super) fn confine(
-    _writable: &[PathBuf],
-    _unreadable: &[PathBuf],
-    _shared: &[PathBuf],
-) -> io::Result<Option<u32>> {
+pub(super) fn confine(_plan: &Plan) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
@@ -19,8 +18,30 @@ pub(super) fn confine(
 ///
 /// # Errors
 /// None.
-pub(super) fn cut_network() -> io::Result<bool> {
+pub(super) fn refuse_sockets(_sockets: Sockets) -> io::Result<bool> {
     Ok(false)
+}
+
+/// The receiving end of reports, which this system does not have.
+#[derive(Debug)]
+pub(super) struct Listener;
+
+impl Listener {
+    /// Watches nothing.
+    ///
+    /// # Errors
+    /// None.
+    pub(super) fn watch(self, _plan: Plan) -> io::Result<Denials> {
+        Ok(Denials::default())
+    }
+}
+
+/// Does nothing, because the system reports no system calls.
+///
+/// # Errors
+/// None.
+pub(super) fn install(_plan: &Plan) -> io::Result<Option<Listener>> {
+    Ok(None)
 }
 
 /// Does nothing, because a thread has no mounts of its own.

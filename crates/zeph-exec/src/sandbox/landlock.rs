@@ -7,9 +7,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use super::plan::Plan;
 use landlock::{
-    ABI, AccessFs, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetStatus,
+    ABI, Access as _, AccessFs, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
@@ -20,34 +21,38 @@ const VERSION: ABI = ABI::V5;
 /// limited.
 const MAX_READABLE: usize = 4096;
 
-/// Lets the calling thread write only below `writable`, and open no file below `unreadable` for reading, except below
-/// `shared`. `unreadable` has real paths, none below a writable one. Returns the enforced version, or `None` if the
-/// kernel has no Landlock.
+/// Limits the calling thread to the files of `plan`: those that it may write, read and execute. Returns the enforced
+/// version, or `None` if the kernel has no Landlock.
 ///
 /// A path that cannot be opened is not granted. No path may contain a symbolic link: a command that can write to a
 /// parent directory could have placed one there.
 ///
 /// # Errors
 /// If the kernel has Landlock and refuses, for example for lack of memory or descriptors.
-pub(super) fn confine(
-    writable: &[PathBuf],
-    unreadable: &[PathBuf],
-    shared: &[PathBuf],
-) -> io::Result<Option<u32>> {
-    let mut readable = beside(unreadable).unwrap_or_default();
+pub(super) fn confine(plan: &Plan) -> io::Result<Option<u32>> {
+    let mut readable = beside(&plan.unreadable).unwrap_or_default();
     let mut handled = AccessFs::from_write(VERSION);
     if !readable.is_empty() {
         handled |= AccessFs::ReadFile;
-        readable.extend_from_slice(shared);
+        readable.extend_from_slice(&plan.shared);
+    }
+    if plan.executable.is_some() {
+        handled |= AccessFs::Execute;
     }
     let mut ruleset = Ruleset::default()
         .handle_access(handled)
-        .map_err(io::Error::other)?
-        .create()
         .map_err(io::Error::other)?;
-    for path in writable {
+    if plan.isolated {
+        // Older kernels have no scopes.
+        ruleset = ruleset
+            .scope(Scope::from_all(ABI::V6))
+            .map_err(io::Error::other)?;
+    }
+    let mut ruleset = ruleset.create().map_err(io::Error::other)?;
+    for path in &plan.writable {
         if let Ok(opened) = open(path) {
-            let granted = grant(handled, &opened)?;
+            // A writable file is not executable, if the executable ones are listed.
+            let granted = grant(handled, &opened)? & !AccessFs::Execute;
             ruleset = ruleset
                 .add_rule(PathBeneath::new(opened, granted))
                 .map_err(io::Error::other)?;
@@ -57,6 +62,13 @@ pub(super) fn confine(
         if let Ok(opened) = open(path) {
             ruleset = ruleset
                 .add_rule(PathBeneath::new(opened, AccessFs::ReadFile))
+                .map_err(io::Error::other)?;
+        }
+    }
+    for path in plan.executable.iter().flatten() {
+        if let Ok(opened) = open(path) {
+            ruleset = ruleset
+                .add_rule(PathBeneath::new(opened, AccessFs::Execute))
                 .map_err(io::Error::other)?;
         }
     }

@@ -4,9 +4,19 @@
 //! all descendants inherit the limits and cannot remove them.
 //!
 //! On Linux, mounts hide denied files (`mount_mask`), Landlock limits writes and hides private files (`landlock`), and seccomp
-//! blocks the network (`seccomp`). macOS uses `seatbelt`, other systems `disabled`.
+//! blocks the network. `denials` detects refused accesses from the system calls in `system_calls`; `seccomp` is for kernels
+//! that cannot report them. macOS uses `seatbelt`, other systems `disabled`.
 
-#[cfg(not(target_os = "linux"))]
+mod denial;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod denials;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 mod disabled;
 mod enforcement;
 #[cfg(target_os = "linux")]
@@ -15,21 +25,39 @@ mod landlock;
 mod mount_mask;
 pub mod plan;
 pub(super) mod seatbelt;
-#[cfg(target_os = "linux")]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod seccomp;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod system_calls;
 
 #[cfg(not(target_os = "linux"))]
 use disabled as landlock;
 #[cfg(not(target_os = "linux"))]
-use disabled as mask;
-#[cfg(not(target_os = "linux"))]
+use disabled as mount_mask;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 use disabled as seccomp;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+use disabled as denials;
 
 use std::io;
 use std::thread;
 
+pub use denial::Denial;
+pub(crate) use denial::Denials;
 pub use enforcement::Enforcement;
-pub use plan::{Plan, PlanOptions};
+pub use plan::{Plan, PlanOptions, Sockets};
 
 /// The notice if files cannot be hidden.
 pub const NOT_HIDDEN: &str = "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
@@ -52,29 +80,64 @@ pub(crate) enum ApplyError {
     System(#[from] io::Error),
 }
 
-/// Restricts the calling thread and all processes that it starts from now on. This cannot be undone. Returns the part
-/// of the plan that this machine does not enforce.
+/// The effect of [`apply`].
+#[derive(Debug)]
+pub(crate) struct Applied {
+    /// The part of the plan that this machine does not enforce.
+    pub(crate) unconfined: Option<String>,
+    /// Receives the reports of refused accesses, if the kernel sends them.
+    listener: Option<denials::Listener>,
+}
+
+impl Applied {
+    /// Separates the listener. Another thread has to watch it: the restricted one waits for its reports.
+    pub(crate) fn take_watch(&mut self) -> Option<Watch> {
+        self.listener.take().map(Watch)
+    }
+}
+
+/// Reports of refused accesses that no thread receives yet.
+#[derive(Debug)]
+pub(crate) struct Watch(denials::Listener);
+
+impl Watch {
+    /// Starts a thread that records the denials of `plan`. The calling thread must not be restricted by the plan.
+    ///
+    /// # Errors
+    /// If the thread cannot be started. The reported system calls then fail.
+    pub(crate) fn start(self, plan: Plan) -> io::Result<Denials> {
+        self.0.watch(plan)
+    }
+}
+
+/// Restricts the calling thread and all processes that it starts from now on. This cannot be undone.
 ///
-/// [`ApplyError`]; the thread may then be restricted in part.
+/// # Errors
 /// [`ApplyError`]; the thread may be restricted in part then.
-pub(crate) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError> {
+pub(crate) fn apply(plan: &Plan) -> Result<Applied, ApplyError> {
     // Mounts come first, because a thread that Landlock restricts cannot mount.
     let hides = match &plan.hidden {
         Some(paths) => mount_mask::cover(paths)?,
         None => true,
     };
+    let landlock = landlock::confine(plan)?;
+    let listener = denials::install(plan)?;
+    let cuts_network = plan.sockets != Sockets::All;
     let found = Enforcement {
-        landlock: landlock::confine(&plan.writable, &plan.unreadable, &plan.shared)?,
-        seccomp: !plan.network && seccomp::cut_network()?,
+        landlock,
+        seccomp: cuts_network && (listener.is_some() || seccomp::refuse_sockets(plan.sockets)?),
         seatbelt: false,
     };
-    judge(found, hides, plan)
+    Ok(Applied {
+        unconfined: judge(found, hides, plan)?,
+        listener,
+    })
 }
 
 /// The missing part of a plan, or an error if the plan requires it.
 fn judge(found: Enforcement, hides: bool, plan: &Plan) -> Result<Option<String>, ApplyError> {
     let lacks: Vec<String> = found
-        .lacks(plan.network)
+        .lacks(plan.sockets == Sockets::All)
         .into_iter()
         .chain((!hides).then(|| NOT_HIDDEN.to_owned()))
         .collect();
@@ -103,8 +166,8 @@ pub(crate) fn allow_hiding() -> io::Result<bool> {
 pub fn probe() -> io::Result<Enforcement> {
     let thread = thread::Builder::new().spawn(|| {
         Ok(Enforcement {
-            landlock: landlock::confine(&[], &[], &[])?,
-            seccomp: seccomp::cut_network()?,
+            landlock: landlock::confine(&Plan::nothing())?,
+            seccomp: seccomp::refuse_sockets(Sockets::Local)?,
             seatbelt: seatbelt::is_there(),
         })
     })?;
@@ -123,11 +186,9 @@ mod tests {
         let check = |landlock, required, expect: Result<bool, ()>| {
             let plan = Plan {
                 writable: Vec::new(),
-                network: true,
+                sockets: Sockets::All,
                 required,
-                hidden: None,
-                unreadable: Vec::new(),
-                shared: Vec::new(),
+                ..Plan::nothing()
             };
             let found = Enforcement {
                 landlock,

@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
+
 /// Devices that store nothing, and shared memory. Other terminals (`/dev/pts`, `/dev/ptmx`) are excluded: text that
 /// is written to one is typed or shown there.
 const DEVICES: [&str; 7] = [
@@ -15,13 +18,26 @@ const DEVICES: [&str; 7] = [
     "/dev/shm",
 ];
 
+/// The sockets that commands may create.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sockets {
+    /// All: commands may use the network.
+    #[default]
+    All,
+    /// Only AF_UNIX sockets, which reach processes on this machine.
+    Local,
+    /// None, except connected pairs of AF_UNIX sockets.
+    None,
+}
+
 /// The limits for commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The writable files and directories, with all files below them: absolute, links resolved.
     pub writable: Vec<PathBuf>,
-    /// Whether the network may be used.
-    pub network: bool,
+    /// The sockets that may be created.
+    pub sockets: Sockets,
     /// Whether a command is refused if the limits cannot be enforced.
     pub required: bool,
     /// The hidden files and directories, real paths. `None` if files are never hidden. Even an empty list needs private
@@ -32,6 +48,10 @@ pub struct Plan {
     pub unreadable: Vec<PathBuf>,
     /// Directories below `unreadable` that stay readable, real paths.
     pub shared: Vec<PathBuf>,
+    /// The only files that may be executed, real paths. `None` if any file may be executed.
+    pub executable: Option<Vec<PathBuf>>,
+    /// Whether processes outside may not be signalled, nor reached through abstract sockets.
+    pub isolated: bool,
 }
 
 /// The settings that a plan is made of.
@@ -76,11 +96,31 @@ impl Plan {
         writable.extend(DEVICES.iter().map(|device| resolve(Path::new(device))));
         Self {
             writable,
-            network: options.network,
+            sockets: match options.network {
+                true => Sockets::All,
+                false => Sockets::Local,
+            },
             required: options.required,
             hidden: None,
             unreadable: Vec::new(),
             shared: Vec::new(),
+            executable: None,
+            isolated: false,
+        }
+    }
+
+    /// The plan that permits no write and no socket.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            writable: Vec::new(),
+            sockets: Sockets::None,
+            required: false,
+            hidden: None,
+            unreadable: Vec::new(),
+            shared: Vec::new(),
+            executable: None,
+            isolated: false,
         }
     }
 
@@ -90,6 +130,47 @@ impl Plan {
         self.shared = shared.to_vec();
         let outside = private.iter().filter(|path| !self.allows(path));
         self.unreadable = outside.cloned().collect();
+        self
+    }
+
+    /// The plan for a command that only reads: it writes nothing except to `private`, a directory of its own, and creates
+    /// no socket.
+    #[must_use]
+    pub fn for_reading(&self, private: &Path) -> Self {
+        let streams = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+        let devices = streams.iter().map(|device| resolve(Path::new(device)));
+        Self {
+            writable: std::iter::once(resolve(private)).chain(devices).collect(),
+            sockets: Sockets::None,
+            isolated: true,
+            ..self.clone()
+        }
+    }
+
+    /// The plan in which only `files` (real paths) may be executed.
+    #[must_use]
+    pub fn with_executable(self, files: Vec<PathBuf>) -> Self {
+        Self {
+            executable: Some(files),
+            ..self
+        }
+    }
+
+    /// The plan without the network.
+    #[must_use]
+    pub fn without_network(mut self) -> Self {
+        if self.sockets == Sockets::All {
+            self.sockets = Sockets::Local;
+        }
+        self
+    }
+
+    /// The plan with write access to `path` (absolute, links resolved) and everything below it.
+    #[must_use]
+    pub fn with_writable(mut self, path: PathBuf) -> Self {
+        if !self.allows(&path) {
+            self.writable.push(path);
+        }
         self
     }
 
@@ -119,6 +200,16 @@ fn temporary_directory(env: &[(OsString, OsString)]) -> PathBuf {
         .map(|(_, value)| PathBuf::from(value))
         .filter(|path| path.is_absolute())
         .unwrap_or_else(|| "/tmp".into())
+}
+
+/// Whether the file system alone would let this process change a path, or create it.
+#[must_use]
+pub fn can_user_write(path: &Path) -> bool {
+    let writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    match path.parent() {
+        Some(parent) if access(path, Access::EXISTS).is_err() => writable(parent),
+        _ => writable(path),
+    }
 }
 
 /// The path, with all links in its existing part resolved.
@@ -171,7 +262,7 @@ mod tests {
         let check = |allowed: &[&str], writable: &[&str], env: &[(&str, &str)], expect: &str| {
             let plan = plan(allowed, writable, env);
             assert_eq!(plan.directories(), expect);
-            assert!(plan.required && !plan.network);
+            assert!(plan.required && plan.sockets == Sockets::Local);
         };
         check(&[], &[], &[], "/repo, /tmp");
         check(&[], &[], &[("TMPDIR", "/t")], "/repo, /t");

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::plan::Plan;
+use super::plan::{Plan, Sockets};
 
 /// The program that applies a profile.
 pub(crate) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
@@ -39,11 +39,13 @@ fn profile(plan: &Plan, denied: &[String]) -> String {
         }
     }
     text.push_str(")\n");
-    if !plan.network {
-        text.push_str(
+    match plan.sockets {
+        Sockets::All => {}
+        Sockets::Local => text.push_str(
             "(deny network*)\n(allow network-bind (local unix-socket))\n\
              (allow network-outbound (remote unix-socket))\n",
-        );
+        ),
+        Sockets::None => text.push_str("(deny network*)\n"),
     }
     if !denied.is_empty() {
         text.push_str("(deny file-read* file-write-unlink");
@@ -171,14 +173,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    fn plan(writable: &[&str], network: bool) -> Plan {
+    fn plan(writable: &[&str], sockets: Sockets) -> Plan {
         Plan {
             writable: writable.iter().map(PathBuf::from).collect(),
-            network,
-            required: false,
-            hidden: None,
-            unreadable: Vec::new(),
-            shared: Vec::new(),
+            sockets,
+            ..Plan::nothing()
         }
     }
 
@@ -186,7 +185,7 @@ mod tests {
     #[test]
     fn the_settings_become_a_profile() {
         let denied = ["/h/.ssh", "**/.env", "/a/**/*.pem"].map(str::to_owned);
-        let plan = plan(&["/repo", "/private/tmp", "/dev/null"], false);
+        let plan = plan(&["/repo", "/private/tmp", "/dev/null"], Sockets::Local);
         assert_eq!(
             profile(&plan, &denied),
             r#"(version 1)
@@ -214,7 +213,10 @@ mod tests {
     #[test]
     fn paths_are_quoted() {
         let evil = "/a\") (allow file-write* (subpath \"/\"))\\\n\t;";
-        let text = profile(&plan(&[evil], true), &[evil.to_owned(), format!("{evil}*")]);
+        let text = profile(
+            &plan(&[evil], Sockets::All),
+            &[evil.to_owned(), format!("{evil}*")],
+        );
         assert!(
             text.contains(r#"(subpath "/a\") (allow file-write* (subpath \"/\"))\\\n\t;")"#),
             "{text}"

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::runner::{BackgroundProcess, CommandSpec, Exit};
-use crate::sandbox::Plan;
+use crate::sandbox::{Denial, Plan, Sockets};
 
 /// The maximum size of a message in bytes. The kernel's own limit for arguments and environment is lower.
 const MAX_FRAME: usize = 32 * 1024 * 1024;
@@ -60,13 +60,17 @@ pub(super) struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Confinement {
     writable: Vec<Text>,
-    network: bool,
+    sockets: Sockets,
     required: bool,
     hidden: Option<Vec<Text>>,
     #[serde(default)]
     unreadable: Vec<Text>,
     #[serde(default)]
     shared: Vec<Text>,
+    #[serde(default)]
+    executable: Option<Vec<Text>>,
+    #[serde(default)]
+    isolated: bool,
 }
 
 impl From<&Plan> for Confinement {
@@ -74,7 +78,7 @@ impl From<&Plan> for Confinement {
         let text = |path: &PathBuf| Text::from(path.as_os_str());
         Self {
             writable: plan.writable.iter().map(text).collect(),
-            network: plan.network,
+            sockets: plan.sockets,
             required: plan.required,
             hidden: plan
                 .hidden
@@ -82,6 +86,11 @@ impl From<&Plan> for Confinement {
                 .map(|hidden| hidden.iter().map(text).collect()),
             unreadable: plan.unreadable.iter().map(text).collect(),
             shared: plan.shared.iter().map(text).collect(),
+            executable: plan
+                .executable
+                .as_ref()
+                .map(|files| files.iter().map(text).collect()),
+            isolated: plan.isolated,
         }
     }
 }
@@ -91,13 +100,17 @@ impl From<Confinement> for Plan {
         let path = |text: Text| PathBuf::from(OsString::from(text));
         Self {
             writable: sent.writable.into_iter().map(path).collect(),
-            network: sent.network,
+            sockets: sent.sockets,
             required: sent.required,
             hidden: sent
                 .hidden
                 .map(|hidden| hidden.into_iter().map(path).collect()),
             unreadable: sent.unreadable.into_iter().map(path).collect(),
             shared: sent.shared.into_iter().map(path).collect(),
+            executable: sent
+                .executable
+                .map(|files| files.into_iter().map(path).collect()),
+            isolated: sent.isolated,
         }
     }
 }
@@ -146,11 +159,14 @@ pub(crate) enum Reply {
     Unconfined { id: u64, message: String },
     /// The command runs.
     Started { id: u64 },
-    /// The first process of the command exited. `unconfined` is the part of the sandbox that was not enforced.
+    /// The first process of the command exited. `unconfined` is the part of the sandbox that was not enforced, and
+    /// `denials` are the accesses that it refused.
     Exited {
         id: u64,
         exit: Exit,
         unconfined: Option<String>,
+        #[serde(default)]
+        denials: Vec<Denial>,
         background: Vec<BackgroundProcess>,
     },
     /// The processes that the command's first process left behind have ended on their own.
@@ -224,6 +240,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runner::CommandSandbox;
     use proptest::prelude::*;
 
     proptest! {
@@ -238,14 +255,17 @@ mod tests {
                 env: vec![("A".into(), OsString::from_vec(vec![0xFF, 1]))],
                 timeout: None,
                 readable_folders: Vec::new(),
+                sandbox: CommandSandbox::Session,
             };
             let plan = Plan {
                 writable: command.argv.iter().map(PathBuf::from).collect(),
-                network: cut % 2 == 0,
+                sockets: [Sockets::All, Sockets::Local, Sockets::None][cut % 3],
                 required: cut % 3 == 0,
                 hidden: (cut % 5 > 0).then(|| vec!["/a".into(); cut % 5]),
                 unreadable: vec!["/own".into(); cut % 3],
                 shared: vec!["/own/shared".into(); cut % 2],
+                executable: (cut % 7 > 0).then(|| vec!["/bin/x".into(); cut % 3]),
+                isolated: cut % 2 == 0,
             };
             let run = Run::new(7, &command, Some(&plan));
             let sent = run.confinement.clone().map(Plan::from);

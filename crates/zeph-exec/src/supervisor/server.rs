@@ -254,6 +254,7 @@ impl Server {
                 id,
                 exit: exit(status),
                 unconfined: started.unconfined.take(),
+                denials: started.denials.all(),
                 background,
             }),
             Err(error) => self.failed(id, &error),

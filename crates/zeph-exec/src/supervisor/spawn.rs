@@ -14,7 +14,7 @@ use std::thread;
 use super::protocol::Run;
 use super::{CALL_TAG, tree};
 use crate::runner::Exit;
-use crate::sandbox::{self, ApplyError, Plan};
+use crate::sandbox::{self, ApplyError, Denials, Plan, Watch};
 use crate::sys;
 
 /// The pipe ends of a command. Without `stdin`, its standard input is closed.
@@ -31,6 +31,8 @@ pub(super) struct Leader {
     pub(super) child: Child,
     /// The part of its sandbox that is not enforced.
     pub(super) unconfined: Option<String>,
+    /// The accesses that its sandbox refused so far.
+    pub(super) denials: Denials,
     /// Ends the thread that started it when it is dropped.
     _starter: Option<mpsc::Sender<()>>,
 }
@@ -50,38 +52,72 @@ impl From<io::Error> for SpawnError {
     }
 }
 
+/// A message of the thread that starts a command.
+enum Progress {
+    /// The thread is restricted, and its denials are to be watched.
+    Restricted(Watch),
+    /// The command runs, or was not started.
+    Started(Result<(Child, Option<String>), SpawnError>),
+}
+
 /// Starts a command as the leader of a process group, in its sandbox if it has one.
 pub(super) fn spawn(mut run: Run, ends: ChildStdio) -> Result<Leader, SpawnError> {
     let Some(plan) = run.confinement.take().map(Plan::from) else {
         return Ok(Leader {
             child: start(run, ends)?,
             unconfined: None,
+            denials: Denials::default(),
             _starter: None,
         });
     };
-    let (sender, started) = mpsc::channel();
+    let (sender, progress) = mpsc::channel();
     let (starter, over) = mpsc::channel();
+    let applied = plan.clone();
     thread::Builder::new()
         .stack_size(256 * 1024)
         .spawn(move || {
-            let result = match sandbox::apply(&plan) {
-                Ok(unconfined) => start(run, ends)
-                    .map(|child| (child, unconfined))
-                    .map_err(SpawnError::System),
-                Err(error) => Err(SpawnError::Unconfined(error)),
-            };
-            let _ = sender.send(result);
+            let _ = sender.send(Progress::Started(start_restricted(
+                &applied, run, ends, &sender,
+            )));
             // No message is ever sent. The call returns when the sender is dropped.
             let _ = over.recv();
         })?;
-    let (child, unconfined) = started
-        .recv()
-        .map_err(|_| io::Error::other("the thread that starts the command ended"))??;
-    Ok(Leader {
-        child,
-        unconfined,
-        _starter: Some(starter),
-    })
+    let mut denials = Denials::default();
+    loop {
+        match progress.recv() {
+            // If the watch cannot start, the reported system calls fail, and the command with them.
+            Ok(Progress::Restricted(watch)) => denials = watch.start(plan.clone())?,
+            Ok(Progress::Started(started)) => {
+                let (child, unconfined) = started?;
+                return Ok(Leader {
+                    child,
+                    unconfined,
+                    denials,
+                    _starter: Some(starter),
+                });
+            }
+            Err(_) => {
+                let ended = "the thread that starts the command ended";
+                return Err(io::Error::other(ended).into());
+            }
+        }
+    }
+}
+
+/// Restricts the calling thread, and starts the command.
+fn start_restricted(
+    plan: &Plan,
+    run: Run,
+    ends: ChildStdio,
+    progress: &mpsc::Sender<Progress>,
+) -> Result<(Child, Option<String>), SpawnError> {
+    let mut applied = sandbox::apply(plan).map_err(SpawnError::Unconfined)?;
+    if let Some(watch) = applied.take_watch() {
+        progress
+            .send(Progress::Restricted(watch))
+            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+    }
+    Ok((start(run, ends)?, applied.unconfined))
 }
 
 fn start(run: Run, ends: ChildStdio) -> io::Result<Child> {

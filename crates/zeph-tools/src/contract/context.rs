@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::argument_repair::{ArgumentRepairer, RepairOutcome};
 use crate::contract::call_key::CacheKey;
+use crate::contract::confinement::{AccessPrompt, Confinement};
 use crate::contract::extensions::Extensions;
 use crate::contract::judge_decision::JudgeDecision;
 use crate::contract::quota::BatchQuota;
@@ -107,6 +108,8 @@ pub struct AuditNotes {
     pub confirmation_reason: Option<String>,
     /// Whether the changes of the call were rolled back.
     pub rolled_back: bool,
+    /// The access that the sandbox refused to its command, if the command failed for that reason.
+    pub sandbox_refusal: Option<String>,
     /// The secrets that were found in its output.
     pub secrets: Kinds,
 }
@@ -137,6 +140,8 @@ pub struct CallContext {
     pub shown: Option<[u8; 32]>,
     redirects: Vec<RedirectGuard>,
     skill_env: Option<Arc<SkillEnv>>,
+    confinement: Arc<Confinement>,
+    access_prompt: Option<Arc<dyn AccessPrompt>>,
     events: Arc<dyn EventSink>,
     extensions: Extensions,
     trace: Arc<Mutex<AuditNotes>>,
@@ -175,6 +180,8 @@ impl CallContext {
             shown: None,
             redirects: Vec::new(),
             skill_env: None,
+            confinement: Arc::default(),
+            access_prompt: None,
             events,
             extensions: Extensions::default(),
             trace: Arc::default(),
@@ -253,6 +260,36 @@ impl CallContext {
     #[must_use]
     pub fn skill_env(&self) -> Option<&SkillEnv> {
         self.skill_env.as_deref()
+    }
+
+    /// Returns a copy whose command runs in this sandbox.
+    #[must_use]
+    pub fn with_confinement(&self, confinement: Confinement) -> Self {
+        Self {
+            confinement: Arc::new(confinement),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the sandbox of the command of the call.
+    #[must_use]
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// Sets the port that asks the user about accesses that the sandbox refused. Without one, they stay refused.
+    #[must_use]
+    pub fn with_access_prompt(self, prompt: Option<Arc<dyn AccessPrompt>>) -> Self {
+        Self {
+            access_prompt: prompt,
+            ..self
+        }
+    }
+
+    /// Returns the port that asks the user about accesses that the sandbox refused.
+    #[must_use]
+    pub fn access_prompt(&self) -> Option<&Arc<dyn AccessPrompt>> {
+        self.access_prompt.as_ref()
     }
 
     /// Sets the origin.

@@ -32,7 +32,7 @@ pub use config::DiagnosticsConfig;
 use parse::{Collector, Diagnostic};
 use sources::Sources;
 use zeph_exec::StdStream;
-use zeph_exec::runner::{CommandOutcome, CommandRunner, CommandSpec, EndReason};
+use zeph_exec::runner::{CommandOutcome, CommandRunner, CommandSandbox, CommandSpec, EndReason};
 
 /// The size of the retained start and end of standard error, in bytes each.
 const KEPT_STDERR: usize = 4 * 1024;
@@ -166,6 +166,7 @@ impl Diagnostics {
             env: env::select(&self.base_env, &self.config.env, None),
             timeout: Some(Duration::from_secs(self.config.timeout)),
             readable_folders: Vec::new(),
+            sandbox: CommandSandbox::Session,
         }
     }
 }

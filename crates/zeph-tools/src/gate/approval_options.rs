@@ -70,6 +70,7 @@ fn said(effect: Effect, by: DecidedBy<'_>) -> String {
             rule.written.pattern, rule.origin
         ),
         DecidedBy::Remembered => "allowed before".to_owned(),
+        DecidedBy::ReadOnly => "allowed, only reads".to_owned(),
         DecidedBy::Mode(_) if effect == Effect::Allow => format!("{verdict} by the mode"),
         _ => verdict.to_owned(),
     }

@@ -3,6 +3,7 @@
 use super::parsed_call::{CallSubject, SubjectPath};
 use super::pattern::Pattern;
 use super::rule::{Action, Rule};
+use crate::contract::confinement::SandboxProfile;
 use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
@@ -45,6 +46,8 @@ pub enum DecidedBy<'r> {
     NoRule,
     /// The nature of the tool: it reads, or it changes only the state of the session.
     Nature,
+    /// The command only reads, and the OS sandbox enforces that.
+    ReadOnly,
     /// The mode of the session.
     Mode(Mode),
     /// The trust level of the origin of the call.
@@ -109,6 +112,21 @@ impl<'r> Decision<'r> {
         ))
     }
 
+    /// Returns the sandbox in which the command of an allowed call runs.
+    #[must_use]
+    pub fn sandbox_profile(&self) -> SandboxProfile {
+        let is_by = |by: DecidedBy<'_>| self.pieces.iter().any(|judged| judged.by == by);
+        if self.effect != Effect::Allow {
+            SandboxProfile::Configured
+        } else if is_by(DecidedBy::ReadOnly) {
+            SandboxProfile::ReadOnly
+        } else if is_by(DecidedBy::Mode(Mode::Auto)) {
+            SandboxProfile::Unconfirmed
+        } else {
+            SandboxProfile::Configured
+        }
+    }
+
     /// Returns a sentence with the reason for the question or the refusal.
     #[must_use]
     pub fn reason(&self, subject: &CallSubject<'_>) -> String {
@@ -146,9 +164,13 @@ impl<'r> Decision<'r> {
             }
             DecidedBy::Trust(_) => "it is made for something that is not fully trusted, and does more than look".to_owned(),
             DecidedBy::Mode(Mode::Plan) if self.effect == Effect::Deny => {
-                "the session is in plan mode, where only read-only tools run; the user can switch with --mode ask".to_owned()
+                "the session is in plan mode, where only read-only tools and read-only commands run; the user can switch with /mode ask or --mode ask".to_owned()
             }
-            DecidedBy::Mode(_) | DecidedBy::Nature | DecidedBy::Autonomous | DecidedBy::Remembered => {
+            DecidedBy::Mode(_)
+            | DecidedBy::ReadOnly
+            | DecidedBy::Nature
+            | DecidedBy::Autonomous
+            | DecidedBy::Remembered => {
                 let nature = &subject.nature;
                 match self.piece {
                     CallPart::Redirection(_) | CallPart::UnknownWrite => format!("it writes{about}"),

@@ -4,7 +4,7 @@
 //!   parts of the command ([`command`]).
 //! - [`pattern`] compiles the patterns of rules (`path_pattern` for paths; `glob` matches). [`rule`] stores rules
 //!   with their origin. [`permissions`] decides, and [`decision`] states the decision, the rule, and how to allow
-//!   the call.
+//!   the call. `read_only` finds commands that only read.
 //! - [`policy`] decides about whole calls before the rules.
 //! - [`path_resolver`] resolves paths ([`path_cache`] for one decision). Nothing else here accesses a disk.
 //! - [`mod@llm_judge`] holds the request to the judge and the meaning of its verdict.
@@ -31,6 +31,8 @@ pub mod path_resolver;
 pub mod pattern;
 pub mod permissions;
 pub mod policy;
+#[cfg(feature = "shell")]
+mod read_only;
 pub mod reputation;
 pub mod rule;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Resolution of paths: their start directory, and their real location after links.
 
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 /// The maximum number of links for one path; the limit of the kernel.
@@ -20,6 +21,8 @@ pub trait FileSystem: Send + Sync {
     fn entry(&self, path: &Path) -> Entry;
     /// Whether the entry is a directory.
     fn is_directory(&self, path: &Path) -> bool;
+    /// Returns the names in a directory. `None` if it cannot be listed or has more than `max` entries.
+    fn names(&self, directory: &Path, max: usize) -> Option<Vec<OsString>>;
     /// Returns a check for many paths relative to `directory`, with the result of [`FileSystem::is_there`].
     fn inside<'d>(&'d self, directory: &Path) -> ExistsFn<'d> {
         let directory = directory.to_owned();
@@ -64,6 +67,17 @@ impl FileSystem for RealDisk {
 
     fn is_directory(&self, path: &Path) -> bool {
         path.is_dir()
+    }
+
+    fn names(&self, directory: &Path, max: usize) -> Option<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(directory).ok()? {
+            if names.len() == max {
+                return None;
+            }
+            names.push(entry.ok()?.file_name());
+        }
+        Some(names)
     }
 
     fn entry(&self, path: &Path) -> Entry {
@@ -181,6 +195,11 @@ impl PathResolver {
     #[must_use]
     pub fn is_directory(&self, path: &Path) -> bool {
         self.disk.is_directory(path)
+    }
+
+    /// Returns the names in a directory. `None` if it cannot be listed or has more than `max` entries.
+    pub(super) fn names(&self, directory: &Path, max: usize) -> Option<Vec<OsString>> {
+        self.disk.names(directory, max)
     }
 
     /// Returns the kind of the entry at `path` (absolute).
@@ -342,6 +361,15 @@ pub(crate) mod tests {
 
         fn is_there(&self, path: &Path) -> bool {
             self.real(path).is_some() || self.link(path).is_some()
+        }
+
+        fn names(&self, directory: &Path, max: usize) -> Option<Vec<OsString>> {
+            let real = self.real(directory)?;
+            let entries = self.entries.keys();
+            let inside = entries.filter(|path| path.parent() == Some(&*real));
+            let names = inside.filter_map(|path| path.file_name().map(OsString::from));
+            let names: Vec<OsString> = names.collect();
+            (names.len() <= max).then_some(names)
         }
 
         fn entry(&self, path: &Path) -> Entry {

@@ -4,24 +4,38 @@
 //! 2. In mode `plan`, a call that does more than read is denied.
 //! 3. If a deny rule may match once the call runs, the user is asked, even if another rule allows the call.
 //! 4. If the trust level does not allow the call without a question, the user is asked.
-//! 5. The first matching rule decides each part. If no rule matches, the nature of the tool and the mode decide.
+//! 5. The first matching rule decides each part. If no rule matches, a command that only reads is allowed; else the nature
+//!    of the tool and the mode decide.
 //! 6. The call is allowed if every part is allowed; else the user is asked. Mode `full` asks nothing, and in
 //!    phase [`Phase::Autonomous`] a call that would be asked about runs.
 //!
 //! The blocklist and the policy come first, and no rule here changes their refusals.
 
+use std::cell::OnceCell;
+
 use super::command::CommandSubject;
 use super::decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
 use super::parsed_call::CallSubject;
+#[cfg(feature = "shell")]
+use super::read_only;
 use super::rule::{Action, MatchMode, Rule, RuleSet, ToolRules};
 use crate::call::Phase;
 use crate::contract::call_targets::PathRole;
+use crate::contract::confinement::SandboxSupport;
 use crate::def::{Annotations, Risk};
 use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
 /// The tool whose rules apply to the targets of redirections.
 const WRITE: &str = "write";
+/// The tool whose rules apply to the paths that a read-only command names.
+const READ: &str = "read";
+
+/// The nature of a command that only reads, for the trust level.
+const READ_ONLY_COMMAND: Annotations = Annotations {
+    risk: Risk::Medium,
+    ..Annotations::READ
+};
 
 /// The conditions of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +46,10 @@ pub struct PermissionContext {
     pub trust: TrustLevel,
     /// The phase of the work.
     pub phase: Phase,
+    /// The parts of the OS sandbox that this machine enforces.
+    pub sandbox: SandboxSupport,
+    /// Whether a command that only reads is judged like any other, because the sandbox refused an access to it.
+    pub ignores_read_only: bool,
 }
 
 /// Decides about a call.
@@ -46,6 +64,8 @@ pub fn decide<'r>(
         subject,
         own,
         write: rules.of(WRITE),
+        read: rules.of(READ),
+        reads_only: OnceCell::new(),
         given,
     };
     let pieces = judge.pieces();
@@ -60,7 +80,13 @@ pub fn decide<'r>(
     if let Some(judged) = find(&|judged| judged.effect == Effect::Deny) {
         return decided(Effect::Deny, judged.by, judged.piece);
     }
-    if given.mode == Mode::Plan && !subject.nature.read_only && !is_own_state(&subject.nature) {
+    let reads = judge.reads_only();
+    let reads = reads && pieces.iter().all(|judged| judged.effect == Effect::Allow);
+    if given.mode == Mode::Plan
+        && !subject.nature.read_only
+        && !is_own_state(&subject.nature)
+        && !reads
+    {
         return decided(Effect::Deny, DecidedBy::Mode(Mode::Plan), CallPart::Whole);
     }
     if let Some(judged) = find(&is_perhaps_denied) {
@@ -71,7 +97,11 @@ pub fn decide<'r>(
         };
         return decided(effect, judged.by, judged.piece);
     }
-    let asked = if !given.trust.allows(&subject.nature) {
+    let nature = match reads {
+        true => READ_ONLY_COMMAND,
+        false => subject.nature,
+    };
+    let asked = if !given.trust.allows(&nature) {
         Some((DecidedBy::Trust(given.trust), CallPart::Whole))
     } else {
         // A decision by a rule is reported before a question that has no rule.
@@ -107,12 +137,15 @@ struct Judge<'a, 'r> {
     subject: &'a CallSubject<'a>,
     own: Option<&'r ToolRules>,
     write: Option<&'r ToolRules>,
+    read: Option<&'r ToolRules>,
+    /// Whether the command only reads, once it is known.
+    reads_only: OnceCell<bool>,
     given: PermissionContext,
 }
 
 /// The rule of a tool that decides a part, with its index in the list.
-struct Found<'r> {
-    rule: Option<(usize, &'r Rule, MatchMode)>,
+pub(super) struct Found<'r> {
+    pub(super) rule: Option<(usize, &'r Rule, MatchMode)>,
 }
 
 impl<'r> Judge<'_, 'r> {
@@ -248,13 +281,30 @@ impl<'r> Judge<'_, 'r> {
         let mode = self.given.mode;
         let (effect, by) = match found.by_rule(mode) {
             Some(decided) => decided,
-            None if mode == Mode::Full || (mode == Mode::AutoEdit && inside()) => {
+            None if mode == Mode::Full => (Effect::Allow, DecidedBy::Mode(mode)),
+            None if matches!(mode, Mode::AutoEdit | Mode::Auto) && inside() => {
+                (Effect::Allow, DecidedBy::Mode(mode))
+            }
+            // The sandbox refuses a write outside of the project.
+            None if mode == Mode::Auto
+                && piece == CallPart::UnknownWrite
+                && self.given.sandbox.is_complete() =>
+            {
                 (Effect::Allow, DecidedBy::Mode(mode))
             }
             None if piece == CallPart::UnknownWrite => (Effect::Ask, DecidedBy::Unknown),
             None => (Effect::Ask, DecidedBy::Mode(mode)),
         };
         PieceDecision { piece, effect, by }
+    }
+
+    /// Whether the call is a command that only reads, and the sandbox can enforce that.
+    fn reads_only(&self) -> bool {
+        self.given.sandbox.is_complete()
+            && !self.given.ignores_read_only
+            && *self
+                .reads_only
+                .get_or_init(|| read_only::is(self.subject, self.read))
     }
 
     /// Decides by the nature of the tool and the mode, if no rule matches.
@@ -266,10 +316,15 @@ impl<'r> Judge<'_, 'r> {
         let harmless = reads || is_own_state(nature);
         let listed = self.own.is_some_and(|own| own.listed);
         let edits_files = !nature.open_world && nature.risk <= Risk::Medium;
+        if self.reads_only() {
+            return (Effect::Allow, DecidedBy::ReadOnly);
+        }
+        let confined = self.subject.command.is_some() && self.given.sandbox.is_complete();
         match mode {
             Mode::Full => (Effect::Allow, DecidedBy::Mode(mode)),
-            Mode::AutoEdit if harmless => (Effect::Allow, DecidedBy::Nature),
-            Mode::AutoEdit if edits_files => (Effect::Allow, DecidedBy::Mode(mode)),
+            Mode::AutoEdit | Mode::Auto if harmless => (Effect::Allow, DecidedBy::Nature),
+            Mode::AutoEdit | Mode::Auto if edits_files => (Effect::Allow, DecidedBy::Mode(mode)),
+            Mode::Auto if confined => (Effect::Allow, DecidedBy::Mode(mode)),
             _ if listed => (Effect::Ask, DecidedBy::NoRule),
             _ if harmless => (Effect::Allow, DecidedBy::Nature),
             _ => (Effect::Ask, DecidedBy::Mode(mode)),
@@ -294,7 +349,10 @@ impl<'r> Found<'r> {
 /// Returns the first rule that matches. An earlier rule that may match takes precedence, and so does an ask rule
 /// of a project; a deny rule takes precedence over an ask rule. A later rule that certainly denies overrides them
 /// all.
-fn first<'r>(list: Option<&'r ToolRules>, fits: impl Fn(&Rule) -> MatchMode) -> Found<'r> {
+pub(super) fn first<'r>(
+    list: Option<&'r ToolRules>,
+    fits: impl Fn(&Rule) -> MatchMode,
+) -> Found<'r> {
     let mut held: Option<(usize, &Rule, MatchMode)> = None;
     for (at, rule) in list.into_iter().flat_map(|list| &list.rules).enumerate() {
         let fit = fits(rule);

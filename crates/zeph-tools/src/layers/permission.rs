@@ -12,6 +12,7 @@ use super::{CallPath, Next, SharedRegistry, ToolLayer};
 use crate::call::{Phase, ToolCall};
 use crate::confirmation::Confirmation;
 use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
+use crate::contract::confinement::{Confinement, SandboxAccess, SandboxProfile, SandboxSupport};
 use crate::contract::effective_trust::EffectiveTrust;
 use crate::def::{Risk, ToolDef};
 use crate::error::ToolError;
@@ -25,7 +26,7 @@ use crate::gate::{
     Action, ApprovalOptions, CallSubject, DecidedBy, Decision, Effect, Grant, PathResolver,
     PermissionContext, RuleSet, ToolTarget, approval_options, decide, subject_of,
 };
-use crate::permission_mode::Mode;
+use crate::permission_mode::{Mode, SessionMode};
 use crate::preview::PreviewProvider;
 use crate::trust::TrustLevel;
 
@@ -33,7 +34,11 @@ use crate::trust::TrustLevel;
 #[derive(Debug, Clone)]
 pub struct Permissions {
     /// The mode of the session.
-    pub mode: Mode,
+    pub mode: SessionMode,
+    /// The parts of the OS sandbox around commands that this machine enforces.
+    pub sandbox: SandboxSupport,
+    /// Whether the user may select mode `full` in a session.
+    pub allows_full: bool,
     /// The rules of `[tools.permissions]`.
     pub rules: Arc<RuleSet>,
     /// The start directory of paths, and the directories of the sandbox.
@@ -54,7 +59,9 @@ impl Permissions {
     #[must_use]
     pub fn of(mode: Mode) -> Self {
         Self {
-            mode,
+            mode: SessionMode::new(mode),
+            sandbox: SandboxSupport::default(),
+            allows_full: false,
             rules: Arc::default(),
             places: Arc::new(PathResolver::without_sandbox(Path::new("/"))),
             file: None,
@@ -74,10 +81,10 @@ impl Default for Permissions {
 /// The path on which an allowed call continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// The path of the call itself.
-    AsItCame,
+    /// The path of the call itself, with this sandbox.
+    Unchanged(SandboxProfile),
     /// The confirmed path, because of an earlier approval.
-    Agreed,
+    Approved,
 }
 
 /// The layer that decides whether calls may run.
@@ -99,16 +106,28 @@ impl PermissionLayer {
         }
     }
 
-    fn given(&self, call: &ToolCall, trust: TrustLevel) -> PermissionContext {
+    fn given_in(&self, call: &ToolCall, cx: &CallContext) -> PermissionContext {
+        let trace = cx.trace();
+        self.given(call, trace.trust, trace.sandbox_refusal.is_some())
+    }
+
+    fn given(
+        &self,
+        call: &ToolCall,
+        trust: TrustLevel,
+        ignores_read_only: bool,
+    ) -> PermissionContext {
         // The call is asked about as in any other phase, and no user is present.
         let phase = match call.phase {
             Phase::Autonomous if self.permissions.refuses_unattended => Phase::Executor,
             phase => phase,
         };
         PermissionContext {
-            mode: self.permissions.mode,
+            mode: self.permissions.mode.get(),
             trust,
             phase,
+            sandbox: self.permissions.sandbox,
+            ignores_read_only,
         }
     }
 
@@ -144,7 +163,7 @@ impl PermissionLayer {
         );
         // No later gate uses the parsed command.
         cx.extensions().get::<ParsedCommandCache>().forget();
-        let given = self.given(call, cx.trace().trust);
+        let given = self.given_in(call, cx);
         let decision = decide(&subject, &self.permissions.rules, given);
         if let Some(rule) = decision.policy_match() {
             cx.trace().record_rule_match(&rule);
@@ -155,19 +174,20 @@ impl PermissionLayer {
         match decision.effect {
             Effect::Deny => Err(ToolError::blocked(decision.reason(&subject))),
             Effect::Allow => {
+                let profile = decision.sandbox_profile();
                 let by_rule =
                     matches!(decision.rule(), Some(rule) if rule.action() == Action::Allow);
                 if by_rule {
                     cx.trace().approved_by = ApprovedBy::Policy;
                 }
                 match path {
-                    CallPath::Confirmed => Ok(Pass::AsItCame),
-                    CallPath::Normal => self.honour_executor(call, def, cx, next),
+                    CallPath::Confirmed => Ok(Pass::Unchanged(profile)),
+                    CallPath::Normal => self.honour_executor(call, def, cx, next, profile),
                 }
             }
             Effect::Ask if path == CallPath::Confirmed => {
                 cx.trace().approved_by = ApprovedBy::User;
-                Ok(Pass::AsItCame)
+                Ok(Pass::Unchanged(SandboxProfile::Configured))
             }
             Effect::Ask => {
                 if let UserDecision::No(told) = &cx.answer {
@@ -183,8 +203,11 @@ impl PermissionLayer {
                     // A stored rule does not cover the confirmation that the executor requires; an approved call
                     // does.
                     return match used.is_empty() {
-                        true => Ok(Pass::Agreed),
-                        false => self.honour_executor(call, def, cx, next),
+                        true => Ok(Pass::Approved),
+                        false => {
+                            let profile = SandboxProfile::Configured;
+                            self.honour_executor(call, def, cx, next, profile)
+                        }
                     };
                 }
                 let hint = match cx.answer {
@@ -195,7 +218,12 @@ impl PermissionLayer {
                     tool: def.id.to_string(),
                     subject: shown(def, &call.params),
                     risk: def.annotations.risk,
-                    reason: format!("{}.{}", decision.reason(&subject), rewritten(&subject)),
+                    reason: format!(
+                        "{}.{}{}",
+                        decision.reason(&subject),
+                        rewritten(&subject),
+                        after_refusal(cx),
+                    ),
                     hint,
                     digest: subject.digest(),
                     ..self.details(&subject, &decision, (call, def), cx)
@@ -212,12 +240,13 @@ impl PermissionLayer {
         def: &ToolDef,
         cx: &CallContext,
         next: &Next<'_>,
+        profile: SandboxProfile,
     ) -> Result<Pass, ToolError> {
         if !next.requires_confirmation(call) {
-            return Ok(Pass::AsItCame);
+            return Ok(Pass::Unchanged(profile));
         }
-        if self.given(call, cx.trace().trust).phase == Phase::Autonomous {
-            return Ok(Pass::Agreed);
+        if self.given_in(call, cx).phase == Phase::Autonomous {
+            return Ok(Pass::Approved);
         }
         if let UserDecision::No(told) = &cx.answer {
             return Err(ToolError::blocked(refusal(told.as_deref())));
@@ -242,6 +271,58 @@ impl PermissionLayer {
         })))
     }
 
+    /// Adds a preview of the changes to a question, if a user can see it.
+    async fn with_preview(&self, error: ToolError, call: &ToolCall, cx: &CallContext) -> ToolError {
+        match (error, &self.permissions.previews) {
+            (ToolError::ConfirmationRequired(mut question), Some(previews))
+                if cx.answer == UserDecision::CanAsk =>
+            {
+                question.preview = previews.preview(call).await;
+                ToolError::ConfirmationRequired(question)
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Decides about a command, and runs it in the sandbox that the decision implies. If the sandbox refuses an access
+    /// to a command that only reads, it is decided again as any other command.
+    async fn run_command(
+        &self,
+        call: &ToolCall,
+        def: &ToolDef,
+        cx: &CallContext,
+        next: &Next<'_>,
+    ) -> ToolResult {
+        loop {
+            let (next, profile) = match self.judge(call, def, cx, next)? {
+                Pass::Unchanged(profile) => (next.clone(), profile),
+                Pass::Approved => (next.clone().confirmed(), SandboxProfile::Configured),
+            };
+            let cx = cx.with_confinement(Confinement {
+                profile,
+                access: self.granted_access(call),
+            });
+            let result = next.run(call, &cx).await;
+            let is_refused =
+                profile == SandboxProfile::ReadOnly && cx.trace().sandbox_refusal.is_some();
+            if !is_refused || result.is_ok() {
+                return result;
+            }
+        }
+    }
+
+    /// The accesses that the user approved for more than one call.
+    fn granted_access(&self, call: &ToolCall) -> Vec<SandboxAccess> {
+        let (grants, _) = self
+            .permissions
+            .grants
+            .holding(&call.conversation, &[0; 32]);
+        grants
+            .iter()
+            .filter_map(SandboxAccess::from_grant)
+            .collect()
+    }
+
     /// Decides whether a redirect of a call for a URL may be followed. If the new URL needs a question, it is
     /// refused, except on the host that the user approved, and for approved calls of the user.
     fn judge_redirect(
@@ -259,7 +340,7 @@ impl PermissionLayer {
         };
         let places = &self.permissions.places;
         let subject = subject_of(&there, def, places);
-        let given = self.given(call, cx.trace().trust);
+        let given = self.given_in(call, cx);
         let decision = decide(&subject, &self.permissions.rules, given);
         if decision.effect == Effect::Deny
             && let Some(rule) = decision.policy_match()
@@ -335,6 +416,14 @@ impl PermissionLayer {
     }
 }
 
+/// Returns a sentence about the access that the sandbox refused to the command, which ran as a read-only one before.
+fn after_refusal(cx: &CallContext) -> String {
+    match &cx.trace().sandbox_refusal {
+        None => String::new(),
+        Some(_) => " It ran in the read-only sandbox first, and failed there.".to_owned(),
+    }
+}
+
 /// Checks that a confirmed call is the one that the user saw or wrote.
 fn approved(subject: &CallSubject<'_>, cx: &CallContext, effect: Effect) -> Result<(), ToolError> {
     match cx.approved {
@@ -359,18 +448,13 @@ impl ToolLayer for PermissionLayer {
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked("no permission rule knows this tool"));
         };
+        if matches!(def.about, ToolTarget::Command { .. }) {
+            return self.run_command(call, def, cx, &next).await;
+        }
         let next = match self.judge(call, def, cx, &next) {
-            Ok(Pass::AsItCame) => next,
-            Ok(Pass::Agreed) => next.confirmed(),
-            Err(ToolError::ConfirmationRequired(mut question)) => {
-                if cx.answer == UserDecision::CanAsk
-                    && let Some(previews) = &self.permissions.previews
-                {
-                    question.preview = previews.preview(call).await;
-                }
-                return Err(ToolError::ConfirmationRequired(question));
-            }
-            Err(error) => return Err(error),
+            Ok(Pass::Unchanged(_)) => next,
+            Ok(Pass::Approved) => next.confirmed(),
+            Err(error) => return Err(self.with_preview(error, call, cx).await),
         };
         if !matches!(def.about, ToolTarget::Url(_)) {
             return next.run(call, cx).await;
@@ -385,7 +469,7 @@ impl ToolLayer for PermissionLayer {
         let registry = self.registry.load();
         registry.get(&call.tool).is_some_and(|def| {
             let subject = subject_of(call, def, &self.permissions.places);
-            let given = self.given(call, self.trust.get());
+            let given = self.given(call, self.trust.get(), false);
             let decision = decide(&subject, &self.permissions.rules, given);
             self.remembering(&subject, decision, call).0.effect == Effect::Ask
         })

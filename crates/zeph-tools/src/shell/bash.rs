@@ -197,6 +197,7 @@ mod tests {
             background: Vec::new(),
             lingering: false,
             unconfined: None,
+            denials: Vec::new(),
             restarted: false,
         }
     }

@@ -13,7 +13,8 @@ use crate::executor::SkillEnv;
 use super::bash::BashParams;
 use super::config::ShellConfig;
 use super::{cwd, env, program};
-use zeph_exec::runner::CommandSpec;
+use zeph_bash::{Parsed, Part, WorkingDirState, file_name, visit_from};
+use zeph_exec::runner::{CommandSandbox, CommandSpec};
 
 /// The maximum size of a command in bytes: one argument on Linux (`MAX_ARG_STRLEN`) without its final NUL.
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
@@ -126,6 +127,7 @@ impl Commands {
             env: env::select(&self.base_env, &self.config.env, skill.as_ref()),
             timeout,
             readable_folders: Vec::new(),
+            sandbox: CommandSandbox::Session,
         })
     }
 }
@@ -139,4 +141,17 @@ pub(super) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Optio
     env.iter()
         .find(|(candidate, _)| candidate == name)
         .map(|(_, value)| value)
+}
+
+/// The file names of the programs in a command, at every depth.
+pub(super) fn program_names(parsed: &Parsed) -> Vec<String> {
+    let mut names = Vec::new();
+    let _ = visit_from(parsed, &WorkingDirState::default(), &mut |part| {
+        if let Part::Command { words, .. } = part
+            && let Some(name) = words.first().and_then(|word| word.known())
+        {
+            names.push(file_name(name).to_owned());
+        }
+    });
+    names
 }

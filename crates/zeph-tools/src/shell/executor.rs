@@ -1,17 +1,17 @@
 //! The executor of `bash` and of the tools for its background jobs.
 //!
-//! One command: parameters → `admission` → `command` → runner, with `output_pipeline` → text, envelope, class.
+//! One command: parameters → `admission` → `command` → `foreground` or `jobs` → text, envelope, class.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::cache::BackgroundActivity;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::contract::call_path::CallPath;
+use crate::contract::confinement::Confinement;
 use crate::contract::effective_trust::EffectiveTrust;
 use crate::def::ToolDef;
 use crate::error::ToolError;
@@ -25,21 +25,19 @@ use crate::trust::TrustLevel;
 
 use super::admission::CommandGate;
 use super::bash::{self, BASH, BashParams};
-use super::capture::Capture;
 use super::classify::classify;
-use super::command::{Commands, variable};
+use super::command::{Commands, program_names, variable};
 use super::config::{ShellConfig, ShellConfigError};
 use super::env;
 use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
-use super::model_output::{self, ModelOutput};
-use super::output_pipeline::Recorder;
 use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
-use super::sandbox::notices::SandboxNotices;
+use super::sandbox::access_request::AccessRequest;
+use super::sandbox::notices::{FinishedCommand, SandboxNotices};
 use super::sandbox::plan;
+use super::sandbox::profile::PreparedSandbox;
 use super::transaction::Transactions;
-use zeph_bash::Verdict;
-use zeph_exec::StdStream;
+use zeph_bash::{Parsed, Verdict};
 use zeph_exec::local::LocalRunner;
 use zeph_exec::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
 use zeph_exec::supervisor::{CALL_TAG, SupervisorCommand};
@@ -50,11 +48,11 @@ pub struct ShellExecutor {
     commands: Commands,
     pub(super) runner: Arc<dyn CommandRunner>,
     transactions: Transactions,
-    sandbox: SandboxNotices,
+    pub(super) sandbox: SandboxNotices,
     trust: EffectiveTrust,
     definitions: Vec<ToolDef>,
     pub(super) overflow: OverflowConfig,
-    secrets: Arc<SecurityPatterns>,
+    pub(super) secrets: Arc<SecurityPatterns>,
     filters: Arc<FilterPipeline>,
     pub(super) jobs: Jobs,
 }
@@ -257,56 +255,25 @@ impl ShellExecutor {
             let started = self.start_job(call, cx, &params, command).await;
             return transaction.finish(None, started, call, cx).await;
         }
-        let place = command.cwd.clone();
-        let started = Instant::now();
-        let most = model_output::budget(&self.overflow);
-        let filter = self.filters.start(&params.command, most);
-        let capture = Capture::new(&self.overflow, &self.secrets);
-        let mut recorder = Recorder::new(call, cx, capture, filter);
-        let mut record = |stream: StdStream, bytes: &[u8]| recorder.record(stream.into(), bytes);
-        let run = async {
-            let mut running = self.runner.start(command).await?;
-            let ended = running.wait(&cx.cancel, &mut record).await?;
-            Ok((running, ended))
-        };
-        let run = run.await;
-        let exit_code = run.as_ref().ok().and_then(|(_, ended)| exit_code(ended));
-        let (captured, filtered) = recorder.finish(exit_code);
-        let reduced = ModelOutput::new(captured.merged.clone(), filtered, &self.overflow);
-        let (running, ended) = match run {
-            Ok(run) => run,
-            Err(error) => {
-                let printed = ToolOutput {
-                    overflow: reduced.overflow,
-                    filter: reduced.filter,
-                    ..ToolOutput::text(reduced.text)
-                };
-                let failed = Err(run_failed(error, printed));
-                return transaction.finish(None, failed, call, cx).await;
-            }
-        };
-        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.tell(call, cx, &ended);
-        let job = if ended.background.is_empty() {
-            None
-        } else {
-            self.adopt(call, cx, &params, running, &ended)
-        };
-        let limit = timeout.unwrap_or_default().as_secs();
-        let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
-        let failure = self.failure(&ended, &place, stderr, merged, limit);
-        let output = bash::output(captured, reduced, &ended, job.as_deref(), duration_ms);
-        let result = match failure {
-            None => Ok(output),
-            Some((category, message)) => Err(ToolError::Shell {
-                exit_code: Some(ended.exit.code),
-                category,
-                message,
-                output: Box::new(output),
-            }),
-        };
-        let code = ended.exit.code;
-        transaction.finish(Some(code), result, call, cx).await
+        let run = self.run_foreground(call, cx, &params, command).await;
+        transaction.finish(run.code, run.result, call, cx).await
+    }
+
+    /// Prepares the sandbox of a command with the environment `env`.
+    ///
+    /// # Errors
+    /// If the call may run only in a sandbox, and there is none.
+    pub(super) fn prepare_sandbox(
+        &self,
+        params: &BashParams,
+        confinement: &Confinement,
+        env: Vec<(OsString, OsString)>,
+    ) -> Result<PreparedSandbox, ToolError> {
+        let parsed = Parsed::new(&params.command);
+        let names = program_names(&parsed);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let config = &self.commands.config.sandbox;
+        self.sandbox.prepare(config, confinement, &names, env)
     }
 
     /// Notifies the user about a lost supervisor or a missing part of the sandbox.
@@ -323,27 +290,39 @@ impl ShellExecutor {
         }
     }
 
-    /// The failure of a command that started in `place`, if it is not a plain result. `limit` is its timeout in
-    /// seconds.
-    pub(super) fn failure(
+    /// The accesses that the sandbox refused to a failed command, which started in `place`.
+    pub(super) fn refusal(
         &self,
         ended: &CommandOutcome,
+        sandbox: &PreparedSandbox,
         place: &Path,
         stderr: &str,
         merged: &str,
+    ) -> Option<AccessRequest> {
+        let finished = FinishedCommand {
+            ended,
+            sandbox,
+            config: &self.commands.config.sandbox,
+            place,
+            project: &self.commands.cwd,
+        };
+        self.sandbox.refusal(&finished, stderr, merged)
+    }
+
+    /// The failure of a command, if it is not a plain result. `limit` is its timeout in seconds.
+    pub(super) fn failure(
+        &self,
+        ended: &CommandOutcome,
+        stderr: &str,
         limit: u64,
     ) -> Option<(ToolErrorCategory, String)> {
-        let refusal = self.sandbox.refusal(ended, place, stderr, merged);
-        let refused = refusal.map(|message| (ToolErrorCategory::PolicyBlocked, message));
-        refused.or_else(|| {
-            let class = classify(ended.exit.code, stderr);
-            bash::failure(ended, class, limit, self.commands.config.max_timeout)
-        })
+        let class = classify(ended.exit.code, stderr);
+        bash::failure(ended, class, limit, self.commands.config.max_timeout)
     }
 }
 
 /// The exit code of a command that was neither stopped nor killed.
-fn exit_code(ended: &CommandOutcome) -> Option<i32> {
+pub(super) fn exit_code(ended: &CommandOutcome) -> Option<i32> {
     let by_itself = ended.cause == EndReason::Finished && ended.exit.signal.is_none();
     by_itself.then_some(ended.exit.code)
 }

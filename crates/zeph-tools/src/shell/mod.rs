@@ -19,6 +19,7 @@ mod decode;
 pub mod env;
 pub mod envelope;
 pub mod executor;
+mod foreground;
 mod jobs;
 pub mod legacy_lists;
 pub mod live_throttle;

@@ -72,7 +72,7 @@ impl App {
             session: session.to_owned(),
             project: self.env.cwd.clone(),
             caller_id: by.caller_id,
-            phase: match self.permissions.mode {
+            phase: match self.permissions.mode.get() {
                 // In this mode the agent explores and writes a plan.
                 Mode::Plan if by.phase == Phase::Executor => Phase::Planner,
                 _ => by.phase,

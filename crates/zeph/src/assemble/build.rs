@@ -13,6 +13,7 @@ use zeph_tools::layers::blocklist::BlocklistLayer;
 use zeph_tools::layers::filter_feedback::FilterLayer;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::overflow::summary::OutputSummarizer;
+use zeph_tools::permission_mode::SessionMode;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::ShellExecutor;
 use zeph_tools::stack::{self, StackParts};
@@ -250,8 +251,13 @@ impl<'p> AppBuilder<'p> {
 
     fn permissions(&self, policies: &Arc<Policies>, sandbox: &Arc<Sandbox>) -> Permissions {
         let loaded = &self.loaded;
+        let shell = &loaded.config.tools.shell;
+        let support = zeph_tools::shell::sandbox::support(&shell.sandbox);
+        let is_confined = support.confines_writes && (shell.allow_network || support.cuts_network);
         Permissions {
-            mode: loaded.config.tools.mode,
+            mode: SessionMode::new(loaded.config.tools.mode),
+            sandbox: support,
+            allows_full: is_confined || self.options.unsandboxed,
             rules: Arc::clone(&loaded.rules),
             places: Arc::clone(&loaded.places),
             file: Some(loaded.paths.user_file.clone()),

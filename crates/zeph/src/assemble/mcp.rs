@@ -174,6 +174,7 @@ impl Dialer {
             env: shell_env::select(&base, &self.shell, Some(&own.into_iter().collect())),
             timeout: None,
             readable_folders: Vec::new(),
+            sandbox: zeph_tools::shell::exec::CommandSandbox::Off,
         };
         let started = self.programs.start(&spec).await;
         let started =

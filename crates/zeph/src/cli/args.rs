@@ -79,7 +79,7 @@ pub(crate) struct GlobalArgs {
     /// Model to use
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) model: Option<String>,
-    /// Permission mode: plan, ask, auto-edit or full
+    /// Permission mode: plan, ask, auto-edit, auto or full
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
     /// Let --mode full run without an OS sandbox

@@ -54,6 +54,7 @@ impl Conversation {
             model: provider.model().to_owned(),
             project: assembly.env.cwd.clone(),
             history_file: assembly.loaded.paths.data_dir.join("history.txt"),
+            mode: assembly.permissions.mode.clone(),
             notice,
         };
         let conversation = Self {

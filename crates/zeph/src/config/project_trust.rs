@@ -107,7 +107,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.enabled", Rule::Towards(&["true", "false"])),
     (
         "tools.mode",
-        Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
+        Rule::Towards(&["full", "auto", "auto-edit", "ask", "plan"]),
     ),
     ("tools.max_tool_calls_per_session", Rule::Lower),
     // It changes the form of results for the model, not its permissions.
@@ -169,6 +169,14 @@ const RULES: &[(&str, Rule)] = &[
     ),
     // It could let its own build write into the user's home.
     ("tools.shell.sandbox.writable", Rule::Never),
+    (
+        "tools.shell.sandbox.caches",
+        Rule::Towards(&["allow", "ask", "deny"]),
+    ),
+    (
+        "tools.shell.sandbox.network",
+        Rule::Towards(&["allow", "ask", "deny"]),
+    ),
     // Without them the model reads more, and the user pays for it.
     ("tools.filters.enabled", Rule::Towards(&["false", "true"])),
     // A project's own rules are trusted one by one, by their content.

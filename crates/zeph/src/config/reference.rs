@@ -203,7 +203,7 @@ mod tests {
         let text = reference();
         for row in [
             "| `timeout` | integer of at least 1 | `30` | `ZEPH_TOOLS_SHELL_TIMEOUT` | may set it |",
-            "| `mode` | `\"plan\"`, `\"ask\"`, `\"auto-edit\"`, `\"full\"` | `\"ask\"` | `ZEPH_TOOLS_MODE` |",
+            "| `mode` | `\"plan\"`, `\"ask\"`, `\"auto-edit\"`, `\"auto\"`, `\"full\"` | `\"ask\"` | `ZEPH_TOOLS_MODE` |",
             "| `block` | list: string | `[]` | `ZEPH_TOOLS_SHELL_ENV_BLOCK` | only adds items |",
             "| `name` | string | required |",
             "| `path` | string | not set | `ZEPH_MEMORY_PATH` | may not set it |",

@@ -407,7 +407,7 @@ mod tests {
             Shape::Integer(1, i64::MAX)
         );
         assert_eq!(of("memory.path").shape, Shape::Text);
-        let modes = ["plan", "ask", "auto-edit", "full"].map(str::to_owned);
+        let modes = ["plan", "ask", "auto-edit", "auto", "full"].map(str::to_owned);
         assert_eq!(of("tools.mode").shape, Shape::Choice(modes.to_vec()));
         assert_eq!(
             of("tools.shell.env.set").shape,

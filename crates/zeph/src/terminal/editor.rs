@@ -17,12 +17,15 @@ use reedline::{
     default_emacs_keybindings,
 };
 use tokio::sync::oneshot;
+use zeph_tools::permission_mode::SessionMode;
 
 use super::complete::Words;
 use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
 
 const MENU: &str = "completion";
+/// The input of Shift-Tab.
+const NEXT_MODE: &str = "/mode next";
 
 /// The input of the user at the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +56,14 @@ pub(super) struct Editor {
 }
 
 /// The look of the editor.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Look {
     /// Whether it may use colours.
     pub(super) colour: bool,
     /// Whether the terminal understands no escape sequences.
     pub(super) plain: bool,
+    /// The mode that the prompt shows.
+    pub(super) mode: SessionMode,
 }
 
 impl Editor {
@@ -81,6 +86,7 @@ impl Editor {
                 (None, Some(text))
             }
         };
+        let plain = look.plain;
         let (requests, receive) = mpsc::channel::<Answer>();
         let thread = std::thread::Builder::new()
             .name("line editor".to_owned())
@@ -93,8 +99,9 @@ impl Editor {
                 while let Ok(answer) = receive.recv() {
                     let _reading = keyboard.hold();
                     let _restored = Restore;
+                    let prompt = ModePrompt(look.mode.clone());
                     let input = match &mut editor {
-                        Some(editor) => read(editor, &empty),
+                        Some(editor) => read(editor, &prompt, &empty),
                         None => read_plain(),
                     };
                     // The receiver may be gone if the process is exiting.
@@ -106,7 +113,7 @@ impl Editor {
                 requests: Some(requests),
                 thread: Some(thread),
                 pending: None,
-                plain: look.plain,
+                plain,
             },
             trouble,
         ))
@@ -201,7 +208,10 @@ fn build(
     keys.add_binding(
         KeyModifiers::SHIFT,
         KeyCode::BackTab,
-        ReedlineEvent::MenuPrevious,
+        ReedlineEvent::UntilFound(vec![
+            ReedlineEvent::MenuPrevious,
+            ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned()),
+        ]),
     );
     // These keys would start an external editor, and none is configured.
     keys.remove_binding(KeyModifiers::CONTROL, KeyCode::Char('o'));
@@ -225,12 +235,12 @@ fn build(
     }
 }
 
-fn read(editor: &mut Reedline, empty: &AtomicBool) -> io::Result<Input> {
+fn read(editor: &mut Reedline, prompt: &ModePrompt, empty: &AtomicBool) -> io::Result<Input> {
     if !is_connected() {
         return Ok(Input::End);
     }
     empty.store(true, Ordering::Relaxed);
-    let signal = editor.read_line(&PromptGlyph).map_err(io::Error::other)?;
+    let signal = editor.read_line(prompt).map_err(io::Error::other)?;
     // A history that cannot be written now is written at the next chance.
     let _ = editor.sync_history();
     Ok(match signal {
@@ -320,10 +330,10 @@ impl Highlighter for Commands {
     }
 }
 
-/// The prompt.
-struct PromptGlyph;
+/// The prompt, which shows the permission mode.
+struct ModePrompt(SessionMode);
 
-impl Prompt for PromptGlyph {
+impl Prompt for ModePrompt {
     fn render_prompt_left(&self) -> std::borrow::Cow<'_, str> {
         "".into()
     }
@@ -333,7 +343,7 @@ impl Prompt for PromptGlyph {
     }
 
     fn render_prompt_indicator(&self, _mode: PromptEditMode) -> std::borrow::Cow<'_, str> {
-        "› ".into()
+        format!("{} › ", self.0.get().as_str()).into()
     }
 
     fn render_prompt_multiline_indicator(&self) -> std::borrow::Cow<'_, str> {

@@ -15,6 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
+use zeph_tools::permission_mode::SessionMode;
 
 use super::channel::TerminalChannel;
 use super::editor::{Editor, Input, Look};
@@ -34,6 +35,8 @@ pub(crate) struct InteractiveOptions {
     pub(crate) project: PathBuf,
     /// The file of earlier inputs.
     pub(crate) history_file: PathBuf,
+    /// The permission mode, which the prompt shows.
+    pub(crate) mode: SessionMode,
     /// A message at the start.
     pub(crate) notice: Option<String>,
 }
@@ -79,6 +82,7 @@ pub(crate) async fn run(
         Look {
             colour: terminal.stdout.colour,
             plain: terminal.dumb,
+            mode: options.mode.clone(),
         },
     )
     .context("the line editor cannot be started")?;

@@ -1,18 +1,22 @@
 //! Confirmation of a call: asks the user, and records approvals for more than this call.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::layers::grants::{Grants, SessionGrant};
 use zeph_tools::secrets::SecurityPatterns;
-use zeph_tools::{Confirmation, ToolCall};
+use zeph_tools::{AccessPrompt, Confirmation, ToolCall};
 
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
+use crate::redacted::without_secret_rules;
 
-/// Asks the user about the calls of one conversation.
+/// Asks the user about the calls of one conversation. Clones share the open question.
+#[derive(Clone)]
 pub(super) struct Confirmer {
     pub(super) channel: Arc<dyn Channel>,
     pub(super) grants: Arc<Grants>,
@@ -20,7 +24,7 @@ pub(super) struct Confirmer {
     pub(super) secrets: Arc<SecurityPatterns>,
     conversation: String,
     /// Only one question is open at a time.
-    asking: Mutex<()>,
+    asking: Arc<Mutex<()>>,
 }
 
 /// The outcome of a question.
@@ -41,7 +45,7 @@ impl Confirmer {
             grants: Arc::default(),
             secrets: Arc::default(),
             conversation,
-            asking: Mutex::new(()),
+            asking: Arc::default(),
         }
     }
 
@@ -104,6 +108,52 @@ impl Confirmer {
         let preview = question.preview.as_ref();
         let seen = preview.filter(|_| self.channel.shows_questions());
         seen.map(|preview| preview.basis)
+    }
+}
+
+/// Asks the user about accesses that the sandbox refused to the command of one call.
+pub(super) struct CallAccessPrompt {
+    confirmer: Confirmer,
+    cancel: CancellationToken,
+    waited: std::sync::Mutex<Duration>,
+}
+
+impl CallAccessPrompt {
+    pub(super) fn new(confirmer: Confirmer, cancel: CancellationToken) -> Self {
+        Self {
+            confirmer,
+            cancel,
+            waited: std::sync::Mutex::default(),
+        }
+    }
+
+    /// The time that the call waited for the user.
+    pub(super) fn waited(&self) -> Duration {
+        *self.waited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl AccessPrompt for CallAccessPrompt {
+    async fn ask(&self, call: &ToolCall, question: &Confirmation) -> bool {
+        let question = &*without_secret_rules(question, &self.confirmer.secrets);
+        let asked = Instant::now();
+        // Other grants do not change the refused access.
+        let changes = self.confirmer.grants.changes();
+        let confirmer = &self.confirmer;
+        let outcome = confirmer
+            .ask(question, call, &call.params, changes, &self.cancel)
+            .await;
+        *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += asked.elapsed();
+        match outcome {
+            QuestionOutcome::Answered(UserAnswer::No(_))
+            | QuestionOutcome::Cancelled
+            | QuestionOutcome::GrantsChanged => false,
+            QuestionOutcome::Answered(answer) => {
+                confirmer.record(answer, question).await;
+                true
+            }
+        }
     }
 }
 

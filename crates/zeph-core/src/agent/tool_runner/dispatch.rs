@@ -17,7 +17,7 @@ use zeph_tools::{
     ToolOutput, ToolResult, UserDecision,
 };
 
-use super::confirm::{Confirmer, QuestionOutcome};
+use super::confirm::{CallAccessPrompt, Confirmer, QuestionOutcome};
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::{RedactedChannel, without_secret_rules};
 use crate::reload::{ConfigReload, ConfigUpdate};
@@ -148,14 +148,18 @@ impl Dispatcher {
             false => UserDecision::Nobody,
         };
         let cx = self
-            .context(cancel, decision)
+            .context(cancel, decision.clone())
             .with_batch_quota(quota)
             .with_argument_repair(self.repairer.clone());
+        let prompt = CallAccessPrompt::new(self.confirmer.clone(), cancel.clone());
+        let prompt = (decision == UserDecision::CanAsk).then(|| Arc::new(prompt));
+        let cx = cx.with_access_prompt(prompt.clone().map(|prompt| prompt as _));
         for suspect in &suspects {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }
         cx.trace().suspects = suspects;
         let (result, waited) = self.execute_and_confirm(call, &cx, cancel).await;
+        let waited = waited + prompt.map_or(Duration::ZERO, |prompt| prompt.waited());
         self.emit_finished(call, &result, start.elapsed().saturating_sub(waited));
         result
     }

@@ -5,6 +5,7 @@
 mod batch;
 mod confirm;
 pub(crate) mod dispatch;
+mod mode;
 mod permissions;
 pub(crate) mod undo;
 

@@ -69,6 +69,9 @@ pub struct ParsedCommand {
     /// All words that it names.
     #[cfg(feature = "shell")]
     pub(crate) named: Vec<zeph_bash::NamedWord>,
+    /// The paths that it reads, if it only reads.
+    #[cfg(feature = "shell")]
+    pub(crate) reads: Option<Vec<zeph_bash::ReadPath>>,
 }
 
 /// A command of a call, for one decision.

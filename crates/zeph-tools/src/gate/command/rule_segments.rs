@@ -8,7 +8,7 @@ use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
 use crate::gate::{CommandPart, ParsedCommand, PartKind};
 use zeph_bash::{
     Assignment, Parsed, Part, Verdict, Word, WorkingDirState, file_name, kind_of, normalize_path,
-    program_options, runs_unlisted_program, visit_from,
+    program_options, read_only, runs_unlisted_program, visit_from,
 };
 
 /// Devices that store nothing.
@@ -62,6 +62,7 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
         Part::Output(_) => {}
     });
     command.named = named;
+    command.reads = read_only(parsed, &start).ok().map(|reads| reads.paths);
     command.unknown_writes = unknown_writes || (reopens && opens);
     command.unknown = match verdict {
         Verdict::Allow => None,

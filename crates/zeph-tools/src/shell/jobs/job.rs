@@ -12,6 +12,7 @@ use crate::event::{EventSink, OutputStream, ToolEvent};
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::shell::capture::Captured;
+use crate::shell::sandbox::profile::PreparedSandbox;
 use zeph_exec::StdStream;
 use zeph_exec::runner::{BackgroundProcess, CommandOutcome, EndReason, RunError, RunningCommand};
 
@@ -79,6 +80,8 @@ pub(in crate::shell) struct Job {
     pub(super) origin: Origin,
     /// The directory in which the command started.
     pub(super) place: PathBuf,
+    /// The sandbox of its command; `None` for processes that a command left behind.
+    pub(super) sandbox: Option<Arc<PreparedSandbox>>,
     /// The time limit.
     pub(super) limit: Option<Duration>,
     call_id: String,
@@ -108,6 +111,7 @@ pub(super) struct NewJob {
     pub(super) command: String,
     pub(super) origin: Origin,
     pub(super) place: PathBuf,
+    pub(super) sandbox: Option<Arc<PreparedSandbox>>,
     pub(super) limit: Option<Duration>,
     pub(super) call_id: String,
     pub(super) events: Arc<dyn EventSink>,
@@ -125,6 +129,7 @@ impl Job {
             command: new.command,
             origin: new.origin,
             place: new.place,
+            sandbox: new.sandbox,
             limit: new.limit,
             call_id: new.call_id,
             events: new.events,

@@ -20,6 +20,7 @@ use crate::error::ToolError;
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 
+use super::sandbox::profile::PreparedSandbox;
 use job::{Job, NewJob, Origin};
 
 pub(super) use definitions::{JOB_KILL, JOB_LIST, JOB_OUTPUT, definitions};
@@ -79,7 +80,7 @@ impl Jobs {
         call: &ToolCall,
         cx: &CallContext,
         command: &str,
-        place: PathBuf,
+        (place, sandbox): (PathBuf, Arc<PreparedSandbox>),
         limit: Option<Duration>,
     ) -> Result<Arc<Job>, ToolError> {
         let mut table = self.table();
@@ -90,6 +91,7 @@ impl Jobs {
             command: self.secrets.redact(command).text.into_owned(),
             origin: Origin::Started,
             place,
+            sandbox: Some(sandbox),
             limit,
             call_id: call.id.clone(),
             events: cx.events(),
@@ -109,6 +111,7 @@ impl Jobs {
                 command: self.secrets.redact(command).text.into_owned(),
                 origin: Origin::Left,
                 place: PathBuf::new(),
+                sandbox: None,
                 limit: None,
                 call_id: call.id.clone(),
                 events: cx.events(),

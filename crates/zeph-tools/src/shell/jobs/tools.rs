@@ -44,12 +44,18 @@ impl ShellExecutor {
         // The job applies the limit, also to the processes that the shell leaves behind.
         let limit = command.timeout.take();
         let place = command.cwd.clone();
+        let env = std::mem::take(&mut command.env);
+        let sandbox = Arc::new(self.prepare_sandbox(params, cx.confinement(), env)?);
+        command.env.clone_from(&sandbox.env);
+        command.sandbox = sandbox.for_runner();
         let running = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
             running = self.launch(command) => running?,
         };
-        let job = self.jobs.open(call, cx, &params.command, place, limit)?;
+        let job = self
+            .jobs
+            .open(call, cx, &params.command, (place, sandbox), limit)?;
         tokio::spawn(Arc::clone(&job).follow(running));
         let id = &job.id;
         Ok(ToolOutput::text(format!(
@@ -139,7 +145,10 @@ impl ShellExecutor {
         }
         let limit = job.limit.unwrap_or_default().as_secs();
         let (stderr, merged) = (&seen.output.stderr.text, &seen.output.merged.text);
-        let (category, message) = self.failure(ended, &job.place, stderr, merged, limit)?;
+        let sandbox = job.sandbox.as_ref()?;
+        let refusal = self.refusal(ended, sandbox, &job.place, stderr, merged);
+        let refused = refusal.map(|it| (ToolErrorCategory::PolicyBlocked, it.message));
+        let (category, message) = refused.or_else(|| self.failure(ended, stderr, limit))?;
         Some((Some(ended.exit.code), category, message))
     }
 

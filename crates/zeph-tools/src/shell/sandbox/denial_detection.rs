@@ -1,16 +1,13 @@
 //! Detection of sandbox denials in the output of a failed command.
 //!
-//! The kernel reports a denial only to the command, as EACCES. The output of the command is the only trace. In doubt,
-//! the result is "no": the output must name a path outside of the writable ones that the user could write without the
-//! sandbox.
+//! It is for machines that do not report denials: there, the output of the command is the only trace. In doubt, the result
+//! is "no": the output must name a path outside of the writable ones that the user could write without the sandbox.
 
-use std::path::{Path, PathBuf};
-
-use rustix::fs::{Access, access};
+use std::path::Path;
 
 use zeph_bash::normalize_path;
-use zeph_exec::Plan;
-use zeph_exec::sandbox::plan::resolve;
+use zeph_exec::sandbox::plan::{can_user_write, resolve};
+use zeph_exec::{Denial, Plan, Sockets};
 
 /// The message of a denial by the sandbox, in lower case: EACCES, on macOS EPERM.
 const DENIED: &str = if cfg!(target_os = "macos") {
@@ -24,44 +21,18 @@ const MISSING: &str = "no such file or directory";
 const SOCKETS: [&str; 3] = ["socket", "/dev/tcp/", "/dev/udp/"];
 /// The number of preceding lines that may name the path if the line with the error does not.
 const ABOVE: usize = 4;
-/// The exit code of a file that cannot be executed. No write was refused then.
-const NOT_EXECUTABLE: i32 = 126;
 
-/// An access that the sandbox refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Refusal {
-    /// A write to this path.
-    Write(PathBuf),
-    /// The use of the network.
-    Network,
-}
-
-/// The message for a command that failed in `cwd` because of the sandbox, if its standard error shows that.
-pub(in crate::shell) fn message(
-    plan: &Plan,
-    cwd: &Path,
-    exit_code: i32,
-    stderr: &str,
-) -> Option<String> {
-    if matches!(exit_code, 0 | NOT_EXECUTABLE) {
-        return None;
-    }
+/// The access that the sandbox refused to a command that failed in `cwd`, if its standard error shows one.
+pub(in crate::shell) fn find_denial(plan: &Plan, cwd: &Path, stderr: &str) -> Option<Denial> {
     let refused = |path: &Path| {
         let real = resolve(path);
         // The sandbox also refuses reading the files of other processes below /proc.
-        !plan.allows(&real) && !real.starts_with("/proc") && user_could_write(&real)
+        !plan.allows(&real) && !real.starts_with("/proc") && can_user_write(&real)
     };
-    Some(match find(stderr, DENIED, cwd, plan.network, refused)? {
-        Refusal::Write(path) => format!(
-            "the OS sandbox kept the command from writing {}; commands write only below {}; the \
-             user can add files and directories in `[tools.shell.sandbox] writable`",
-            path.display(),
-            plan.directories()
-        ),
-        Refusal::Network => "the OS sandbox kept the command from the network; the user can allow \
-                             it with `[tools.shell] allow_network`"
-            .to_owned(),
-    })
+    match find(stderr, DENIED, cwd, plan.sockets == Sockets::All, refused)? {
+        Denial::Write(path) => Some(Denial::Write(resolve(&path))),
+        denial => Some(denial),
+    }
 }
 
 /// The message for a command that failed in `cwd` because it tried to read a hidden file. `denied` returns the rule
@@ -69,18 +40,14 @@ pub(in crate::shell) fn message(
 pub(in crate::shell) fn read(
     denied: impl Fn(&Path) -> Option<String>,
     cwd: &Path,
-    exit_code: i32,
     stderr: &str,
 ) -> Option<String> {
-    if matches!(exit_code, 0 | NOT_EXECUTABLE) {
-        return None;
-    }
     let rule = |path: &Path| denied(&normalize_path(path)).or_else(|| denied(&resolve(path)));
     // A hidden directory is empty, so its files are missing.
     let path = [DENIED, MISSING].into_iter().find_map(|phrase| {
         match find(stderr, phrase, cwd, true, |path| rule(path).is_some())? {
-            Refusal::Write(path) => Some(normalize_path(&path)),
-            Refusal::Network => None,
+            Denial::Write(path) => Some(normalize_path(&path)),
+            _ => None,
         }
     })?;
     let rule = rule(&path)?;
@@ -90,22 +57,13 @@ pub(in crate::shell) fn read(
     ))
 }
 
-/// Whether the file system alone would let this process write to a path.
-fn user_could_write(path: &Path) -> bool {
-    let writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
-    match path.parent() {
-        Some(parent) if access(path, Access::EXISTS).is_err() => writable(parent),
-        _ => writable(path),
-    }
-}
-
 fn find(
     stderr: &str,
     phrase: &str,
     cwd: &Path,
     network: bool,
     refused: impl Fn(&Path) -> bool,
-) -> Option<Refusal> {
+) -> Option<Denial> {
     let lines: Vec<&str> = stderr
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -117,7 +75,7 @@ fn find(
         let above = &lines[number.saturating_sub(ABOVE)..number];
         let names_socket = |line: &&str| SOCKETS.iter().any(|mark| position(line, mark).is_some());
         if !network && (names_socket(line) || above.iter().any(names_socket)) {
-            return Some(Refusal::Network);
+            return Some(Denial::Network);
         }
         let named = named(line, at);
         let candidates = if named.is_empty() && line[..at].trim().is_empty() {
@@ -128,7 +86,7 @@ fn find(
         };
         let mut paths = candidates.into_iter().map(|name| cwd.join(name));
         if let Some(path) = paths.find(|path| refused(path)) {
-            return Some(Refusal::Write(path));
+            return Some(Denial::Write(path));
         }
     }
     None
@@ -204,7 +162,7 @@ mod tests {
         path.starts_with("/out") || path == Path::new("/repo/link")
     }
 
-    fn found(stderr: &str, network: bool) -> Option<Refusal> {
+    fn found(stderr: &str, network: bool) -> Option<Denial> {
         find(stderr, DENIED, Path::new("/repo"), network, refused)
     }
 
@@ -212,7 +170,7 @@ mod tests {
     #[test]
     fn the_path_that_was_refused_is_found() {
         let check = |stderr: &str, expect: &str| {
-            let expect = Refusal::Write(expect.into());
+            let expect = Denial::Write(expect.into());
             assert_eq!(found(stderr, true), Some(expect), "{stderr}");
         };
         check("bash: line 1: /out/x: Permission denied", "/out/x");
@@ -281,41 +239,32 @@ mod tests {
             "bash: socket: Permission denied\nbash: line 1: /dev/tcp/127.0.0.1/80: Permission denied",
             "  File \"socket.py\", line 232, in __init__\n    _socket.socket.__init__(self)\nPermissionError: [Errno 13] Permission denied",
         ] {
-            assert_eq!(found(stderr, false), Some(Refusal::Network), "{stderr}");
+            assert_eq!(found(stderr, false), Some(Denial::Network), "{stderr}");
             assert_eq!(found(stderr, true), None, "{stderr}");
         }
         let other = "bash: line 1: /out/x: Permission denied";
         assert_eq!(
             found(other, false),
-            Some(Refusal::Write("/out/x".into())),
+            Some(Denial::Write("/out/x".into())),
             "the network is not blamed for all"
         );
     }
 
+    /// Proves SH-21.
     #[test]
-    fn without_a_failure_there_is_no_refusal() {
+    fn denied_path_outside_of_the_plan_is_found() {
         let dir = tempfile::tempdir().unwrap();
-        let plan = Plan {
-            writable: vec!["/nowhere".into()],
-            network: true,
-            required: false,
-            hidden: None,
-            unreadable: Vec::new(),
-            shared: Vec::new(),
+        let plan = |writable: &Path| Plan {
+            writable: vec![resolve(writable)],
+            sockets: Sockets::All,
+            ..Plan::nothing()
         };
         let file = dir.path().join("x");
         let line = format!("bash: line 1: {}: Permission denied", file.display());
-        let said = message(&plan, Path::new("/"), 1, &line).unwrap();
-        for word in [&file.display().to_string(), "/nowhere", "writable`"] {
-            assert!(said.contains(word), "{said}");
-        }
-        assert_eq!(message(&plan, Path::new("/"), 0, &line), None);
-        assert_eq!(message(&plan, Path::new("/"), 126, &line), None);
-        let inside = Plan {
-            writable: vec![resolve(dir.path())],
-            ..plan
-        };
-        assert_eq!(message(&inside, Path::new("/"), 1, &line), None);
+        let outside = plan(Path::new("/nowhere"));
+        let expect = Some(Denial::Write(resolve(&file)));
+        assert_eq!(find_denial(&outside, Path::new("/"), &line), expect);
+        assert_eq!(find_denial(&plan(dir.path()), Path::new("/"), &line), None);
     }
 
     proptest! {
@@ -334,7 +283,7 @@ mod tests {
         ) {
             let text: String = parts.concat();
             let none = find(&text, DENIED, Path::new("/repo"), network, |_| false);
-            prop_assert!(none != Some(Refusal::Write("/out".into())));
+            prop_assert!(none != Some(Denial::Write("/out".into())));
             let _ = find(&text, DENIED, Path::new("/repo"), network, |_| true);
         }
     }

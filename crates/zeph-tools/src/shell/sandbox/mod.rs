@@ -1,20 +1,26 @@
 //! The sandbox of the operating system around commands: its configuration and its messages.
 //!
-//! [`config`] holds the settings, and `plan` makes the limits of them that `zeph-exec` applies. `denial_detection` recognizes
-//! denials in the output of a failed command, and `notices` describes them.
+//! [`config`] holds the settings, and `plan` makes the limits of a session of them. `profile` adapts them to one command
+//! (`caches` are writable, `executables` limits read-only commands with Git), and `zeph-exec` applies them. After a failure, `notices` finds the refused accesses, and
+//! `access_request` makes a question and a message of them. `denial_detection` is for machines that report no refusals.
 
+pub(super) mod access_request;
+mod caches;
 pub mod config;
 mod denial_detection;
+mod executables;
 pub(super) mod notices;
+pub(super) mod profile;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-pub use config::{SandboxConfig, SandboxMode};
+pub use config::{AccessPolicy, SandboxConfig, SandboxMode};
 pub use zeph_exec::sandbox::{Enforcement, NOT_HIDDEN, probe};
 use zeph_exec::sandbox::{Plan, PlanOptions, plan::resolve};
 
 use super::ShellConfig;
+use crate::contract::confinement::SandboxSupport;
 
 /// The limits of the commands that start in `cwd` with the environment `env`; `None` if the sandbox is off.
 pub(super) fn plan(config: &ShellConfig, cwd: &Path, env: &[(OsString, OsString)]) -> Option<Plan> {
@@ -29,7 +35,29 @@ pub(super) fn plan(config: &ShellConfig, cwd: &Path, env: &[(OsString, OsString)
         writable: &config.sandbox.writable,
         network: config.allow_network,
     };
-    Some(Plan::new(&options, cwd, env, resolve))
+    let plan = Plan::new(&options, cwd, env, resolve);
+    Some(match config.sandbox.caches {
+        AccessPolicy::Allow => caches::existing(env)
+            .iter()
+            .fold(plan, |plan, cache| plan.with_writable(resolve(cache))),
+        AccessPolicy::Ask | AccessPolicy::Deny => plan,
+    })
+}
+
+/// The parts of the sandbox that this machine enforces on commands, as configured. It probes the system.
+#[must_use]
+pub fn support(config: &SandboxConfig) -> SandboxSupport {
+    if config.mode == SandboxMode::Off {
+        return SandboxSupport::default();
+    }
+    // Without a probe, nothing counts as enforced, and commands require confirmation.
+    probe().map_or_else(
+        |_| SandboxSupport::default(),
+        |found| SandboxSupport {
+            confines_writes: found.confines_writes(),
+            cuts_network: found.seatbelt || found.seccomp,
+        },
+    )
 }
 
 #[cfg(test)]

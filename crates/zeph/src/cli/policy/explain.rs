@@ -408,6 +408,7 @@ fn by(judged: &PieceDecision<'_>) -> String {
         DecidedBy::Nature => {
             "the nature of the tool: it looks, or changes the session alone".to_owned()
         }
+        DecidedBy::ReadOnly => "it only reads, and the OS sandbox enforces that".to_owned(),
         DecidedBy::Mode(mode) => format!("mode {}", mode.as_str()),
         DecidedBy::Trust(level) => format!("trust {}", level.as_str()),
         DecidedBy::Unknown => "it cannot all be known before it runs".to_owned(),

@@ -11,6 +11,7 @@ use zeph_tools::gate::{
 };
 use zeph_tools::shell::ShellExecutor;
 use zeph_tools::shell::policy::Verdict;
+use zeph_tools::shell::sandbox::support;
 use zeph_tools::skill::SkillRegistry;
 use zeph_tools::{Phase, ToolCall, ToolDef, ToolError, ToolRegistry, TrustLevel};
 
@@ -134,6 +135,8 @@ impl Gates {
             mode: self.loaded.config.tools.mode,
             trust,
             phase: call.phase,
+            sandbox: support(&self.loaded.config.tools.shell.sandbox),
+            ignores_read_only: false,
         };
         let command = subject.command.is_some();
         let policy = self.loaded.policy.as_deref();

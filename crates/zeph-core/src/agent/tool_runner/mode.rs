@@ -1,0 +1,88 @@
+//! `/mode`: the permission mode of the session.
+
+use std::fmt::Write as _;
+
+use zeph_tools::{Mode, Phase};
+
+use super::ToolRunner;
+use crate::agent::CommandOutput;
+
+/// The word of `/mode` that selects the next mode.
+const NEXT: &str = "next";
+
+/// Each mode with its effect.
+const EFFECTS: [(Mode, &str); 5] = [
+    (Mode::Plan, "only reads"),
+    (Mode::Ask, "asks before changes and other commands"),
+    (
+        Mode::AutoEdit,
+        "changes files in the project; asks before other commands",
+    ),
+    (
+        Mode::Auto,
+        "changes files in the project, and runs commands that the OS sandbox confines to it",
+    ),
+    (Mode::Full, "asks about nothing"),
+];
+
+impl ToolRunner {
+    /// Changes the mode of the session.
+    pub(in crate::agent) fn set_mode(&mut self, name: &str) -> CommandOutput {
+        let mode = match name {
+            NEXT => self.next_mode(),
+            name => Mode::from_name(name).ok_or_else(|| {
+                let names: Vec<&str> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
+                format!("{name:?} is not a mode; the modes are {}", names.join(", "))
+            })?,
+        };
+        if mode == Mode::Full && !self.permissions.allows_full {
+            return Err(
+                "mode full needs an OS sandbox around commands, which is off or incomplete here; \
+                 zeph doctor shows why, and --unsandboxed at the start accepts it"
+                    .to_owned(),
+            );
+        }
+        self.permissions.mode.set(mode);
+        let phase = &mut self.dispatcher.caller.phase;
+        *phase = match (mode, *phase) {
+            (Mode::Plan, Phase::Executor) => Phase::Planner,
+            (Mode::Plan, phase) => phase,
+            (_, Phase::Planner) => Phase::Executor,
+            (_, phase) => phase,
+        };
+        Ok(format!("mode {}: {}", mode.as_str(), self.effect(mode)))
+    }
+
+    /// Lists the modes. A `*` marks the current one.
+    pub(in crate::agent) fn mode_listing(&self) -> String {
+        let current = self.permissions.mode.get();
+        let mut text = String::new();
+        for mode in Mode::ALL {
+            let mark = if mode == current { '*' } else { ' ' };
+            let _ = writeln!(text, "{mark} {:<10} {}", mode.as_str(), self.effect(mode));
+        }
+        text.push_str("/mode NAME or Shift-Tab changes it for this session.");
+        text
+    }
+
+    /// The next mode that Shift-Tab selects. It never selects `full`.
+    fn next_mode(&self) -> Mode {
+        match self.permissions.mode.get() {
+            Mode::Plan => Mode::Ask,
+            Mode::Ask => Mode::AutoEdit,
+            Mode::AutoEdit => Mode::Auto,
+            Mode::Auto | Mode::Full => Mode::Plan,
+        }
+    }
+
+    fn effect(&self, mode: Mode) -> String {
+        let effect = EFFECTS.iter().find(|(of, _)| *of == mode);
+        let effect = effect.map_or("", |(_, effect)| effect).to_owned();
+        if mode == Mode::Auto && !self.permissions.sandbox.is_complete() {
+            return format!(
+                "{effect}; the OS sandbox is off or incomplete here, so commands require confirmation"
+            );
+        }
+        effect
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a command only reads, and only paths that the tool `read` may access.
+//!
+//! `zeph-bash` decides by the text. Here, the disk decides where the paths are: links are resolved, and patterns are
+//! expanded, because a link that matches may point outside.
+
+use std::path::{Component, Path, PathBuf};
+
+use globset::GlobBuilder;
+
+use super::parsed_call::CallSubject;
+use super::permissions::first;
+use super::rule::{Action, MatchMode, ToolRules};
+use super::{CachedPathResolver, PathRole, SubjectPath};
+
+/// The maximum number of entries in a directory that a pattern is compared with.
+const MAX_ENTRIES: usize = 10_000;
+/// The maximum number of directories that a pattern is expanded in.
+const MAX_DIRECTORIES: usize = 200;
+
+/// Whether the call is such a command. `rules` are those of the tool `read`.
+pub(super) fn is(subject: &CallSubject<'_>, rules: Option<&ToolRules>) -> bool {
+    let Some(command) = &subject.command else {
+        return false;
+    };
+    let Some(reads) = &command.reads else {
+        return false;
+    };
+    let places = subject.places();
+    reads.iter().all(|read| {
+        !read.follows_links
+            && read.bases.iter().all(|base| match read.is_glob {
+                false => is_readable(&read.given, base, rules, places),
+                true => expand(base, read.can_be_option, places).is_some_and(|paths| {
+                    let mut paths = paths.iter();
+                    paths.all(|path| is_readable(&read.given, path, rules, places))
+                }),
+            })
+    })
+}
+
+/// Whether the tool `read` may access a path (absolute) without confirmation.
+fn is_readable(
+    given: &str,
+    path: &Path,
+    rules: Option<&ToolRules>,
+    places: &CachedPathResolver<'_>,
+) -> bool {
+    let path = SubjectPath::new(given, PathRole::Read, path.to_owned());
+    let forms = path.forms(places);
+    let found = first(rules, |rule| match rule.is_catch_all() {
+        true => MatchMode::Yes,
+        false => rule.fits_path(forms),
+    });
+    let is_allowed = match found.rule {
+        None => true,
+        Some((_, rule, _)) => rule.action() == Action::Allow,
+    };
+    forms.inside && is_allowed
+}
+
+/// The existing paths that a pattern of the shell matches, at least. `None` if a match may be an option, or if there are too
+/// many entries.
+fn expand(
+    pattern: &Path,
+    can_be_option: bool,
+    places: &CachedPathResolver<'_>,
+) -> Option<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::from("/")];
+    let mut is_first = true;
+    for component in pattern.components() {
+        let Component::Normal(name) = component else {
+            if component == Component::ParentDir {
+                found.iter_mut().for_each(|path| path.push(".."));
+            }
+            continue;
+        };
+        let text = name.to_str()?;
+        if !text.contains(['*', '?', '[', '\\']) {
+            found.iter_mut().for_each(|path| path.push(name));
+            continue;
+        }
+        if found.len() > MAX_DIRECTORIES {
+            return None;
+        }
+        // A pattern of bash that is no glob here may match any name.
+        let glob = GlobBuilder::new(text).literal_separator(true).build();
+        let matcher = glob.ok().map(|glob| glob.compile_matcher());
+        let mut below = Vec::new();
+        for directory in &found {
+            if !places.is_directory(directory) {
+                continue;
+            }
+            for entry in places.names(directory, MAX_ENTRIES)? {
+                if matcher
+                    .as_ref()
+                    .is_none_or(|matcher| matcher.is_match(&entry))
+                {
+                    if can_be_option && is_first && entry.as_encoded_bytes().starts_with(b"-") {
+                        return None;
+                    }
+                    below.push(directory.join(entry));
+                }
+            }
+        }
+        found = below;
+        is_first = false;
+    }
+    Some(found)
+}

@@ -1,0 +1,227 @@
+//! A command in the foreground: its runs, and the question to the user if the sandbox refuses an access.
+
+use std::time::{Duration, Instant};
+
+use crate::call::ToolCall;
+use crate::category::ToolErrorCategory;
+use crate::confirmation::Confirmation;
+use crate::context::CallContext;
+use crate::contract::confinement::{Confinement, SandboxAccess};
+use crate::def::Risk;
+use crate::error::ToolError;
+use crate::gate::parsed_call::digest;
+use crate::gate::{ApprovalOptions, ApprovalProposal};
+use crate::output::ToolOutput;
+
+use super::bash::{self, BASH, BashParams};
+use super::capture::Capture;
+use super::executor::{ShellExecutor, exit_code, run_failed};
+use super::model_output::{self, ModelOutput};
+use super::output_pipeline::Recorder;
+use super::sandbox::access_request::AccessRequest;
+use super::sandbox::profile::PreparedSandbox;
+use zeph_exec::StdStream;
+use zeph_exec::runner::CommandSpec;
+
+/// The maximum number of questions about accesses of one call.
+const MAX_QUESTIONS: usize = 4;
+
+/// The end of one run.
+pub(super) struct FinishedRun {
+    pub(super) result: Result<ToolOutput, ToolError>,
+    /// The exit code; `None` if the command has no outcome.
+    pub(super) code: Option<i32>,
+    /// The accesses that the sandbox refused.
+    request: Option<AccessRequest>,
+}
+
+impl ShellExecutor {
+    /// Runs an admitted command in the sandbox of the call. If the sandbox refuses an access and the user approves it,
+    /// the command runs again with that access.
+    pub(super) async fn run_foreground(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        params: &BashParams,
+        command: CommandSpec,
+    ) -> FinishedRun {
+        let mut confinement = cx.confinement().clone();
+        for _ in 0..=MAX_QUESTIONS {
+            let sandbox = match self.prepare_sandbox(params, &confinement, command.env.clone()) {
+                Ok(sandbox) => sandbox,
+                Err(error) => return FinishedRun::failed(error),
+            };
+            let run = self.run_once(call, cx, params, &command, &sandbox).await;
+            let Some(request) = &run.request else {
+                return run;
+            };
+            cx.trace().sandbox_refusal = Some(request.message.clone());
+            if sandbox.is_read_only {
+                return run;
+            }
+            let access = self.sandbox.askable(&call.conversation, request);
+            if access.is_empty()
+                || !self
+                    .ask_for_access(call, cx, params, request, &access)
+                    .await
+            {
+                return run;
+            }
+            add_access(&mut confinement, access);
+            cx.trace().sandbox_refusal = None;
+        }
+        FinishedRun::failed(ToolError::blocked(
+            "the OS sandbox refused one access after the other; `[tools.shell.sandbox] writable` \
+             allows them",
+        ))
+    }
+
+    /// Asks the user whether the command runs again with `access`. Returns the decision.
+    pub(super) async fn ask_for_access(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        params: &BashParams,
+        request: &AccessRequest,
+        access: &[SandboxAccess],
+    ) -> bool {
+        let Some(prompt) = cx.access_prompt() else {
+            return false;
+        };
+        let approved = prompt
+            .ask(call, &question(call, params, request, access))
+            .await;
+        if approved {
+            let phrases: Vec<String> = access.iter().map(SandboxAccess::phrase).collect();
+            let granted = format!("the user approved the run {}", phrases.join(" and "));
+            cx.trace().record_rule_match(&granted);
+        } else {
+            self.sandbox.decline(&call.conversation, access.to_vec());
+        }
+        approved
+    }
+
+    async fn run_once(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        params: &BashParams,
+        command: &CommandSpec,
+        sandbox: &PreparedSandbox,
+    ) -> FinishedRun {
+        let command = CommandSpec {
+            env: sandbox.env.clone(),
+            sandbox: sandbox.for_runner(),
+            ..command.clone()
+        };
+        let (place, timeout) = (command.cwd.clone(), command.timeout);
+        let started = Instant::now();
+        let most = model_output::budget(&self.overflow);
+        let filter = self.filters().start(&params.command, most);
+        let capture = Capture::new(&self.overflow, &self.secrets);
+        let mut recorder = Recorder::new(call, cx, capture, filter);
+        let mut record = |stream: StdStream, bytes: &[u8]| recorder.record(stream.into(), bytes);
+        let run = async {
+            let mut running = self.runner.start(command).await?;
+            let ended = running.wait(&cx.cancel, &mut record).await?;
+            Ok((running, ended))
+        };
+        let run = run.await;
+        let code = run.as_ref().ok().and_then(|(_, ended)| exit_code(ended));
+        let (captured, filtered) = recorder.finish(code);
+        let reduced = ModelOutput::new(captured.merged.clone(), filtered, &self.overflow);
+        let (running, ended) = match run {
+            Ok(run) => run,
+            Err(error) => {
+                let printed = ToolOutput {
+                    overflow: reduced.overflow,
+                    filter: reduced.filter,
+                    ..ToolOutput::text(reduced.text)
+                };
+                return FinishedRun::failed(run_failed(error, printed));
+            }
+        };
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.tell(call, cx, &ended);
+        let job = if ended.background.is_empty() {
+            None
+        } else {
+            self.adopt(call, cx, params, running, &ended)
+        };
+        let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
+        let request = self.refusal(&ended, sandbox, &place, stderr, merged);
+        let limit = timeout.unwrap_or(Duration::ZERO).as_secs();
+        let failure = match &request {
+            Some(request) => Some((ToolErrorCategory::PolicyBlocked, request.message.clone())),
+            None => self.failure(&ended, stderr, limit),
+        };
+        let output = bash::output(captured, reduced, &ended, job.as_deref(), duration_ms);
+        let result = match failure {
+            None => Ok(output),
+            Some((category, message)) => Err(ToolError::Shell {
+                exit_code: Some(ended.exit.code),
+                category,
+                message,
+                output: Box::new(output),
+            }),
+        };
+        FinishedRun {
+            result,
+            code: Some(ended.exit.code),
+            request,
+        }
+    }
+}
+
+impl FinishedRun {
+    fn failed(error: ToolError) -> Self {
+        Self {
+            result: Err(error),
+            code: None,
+            request: None,
+        }
+    }
+}
+
+/// Adds approved accesses. A missing directory is created, because the sandbox can grant existing ones only.
+pub(super) fn add_access(confinement: &mut Confinement, access: Vec<SandboxAccess>) {
+    for added in &access {
+        if let SandboxAccess::Write(path) = added
+            && !path.exists()
+        {
+            // If it cannot be created, the sandbox refuses the access again.
+            let _ = std::fs::create_dir_all(path);
+        }
+    }
+    confinement.access.extend(access);
+}
+
+/// The question whether a command runs again with `access`.
+fn question(
+    call: &ToolCall,
+    params: &BashParams,
+    request: &AccessRequest,
+    access: &[SandboxAccess],
+) -> Confirmation {
+    let phrases: Vec<String> = access.iter().map(SandboxAccess::phrase).collect();
+    let grants: Option<Vec<_>> = access.iter().map(SandboxAccess::to_grant).collect();
+    let proposal = match grants {
+        Some(grants) => ApprovalProposal::Grants(grants),
+        None => ApprovalProposal::Nothing {
+            why: "the OS sandbox is left out for one run at a time".to_owned(),
+        },
+    };
+    let refused = request.message.split("; ").next().unwrap_or_default();
+    Confirmation {
+        tool: BASH.to_owned(),
+        subject: params.command.clone(),
+        risk: Risk::High,
+        reason: format!(
+            "{refused}. Run the command again {}?",
+            phrases.join(" and ")
+        ),
+        digest: digest(BASH, &call.params),
+        offer: ApprovalOptions::new(proposal, None),
+        ..Confirmation::default()
+    }
+}
