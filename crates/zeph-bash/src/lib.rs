@@ -15,6 +15,7 @@ pub use judge::evaluate::{Verdict, WorkingDirState};
 pub use judge::kind::{PartKind, kind_of};
 pub use judge::places::normalize_path;
 pub use judge::programs::{ProgramOptions, program_options};
+pub use judge::read_only::{NotReadOnly, ReadOnly, ReadPath, read_only};
 pub use judge::visit::{Part, Visit, visit, visit_from};
 pub use judge::word_list::{NamedWord, Role};
 pub use judge::wrappers::runs_unlisted_program;

@@ -244,9 +244,11 @@ impl Decider<'_> {
     pub(super) fn aside(&mut self, judge: impl FnOnce(&mut Self)) -> Verdict {
         let before = std::mem::replace(&mut self.verdict, Verdict::Allow);
         let (visit, named) = (self.visit.take(), self.named.take());
+        let reads = self.reads.take();
         let (places, later) = (self.places.clone(), self.later);
         judge(self);
         (self.visit, self.named) = (visit, named);
+        self.reads = reads;
         (self.places, self.later) = (places, later);
         std::mem::replace(&mut self.verdict, before)
     }

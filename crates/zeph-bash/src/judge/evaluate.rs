@@ -9,6 +9,7 @@ use super::dataflow_rules::{calls_of, list_downloads, runs_download};
 use super::destructive_targets::changes_directory;
 use super::effects::Effects;
 use super::places::Places;
+use super::read_only::Collector;
 use super::values::Values;
 use super::visit::{Part, Visit};
 use super::word_list::{NamedWord, Role};
@@ -69,6 +70,8 @@ pub(super) struct CommandContext {
     pub(super) scripts: usize,
     /// Texts that are connected to descriptors other than standard input.
     pub(super) descriptors: Vec<String>,
+    /// The words of the simple command that writes to standard input, for the check of reads.
+    pub(super) writer: Option<Rc<[Word]>>,
 }
 
 /// The context of a whole command.
@@ -77,6 +80,7 @@ const TOP: CommandContext = CommandContext {
     downloads: false,
     scripts: 0,
     descriptors: Vec::new(),
+    writer: None,
 };
 
 /// The state of one decision.
@@ -112,6 +116,8 @@ pub(super) struct Decider<'p> {
     pub(super) later: usize,
     /// The number of redirections so far that write.
     pub(super) redirections: usize,
+    /// Collects the paths that the command reads, if the caller asks whether it only reads.
+    pub(super) reads: Option<Box<Collector>>,
 }
 
 impl<'p> Decider<'p> {
@@ -123,6 +129,7 @@ impl<'p> Decider<'p> {
             depth: 0,
             later: 0,
             redirections: 0,
+            reads: None,
             places: Places::new(start),
             verdict: Verdict::Allow,
             judged: 0,
@@ -184,6 +191,7 @@ impl<'p> Decider<'p> {
         // The values if the preceding pipelines are skipped.
         let mut skipped: Option<Values> = None;
         for pipeline in &list.pipelines {
+            self.check_connector(pipeline.then);
             if matches!(self.verdict, Verdict::Block { .. }) {
                 return;
             }
@@ -210,15 +218,20 @@ impl<'p> Decider<'p> {
 
     fn pipeline(&mut self, pipeline: &Pipeline, around: &CommandContext) {
         let mut input = around.input.clone();
+        let mut writer = around.writer.clone();
         // Each command starts from the state before the pipeline. The other commands do not see its changes.
         let places = self.places.clone();
         for command in &pipeline.commands {
             self.places.clone_from(&places);
             let inside = CommandContext {
                 input: input.clone(),
+                writer: writer.take(),
                 ..around.clone()
             };
             self.command(command, &inside);
+            if let (Kind::Simple { words, .. }, Some(_)) = (&command.kind, &self.reads) {
+                writer = Some(words.as_slice().into());
+            }
             let download = input == Input::Data { download: true } || runs_download(command);
             input = Input::Data { download };
         }
@@ -257,6 +270,7 @@ impl<'p> Decider<'p> {
         for redirect in &command.redirects {
             self.redirect(redirect, &mut around);
         }
+        self.check_reads(command, &around);
         self.name(Role::Argument, &command.others);
         match &command.kind {
             Kind::Simple { assignments, words } => self.assigning(assignments, words, &around),

@@ -10,6 +10,9 @@ use crate::syntax::word::Word;
 impl Decider<'_> {
     /// Judges a redirection, and updates the input in `around`.
     pub(super) fn redirect(&mut self, redirect: &Redirect, around: &mut CommandContext) {
+        if redirect.is_input() {
+            around.writer = None;
+        }
         match redirect {
             Redirect::Output { target, .. } => {
                 self.redirections += 1;

@@ -9,6 +9,7 @@
 //!   that the OS sandbox does not limit.
 //! - `values` and `readings` track the values of variables. `setters` are builtins that set them; `effects` finds variables
 //!   that a command sets. `scope` handles assignments, loops and calls, `inputs` and `stdin_readers` standard input.
+//! - `read_only` decides whether a command only reads, by a table of its own.
 //! - `blocklist` compiles the options. `word_list` lists the names in a command for read rules. `visit` iterates over the parts,
 //!   and `kind` classifies them.
 
@@ -24,6 +25,7 @@ mod inputs;
 pub(crate) mod kind;
 pub(crate) mod places;
 pub(crate) mod programs;
+pub(crate) mod read_only;
 mod readings;
 mod scope;
 mod script;

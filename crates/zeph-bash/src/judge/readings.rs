@@ -194,6 +194,19 @@ impl Decider<'_> {
         }
     }
 
+    /// The words of a loop that checks for reads, if all of them are known or patterns of file names.
+    pub(super) fn patterns(&self, words: &[Word]) -> Vec<Word> {
+        if self.reads.is_none() {
+            return Vec::new();
+        }
+        match self.readings(words, true).as_mut_slice() {
+            [reading] if reading.words.iter().all(|word| word.pattern().is_some()) => {
+                std::mem::take(&mut reading.words)
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The possible texts of a word.
     pub(super) fn texts(&self, word: &Word) -> Possible {
         let readings = self.readings(std::slice::from_ref(word), false);

@@ -105,7 +105,10 @@ impl Decider<'_> {
         let mut values = self.places.values.clone();
         if let Shape::Each { name, listed } = shape {
             let given = match listed {
-                true => self.listed(&command.others),
+                true => Possible {
+                    patterns: self.patterns(&command.others),
+                    ..self.listed(&command.others)
+                },
                 false => Possible::unknown(),
             };
             self.places.values.assign(name, given);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::blocklist::matches_pattern;
 use super::effects::Effects;
-use crate::syntax::word::Variable;
+use crate::syntax::word::{Variable, Word};
 
 /// The maximum number of values that are stored for one variable.
 const MAX_VALUES: usize = 32;
@@ -59,6 +59,8 @@ pub(super) struct Possible {
     pub(super) every: bool,
     /// Whether commands certainly get the variable in their environment.
     pub(super) exported: bool,
+    /// Known words and patterns of file names, if each value results from one of them.
+    pub(super) patterns: Vec<Word>,
 }
 
 impl Possible {
@@ -69,6 +71,7 @@ impl Possible {
             other: false,
             every: false,
             exported: false,
+            patterns: Vec::new(),
         };
         for value in values {
             possible.add(value);
@@ -116,6 +119,9 @@ impl Possible {
         joined.other |= other.other;
         joined.every &= other.every && self.texts == other.texts;
         joined.exported &= other.exported;
+        if joined.patterns != other.patterns {
+            joined.patterns.clear();
+        }
         joined
     }
 }
@@ -144,6 +150,7 @@ impl Values {
                 let other = true;
                 Some(Possible {
                     other,
+                    patterns: Vec::new(),
                     ..possible.clone()
                 })
             }
@@ -311,6 +318,7 @@ impl Values {
         if child.set.values().any(|possible| !possible.exported) {
             for possible in Rc::make_mut(&mut child.set).values_mut() {
                 possible.other |= !possible.exported;
+                possible.patterns.clear();
             }
         }
         child

@@ -140,6 +140,17 @@ pub enum Redirect {
     Elsewhere(Box<Redirect>),
 }
 
+impl Redirect {
+    /// Whether it replaces standard input.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        matches!(
+            self,
+            Self::Input(_) | Self::HereDocument(_) | Self::HereString(_)
+        )
+    }
+}
+
 /// A list of commands in a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitution {

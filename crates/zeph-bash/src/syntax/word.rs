@@ -108,7 +108,7 @@ impl Word {
     }
 
     /// The atoms of the word. Those of a known text count as quoted.
-    fn atoms(&self) -> Vec<Atom> {
+    pub(crate) fn atoms(&self) -> Vec<Atom> {
         match &self.parts {
             Some(parts) => parts.to_vec(),
             None => {

@@ -94,7 +94,7 @@ fn ex(text: &Word) -> Effect {
 }
 
 /// Whether an awk program has `system`, `getline`, a pipe, or a directive that loads code.
-fn awk_starts_commands(program: &str) -> bool {
+pub(crate) fn awk_starts_commands(program: &str) -> bool {
     if program.contains("system") || program.contains("getline") || program.contains('@') {
         return true;
     }

@@ -19,7 +19,9 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 pub use harmless::{ProgramOptions, program_options};
+pub(super) use languages::awk_starts_commands;
 use row::{Keys, Kind, Row, Written, matches};
+pub(super) use sed::sed_only_reads_input;
 use walk::{Found, first_operand, walk};
 
 use super::blocklist::file_name;

@@ -3,17 +3,29 @@
 /// Whether a script starts commands. A script with an unknown command counts as one that does. The unresolved rest
 /// of a script is not judged.
 pub(super) fn starts_commands(script: &str) -> bool {
-    let mut reader = Reader {
-        rest: script.as_bytes(),
-    };
-    reader.starts_commands().unwrap_or(false)
+    Reader::new(script).starts_commands().unwrap_or(false)
+}
+
+/// Whether a script starts no commands, and names no files that it reads or writes. An incomplete script may do both.
+pub(crate) fn sed_only_reads_input(script: &str) -> bool {
+    let mut reader = Reader::new(script);
+    reader.starts_commands() == Some(false) && !reader.names_files
 }
 
 struct Reader<'s> {
     rest: &'s [u8],
+    /// Whether a command names a file.
+    names_files: bool,
 }
 
-impl Reader<'_> {
+impl<'s> Reader<'s> {
+    fn new(script: &'s str) -> Self {
+        Self {
+            rest: script.as_bytes(),
+            names_files: false,
+        }
+    }
+
     /// `None` if the script ends inside of a command.
     fn starts_commands(&mut self) -> Option<bool> {
         loop {
@@ -36,7 +48,11 @@ impl Reader<'_> {
                     self.skip(|byte| byte == b' ' || byte.is_ascii_digit());
                 }
                 b'a' | b'i' | b'c' => self.text(),
-                b'#' | b'r' | b'R' | b'w' | b'W' => self.skip(|byte| byte != b'\n'),
+                b'#' => self.skip(|byte| byte != b'\n'),
+                b'r' | b'R' | b'w' | b'W' => {
+                    self.names_files = true;
+                    self.skip(|byte| byte != b'\n');
+                }
                 // Versions differ in where a label ends: the earliest end is assumed.
                 b':' | b'b' | b't' | b'T' | b'v' => {
                     self.skip(|byte| byte == b' ' || byte == b'\t');
@@ -55,6 +71,7 @@ impl Reader<'_> {
                         match self.peek() {
                             Some(b'e') => return Some(true),
                             Some(b'w') => {
+                                self.names_files = true;
                                 self.skip(|byte| byte != b'\n');
                                 break;
                             }
