@@ -208,6 +208,33 @@ fn what_cannot_be_known_asks_and_runs_when_agreed() {
     assert!(home.has("ran"));
 }
 
+/// Proves SH-12: a script that the same command writes is judged, or asked about, in every mode.
+#[test]
+fn a_script_that_the_command_writes_is_not_run_unseen() {
+    let home = home_with_sudo();
+    let check = |command: &str, category: Value| {
+        let form = form(&home, command, &["--mode", "full", "--unsandboxed"]);
+        assert_eq!(form["error_category"], category, "{command}: {form}");
+        assert!(!home.has("marker"), "{command}: it ran");
+    };
+    let asks = json!("confirmation_required");
+    check("ls bin > f; sh f", asks.clone());
+    check("cp bin/sudo x && ./x ls", asks.clone());
+    check("ln -s bin/sudo y; ./y ls", asks.clone());
+    check("cat > s.py <<'E'\nprint(1)\nE\npython s.py", asks);
+    let blocked = json!("policy_blocked");
+    check(
+        "printf 'sudo x\\n' > a.sh && chmod +x a.sh && ./a.sh",
+        blocked.clone(),
+    );
+    check("cat > b <<'E'; bash b\nsudo x\nE", blocked);
+    check(
+        "printf 'echo hello > said\\n' > c.sh; chmod +x c.sh; ./c.sh",
+        Value::Null,
+    );
+    assert_eq!(home.read("said"), "hello\n");
+}
+
 /// Proves SH-11, SH-14.
 #[test]
 fn the_configuration_extends_the_blocklist() {

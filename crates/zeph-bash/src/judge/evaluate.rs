@@ -13,6 +13,7 @@ use super::read_only::Collector;
 use super::values::Values;
 use super::visit::{Part, Visit};
 use super::word_list::{NamedWord, Role};
+use super::written_files::WrittenFiles;
 use crate::syntax::ast::{Assignment, Command, Connector, Construct, Kind, List, Pipeline};
 use crate::syntax::eval_flags::EvalFlags;
 use crate::syntax::special_variables::decides_what_runs;
@@ -118,6 +119,8 @@ pub(super) struct Decider<'p> {
     pub(super) redirections: usize,
     /// Collects the paths that the command reads, if the caller asks whether it only reads.
     pub(super) reads: Option<Box<Collector>>,
+    /// The files that the command writes and runs.
+    pub(super) files: WrittenFiles,
 }
 
 impl<'p> Decider<'p> {
@@ -130,6 +133,7 @@ impl<'p> Decider<'p> {
             later: 0,
             redirections: 0,
             reads: None,
+            files: WrittenFiles::default(),
             places: Places::new(start),
             verdict: Verdict::Allow,
             judged: 0,
@@ -271,6 +275,7 @@ impl<'p> Decider<'p> {
             self.redirect(redirect, &mut around);
         }
         self.check_reads(command, &around);
+        self.record_outputs(command, &around);
         self.name(Role::Argument, &command.others);
         match &command.kind {
             Kind::Simple { assignments, words } => self.assigning(assignments, words, &around),
@@ -378,6 +383,8 @@ impl<'p> Decider<'p> {
         self.name_all(&name, words, around);
         self.destroys(&name, words);
         self.depth += 1;
+        self.written_program(text, around);
+        self.record_written(&name, &words[1..]);
         self.builtins(&name, words, around);
         self.evaluates(&name, words, around);
         self.scripts(&name, words, around);
@@ -405,7 +412,10 @@ impl<'p> Decider<'p> {
                 if operand.is_some() && !literal {
                     self.block(format!("`{name}` of anything but a literal file"));
                 }
-                // The content of the file is not judged.
+                for text in self.written_texts(name, operand) {
+                    self.script(name, &text, around);
+                }
+                // Any other content of the file is not judged.
                 self.later += 1;
                 self.places.values.make_all_volatile();
             }

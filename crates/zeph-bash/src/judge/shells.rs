@@ -32,6 +32,8 @@ pub(super) fn runs_apart(by: &str) -> bool {
     !matches!(
         by,
         "eval"
+            | "source"
+            | "."
             | "trap"
             | "alias"
             | "mapfile"
@@ -127,7 +129,11 @@ impl Decider<'_> {
                     self.program(name, &Program::Input, is_shell, around);
                     self.ask(format!("what `{name}` reads and runs cannot be known"));
                 }
-                Some(_) => {}
+                Some(_) => {
+                    for text in self.written_texts(name, Some(word)) {
+                        self.script(name, &text, around);
+                    }
+                }
                 None if around.downloads => self.block("a download that reaches a shell"),
                 None => self.ask(format!("which script `{name}` runs cannot be known")),
             },

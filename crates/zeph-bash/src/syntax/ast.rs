@@ -129,6 +129,8 @@ pub enum Redirect {
         target: Word,
         /// Whether standard output is redirected to the file.
         stdout: bool,
+        /// Whether the output is appended: `>>`.
+        append: bool,
     },
     /// `2>&1`.
     Duplicate,

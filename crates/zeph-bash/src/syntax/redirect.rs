@@ -93,6 +93,7 @@ impl Cursor<'_> {
             command.redirects.push(Redirect::Output {
                 target: target.clone(),
                 stdout: false,
+                append: true,
             });
             Redirect::Input(target)
         } else {
@@ -126,7 +127,11 @@ impl Cursor<'_> {
         };
         self.out.put(operator);
         let target = self.target(command)?;
-        command.redirects.push(Redirect::Output { target, stdout });
+        command.redirects.push(Redirect::Output {
+            target,
+            stdout,
+            append: operator == ">>",
+        });
         Ok(())
     }
 
@@ -172,7 +177,11 @@ impl Cursor<'_> {
                 if stdout {
                     self.budget.doubt(TWICE);
                 }
-                command.redirects.push(Redirect::Output { target, stdout });
+                command.redirects.push(Redirect::Output {
+                    target,
+                    stdout,
+                    append: false,
+                });
             }
         }
         Ok(())
@@ -199,8 +208,11 @@ impl Cursor<'_> {
         self.out.gap();
         self.out.put("2>&1");
         self.out.gap();
-        let stdout = true;
-        command.redirects.push(Redirect::Output { target, stdout });
+        command.redirects.push(Redirect::Output {
+            target,
+            stdout: true,
+            append,
+        });
         command.redirects.push(Redirect::Duplicate);
         Ok(())
     }

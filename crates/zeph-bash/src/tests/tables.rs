@@ -58,3 +58,9 @@ fn names_with_another_meaning_are_followed_or_asked_about() {
 fn scripts_on_standard_input_are_found_by_every_name() {
     check(include_str!("stdin.txt"), 90);
 }
+
+/// Proves SH-12.
+#[test]
+fn scripts_that_the_command_writes_are_judged_or_asked_about() {
+    check(include_str!("written.txt"), 120);
+}

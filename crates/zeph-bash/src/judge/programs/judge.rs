@@ -283,7 +283,11 @@ impl Decider<'_> {
                 Some(path) if path == "-" || is_descriptor(path) => {
                     self.script_from_input(row, around)
                 }
-                Some(_) => {}
+                Some(_) => {
+                    for text in self.written_texts(name, Some(value)) {
+                        self.text(row, &Word::literal(text), around);
+                    }
+                }
                 None if around.downloads => self.block("a download that reaches an interpreter"),
                 None => self.ask(format!("the script that `{name}` runs is unknown")),
             },
