@@ -48,6 +48,36 @@ fn command_that_names_the_data_directory_is_refused() {
     assert!(!home.has("copy") && !home.has("here"));
 }
 
+/// Proves SH-20a: variables of the environment are resolved to the values that the command receives.
+#[test]
+fn command_that_names_the_data_directory_by_a_variable_is_refused() {
+    let home = with_deleted_secret();
+    let data = home.data().join("zeph").display().to_string();
+    let category = |command: &str| {
+        let form = call(&home, "bash", &json!({ "command": command }));
+        assert!(!form.to_string().contains(MAGIC), "{command}");
+        form["error_category"].clone()
+    };
+    for command in [
+        "cat $XDG_DATA_HOME/zeph/zeph.db",
+        "cat \"${XDG_DATA_HOME}\"/zeph/zeph.db",
+        "cd \"$XDG_DATA_HOME\" && cat zeph/zeph.db",
+        "d=$XDG_DATA_HOME/zeph; cat $d/zeph.db",
+        "cat ${XDG_DATA_HOME:-x}/zeph/zeph.db",
+    ] {
+        assert_eq!(category(command), "policy_blocked", "{command}");
+    }
+    // The command does not receive the variable, or another value.
+    home.config(&format!(
+        "[tools.shell.env]\nset = {{ XDG_DATA_HOME = \"/nowhere\", TMPDIR = \"{data}\" }}\n"
+    ));
+    assert_ne!(
+        category("cat $XDG_DATA_HOME/zeph/zeph.db"),
+        "policy_blocked"
+    );
+    assert_eq!(category("cat $TMPDIR/zeph.db"), "policy_blocked");
+}
+
 /// Proves SH-20a, FILE-4: a program that discovers the data directory cannot open its files.
 #[test]
 fn program_that_finds_the_data_directory_reads_nothing() {
@@ -85,8 +115,7 @@ fn data_below_a_writable_directory_is_unreadable() {
         "find \"$1\" -name 'zeph.db*' -type f -exec head -c 15 {} +; ls \"$1\" > seen\n",
     );
     let root = home.root().to_string_lossy().into_owned();
-    let parameters =
-        json!({ "command": "bash find.sh \"$TMPDIR\"; cat \"$TMPDIR\"/data/*/zeph.db" });
+    let parameters = json!({ "command": "bash find.sh \"$ROOT\"; cat \"$ROOT\"/data/*/zeph.db" });
     let output = home
         .zeph([
             "tools",
@@ -97,6 +126,7 @@ fn data_below_a_writable_directory_is_unreadable() {
             "--yes",
         ])
         .env("TMPDIR", &root)
+        .env("ROOT", &root)
         .run();
     assert!(!output.stdout.contains(MAGIC), "{}", output.stdout);
     assert!(home.has("seen"), "{}", output.stdout);

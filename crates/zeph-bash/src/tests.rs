@@ -19,6 +19,7 @@ fn start() -> WorkingDirState {
         cwd: PathBuf::from("/home/alice/project"),
         home: Some(PathBuf::from("/home/alice")),
         roots: vec![PathBuf::from("/home/alice/project")],
+        variables: [("ZEPH_KNOWN".to_owned(), "/home/alice".to_owned())].into(),
     }
 }
 

@@ -38,6 +38,7 @@ impl Decider<'_> {
             ..plain("env", "i0v", "uCa")
         };
         let mut at = 0;
+        let mut removes = false;
         loop {
             let before = at;
             // `-S` splits its value into words.
@@ -66,6 +67,7 @@ impl Decider<'_> {
             if at > before {
                 // The value of the option, if it has one.
                 let option = arguments[before].prefix();
+                removes |= option != "--";
                 let takes = matches!(option, "--unset" | "--chdir" | "--argv0")
                     || (!option.starts_with("--")
                         && option.len() > 1
@@ -81,9 +83,15 @@ impl Decider<'_> {
                 .is_some_and(|word| word.known() == Some("-"))
             {
                 at += 1;
+                removes = true;
                 continue;
             }
             break;
+        }
+        let before = self.places.values.clone();
+        if removes {
+            // `-i` and `-u` remove variables.
+            self.places.values.make_all_volatile();
         }
         let rest = arguments.get(at..).unwrap_or_default();
         let assignments = rest
@@ -96,6 +104,7 @@ impl Decider<'_> {
             }
         }
         self.simple(&rest[assignments..], around);
+        self.places.values = before;
     }
 
     pub(super) fn xargs(&mut self, arguments: &[Word], around: &CommandContext) {

@@ -48,6 +48,8 @@ pub struct WorkingDirState {
     pub home: Option<PathBuf>,
     /// The sandbox's directories; absolute.
     pub roots: Vec<PathBuf>,
+    /// Values of environment variables that the command receives.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// The standard input of a command.

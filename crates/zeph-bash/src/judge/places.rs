@@ -1,6 +1,8 @@
 //! The possible working directories of a command, and the directories that it must not destroy.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use super::evaluate::WorkingDirState;
 use super::shells::is_descriptor;
@@ -15,6 +17,8 @@ const MAX_DIRECTORIES: usize = 16;
 pub(super) struct Places {
     home: Option<PathBuf>,
     roots: Vec<PathBuf>,
+    /// Values of variables that the command receives.
+    variables: Rc<BTreeMap<String, String>>,
     /// The possible working directories; `None` is any directory.
     now: Vec<Option<PathBuf>>,
     /// The working directories if the preceding `cd` failed.
@@ -55,6 +59,7 @@ impl Places {
                 .iter()
                 .map(|root| normalize_path(root))
                 .collect(),
+            variables: Rc::new(start.variables.clone()),
             now: vec![now],
             failed: Vec::new(),
             old: vec![None],
@@ -91,7 +96,7 @@ impl Places {
             "PWD" => directories(&self.now),
             "OLDPWD" => directories(&self.old),
             "HOME" => directories(std::slice::from_ref(&self.home)),
-            _ => Possible::unknown(),
+            name => Possible::of(std::iter::once(self.variables.get(name).cloned())),
         })
     }
 

@@ -102,6 +102,7 @@ impl Cell {
             cwd: self.work.clone(),
             home: Some(self.home.clone()),
             roots: vec![self.work.clone()],
+            ..WorkingDirState::default()
         }
     }
 

@@ -1,10 +1,13 @@
 //! Admission of commands: the verdict of the blocklist and of the read rules, as an error or as a question.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwapOption;
 
 use crate::call::ToolCall;
 use crate::confirmation::Confirmation;
@@ -12,25 +15,40 @@ use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
 use crate::contract::call_path::CallPath;
 use crate::def::Risk;
 use crate::error::ToolError;
+use crate::executor::SkillEnv;
 use crate::gate::ApprovalOptions;
 use crate::gate::command::ParsedCommandCache;
 use crate::gate::parsed_call::digest;
 use crate::provenance;
 
 use super::bash::{BASH, BashParams};
+use super::command::variable;
 use super::config::ShellConfig;
-use super::cwd;
+use super::{cwd, env};
 use zeph_bash::{Parsed, PolicyError, Verdict, WorkingDirState};
 
 use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
 use super::version_control;
 
+/// Environment variables whose values the judge uses. They name directories or the user.
+const KNOWN_VARIABLES: &[&str] = &[
+    "XDG_DATA_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+];
+
 /// The check of every command, on the normal and on the confirmed path.
 pub(crate) struct CommandGate {
     policy: ShellPolicyHandle,
     /// The start directory of commands, and the directories that no command may destroy.
     start: WorkingDirState,
+    /// The variables of all skills.
+    skill_env: ArcSwapOption<SkillEnv>,
     /// The read rules for commands.
     reads: Arc<ReadGuard>,
     /// Whether denied files are hidden from commands.
@@ -42,23 +60,26 @@ pub(crate) struct CommandGate {
 }
 
 impl CommandGate {
-    /// Returns the gate of commands that start in `project` (absolute).
+    /// Returns the gate of commands that start in `project` (absolute) with the variables of `base_env` that `config`
+    /// passes.
     ///
     /// # Errors
     /// [`PolicyError`]s if the blocklist of `config` is invalid.
     pub(super) fn new(
         config: &ShellConfig,
         project: &Path,
-        home: Option<&OsStr>,
+        base_env: &[(OsString, OsString)],
         risk: Risk,
     ) -> Result<Self, Vec<PolicyError>> {
         Ok(Self {
             policy: ShellPolicyHandle::new(config)?,
             start: WorkingDirState {
                 cwd: project.to_owned(),
-                home: home.map(PathBuf::from),
+                home: variable(base_env, "HOME").map(PathBuf::from),
                 roots: cwd::protected(project, &config.allowed_paths),
+                variables: known_variables(&env::select(base_env, &config.env, None)),
             },
+            skill_env: ArcSwapOption::empty(),
             reads: Arc::default(),
             hidden: AtomicBool::new(false),
             risk,
@@ -86,6 +107,11 @@ impl CommandGate {
         self.hidden.store(hidden, Ordering::Relaxed);
     }
 
+    /// Sets or clears the variables that all skills add to the environment.
+    pub(super) fn set_skill_env(&self, env: Option<SkillEnv>) {
+        self.skill_env.store(env.map(Arc::new));
+    }
+
     /// The handle of the blocklist. A policy that is rebuilt through it applies to the calls that follow.
     pub(super) fn policy(&self) -> ShellPolicyHandle {
         self.policy.clone()
@@ -93,12 +119,12 @@ impl CommandGate {
 
     /// Whether a command would require confirmation.
     pub(super) fn would_ask(&self, params: &BashParams) -> bool {
-        matches!(self.decide(params), Verdict::Ask { .. }) && self.reading(params).is_none()
+        matches!(self.decide(params), Verdict::Ask { .. }) && self.reading(params, None).is_none()
     }
 
     /// The decision about a command before any question to the user.
     pub(super) fn verdict(&self, params: &BashParams) -> Verdict {
-        match (self.decide(params), self.reading(params)) {
+        match (self.decide(params), self.reading(params, None)) {
             (Verdict::Block { what }, _) | (_, Some(what)) => Verdict::Block { what },
             (verdict, None) => verdict,
         }
@@ -113,7 +139,7 @@ impl CommandGate {
         params: &BashParams,
         cx: &CallContext,
     ) -> Result<(Verdict, Arc<Parsed>), ToolError> {
-        let start = self.start_of(params);
+        let start = self.start_of(params, cx.skill_env());
         let parsed = cx
             .extensions()
             .get::<ParsedCommandCache>()
@@ -154,7 +180,7 @@ impl CommandGate {
             }
         }
         cx.trace().claim_source = provenance::of_command(&params.command);
-        if let Some(why) = self.reading(params) {
+        if let Some(why) = self.reading(params, cx.skill_env()) {
             return Err(ToolError::blocked(why));
         }
         match verdict {
@@ -196,7 +222,7 @@ impl CommandGate {
 
     /// The decision of the blocklist about a command. It applies on both paths.
     fn decide(&self, params: &BashParams) -> Verdict {
-        let start = self.start_of(params);
+        let start = self.start_of(params, None);
         let parsed = Parsed::new(&params.command);
         self.judge(&parsed, &start)
     }
@@ -214,11 +240,11 @@ impl CommandGate {
     }
 
     /// The reason why the read rules refuse a command. It applies on both paths.
-    fn reading(&self, params: &BashParams) -> Option<String> {
+    fn reading(&self, params: &BashParams, of_call: Option<&SkillEnv>) -> Option<String> {
         if self.reads.is_empty() {
             return None;
         }
-        let start = self.start_of(params);
+        let start = self.start_of(params, of_call);
         let named = self.policy.load().named(&params.command, &start);
         let hidden = self.hidden.load(Ordering::Relaxed);
         self.reads.refusal(&start.cwd, &named, hidden)
@@ -229,21 +255,39 @@ impl CommandGate {
         if !self.reads.denies() {
             return Vec::new();
         }
-        let start = self.start_of(params);
+        let start = self.start_of(params, None);
         let parsed = Parsed::new(&params.command);
         version_control::folders(&parsed, &start)
     }
 
-    /// The directory in which a command starts, with the protected directories.
-    fn start_of(&self, params: &BashParams) -> Cow<'_, WorkingDirState> {
-        match &params.cwd {
-            None => Cow::Borrowed(&self.start),
-            Some(cwd) => Cow::Owned(WorkingDirState {
-                cwd: self.start.cwd.join(cwd),
-                ..self.start.clone()
-            }),
+    /// The directory in which a command starts, with the protected directories and the known variables. `of_call` are
+    /// the variables of the call's skill.
+    fn start_of(
+        &self,
+        params: &BashParams,
+        of_call: Option<&SkillEnv>,
+    ) -> Cow<'_, WorkingDirState> {
+        let mut start = Cow::Borrowed(&self.start);
+        if let Some(cwd) = &params.cwd {
+            start.to_mut().cwd = self.start.cwd.join(cwd);
         }
+        let all = self.skill_env.load();
+        for (name, value) in all.as_deref().into_iter().chain(of_call).flatten() {
+            if KNOWN_VARIABLES.contains(&name.as_str()) {
+                start.to_mut().variables.insert(name.clone(), value.clone());
+            }
+        }
+        start
     }
+}
+
+/// The values of [`KNOWN_VARIABLES`] in `env`.
+fn known_variables(env: &[(OsString, OsString)]) -> BTreeMap<String, String> {
+    let known = |name: &&str| {
+        let value = variable(env, name)?.to_str()?;
+        Some(((*name).to_owned(), value.to_owned()))
+    };
+    KNOWN_VARIABLES.iter().filter_map(known).collect()
 }
 
 /// The message that shows the canonical text of a command.

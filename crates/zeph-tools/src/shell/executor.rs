@@ -98,9 +98,8 @@ impl ShellExecutor {
         reads: Arc<ReadGuard>,
     ) -> Result<Self, Vec<ShellConfigError>> {
         let definition = bash::definition();
-        let home = variable(&base_env, "HOME").map(OsString::as_os_str);
         let risk = definition.annotations.risk;
-        let admission = CommandGate::new(&config, &cwd, home, risk)
+        let admission = CommandGate::new(&config, &cwd, &base_env, risk)
             .map_err(|errors| {
                 errors
                     .into_iter()
@@ -367,6 +366,7 @@ impl ToolExecutor for ShellExecutor {
     }
 
     fn set_skill_env(&self, env: Option<SkillEnv>) {
+        self.admission.set_skill_env(env.clone());
         self.commands.set_skill_env(env);
     }
 

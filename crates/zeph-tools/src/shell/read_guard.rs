@@ -441,7 +441,7 @@ mod tests {
             let start = WorkingDirState {
                 cwd: self.project.clone(),
                 home: Some(self.base.join("home")),
-                roots: Vec::new(),
+                ..WorkingDirState::default()
             };
             let named = self.policy.named(&command, &start);
             reads.refusal(&self.project, &named, hidden)

@@ -256,6 +256,7 @@ mod tests {
                 cwd: "/p".into(),
                 home: Some("/h".into()),
                 roots: vec!["/p".into()],
+                ..WorkingDirState::default()
             };
             let parsed = Parsed::new(command);
             assert_eq!(folders(&parsed, &start), expect, "{command}");

@@ -25,7 +25,7 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
     let start = WorkingDirState {
         cwd: command.start.clone(),
         home,
-        roots: Vec::new(),
+        ..WorkingDirState::default()
     };
     command.rewritten = parsed.rewritten().map(str::to_owned);
     let (parts, targets) = (&mut command.parts, &mut command.targets);

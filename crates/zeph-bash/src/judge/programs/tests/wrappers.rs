@@ -385,6 +385,7 @@ fn wrapper_that_runs_the_canary_is_not_allowed() {
         cwd: cell.at("work"),
         home: Some(cell.directory.path().to_path_buf()),
         roots: vec![cell.at("work")],
+        ..WorkingDirState::default()
     };
     let policy = ShellPolicy::default();
     let (mut ran, mut missed) = (0, Vec::new());
