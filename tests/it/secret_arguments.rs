@@ -287,6 +287,42 @@ fn calls_of_the_user_show_no_secret() {
     nothing_is_told(&home);
 }
 
+/// Proves OUT-21: errors before the configuration is loaded, with tokens in arguments and in a variable with an ordinary
+/// name.
+#[test]
+fn an_error_before_the_configuration_shows_no_secret() {
+    let home = Home::new();
+    let key = ["sk", "other", "0123456789abcdefghij"].join("-");
+    for (secret, variable) in [
+        (token(), "ZEPH_TEST_UNUSED"),
+        (token(), "SETTINGS"),
+        (key, "SETTINGS"),
+    ] {
+        let assigned = format!("{secret}=1");
+        let option = format!("--{secret}");
+        let key = format!("tools.{secret}=1");
+        let number = format!("tools.shell.timeout={secret}");
+        for args in [
+            &["--set", &secret, "-p", "x"][..],
+            &["--set", &assigned, "-p", "x"],
+            &["--set", &key, "-p", "x"],
+            &["--set", &number, "-p", "x"],
+            &["-C", &secret, "tools", "list"],
+            &["--mode", &secret, "-p", "x"],
+            &[&secret],
+            &[&option],
+            &["tools", &secret],
+            &["tools", "list", &option],
+            &["completions", &secret],
+        ] {
+            let output = home.zeph(args).env(variable, &secret).run();
+            let text = format!("{}{}", output.stdout, output.stderr);
+            assert!(!text.contains(&secret), "{args:?}: {output}");
+            assert!(text.contains("[redacted:"), "{args:?}: {output}");
+        }
+    }
+}
+
 /// Proves OUT-21, D-22, PERM-7: the question shows the command without the key; a permanent approval is not
 /// available if it would store a secret.
 #[test]

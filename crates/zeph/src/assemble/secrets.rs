@@ -21,19 +21,42 @@ pub(crate) fn redaction_values(loaded: &Loaded, env: &Environment) -> Arc<Securi
     secrets
 }
 
-/// Redacts the secrets of the environment until the configuration is loaded: keys of vendors, and variables that look
-/// like secrets. All later output of the program omits them.
+/// The minimum length of the run of letters and digits in a value that looks like a key.
+const MIN_KEY_RUN: usize = 16;
+
+/// Redacts the secrets of the environment until the configuration is loaded: keys of vendors, variables whose names look
+/// like secrets, and values that look like keys. The configuration may name any variable as the key of a provider. All
+/// later output of the program omits them.
 pub(crate) fn withhold_environment(env: &Environment) {
     let keys = VENDOR_KEYS
         .iter()
         .filter_map(|name| env.var(name)?.to_str());
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
+    let mut likely = filtered_secrets(&vars, &ShellEnvConfig::default());
+    let others = vars.iter().filter_map(|(_, value)| value.to_str());
+    likely.extend(
+        others
+            .filter(|value| looks_like_key(value))
+            .map(str::to_owned),
+    );
     let known = KnownSecrets {
         keys: keys.map(str::to_owned).collect(),
-        likely: filtered_secrets(&vars, &ShellEnvConfig::default()),
+        likely,
     };
     let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
     redact::keep_out(Arc::new(secrets));
+}
+
+/// Whether a value is one word with a long run of letters and digits. Names of models and hosts have shorter runs.
+fn looks_like_key(value: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.+=~".contains(c);
+    let mut runs = value.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_mixed = |run: &str| {
+        run.len() >= MIN_KEY_RUN
+            && run.contains(|c: char| c.is_ascii_digit())
+            && run.contains(|c: char| c.is_ascii_alphabetic())
+    };
+    value.chars().all(is_part) && runs.any(is_mixed)
 }
 
 /// The secrets that the configuration names, with the values of providers' keys and of variables
@@ -81,4 +104,22 @@ fn of_server(server: &McpServerConfig) -> Vec<String> {
     let mut likely = filtered_secrets(&env, &ShellEnvConfig::default());
     likely.extend(last.map(str::to_owned));
     likely
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_with_a_long_run_looks_like_a_key() {
+        let check = |value, expect| assert_eq!(looks_like_key(value), expect, "{value}");
+        check("sk-test-0123456789abcdef", true);
+        check("0123456789abcdef0123456789abcdef", true);
+        check("claude-sonnet-4-5-20250929", false);
+        check("20250929202509292025", false);
+        check("internationalization", false);
+        check("/home/0123456789abcdef", false);
+        check("a 0123456789abcdef", false);
+        check("", false);
+    }
 }

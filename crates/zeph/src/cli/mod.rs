@@ -203,7 +203,7 @@ fn load_config(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
     withhold(&loaded, &env);
     if !global.quiet {
         for warning in &loaded.warnings {
-            stderr_line(&format!("warning: {warning}"));
+            stderr_line(&redacted(&format!("warning: {warning}")));
         }
     }
     Ok((loaded, env))
