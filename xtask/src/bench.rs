@@ -138,7 +138,7 @@ fn start(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     let tools = definitions(&first.first_body)?;
     let request = first.first_body.len();
     figures
-        .push(Figure::new("tool definitions as sent", Unit::Bytes, tools as f64).at_most(6144.0));
+        .push(Figure::new("tool definitions as sent", Unit::Bytes, tools as f64).at_most(7168.0));
     figures.push(Figure::new("first request", Unit::Bytes, request as f64).at_most(12288.0));
     Ok(())
 }

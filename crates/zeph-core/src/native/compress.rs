@@ -29,7 +29,7 @@ impl CompressContext {
         Self {
             def: ToolDef::new::<Params>(
                 "compress_context",
-                "Sum up older messages to make room.",
+                "Sum up older messages when the context is nearly full.",
                 Annotations::SESSION_STATE,
             )
             .with_cache(CachePolicy::LEAVES_FILES),

@@ -137,7 +137,7 @@ impl MemorySearch {
         Self {
             def: ToolDef::new::<SearchParams>(
                 "memory_search",
-                "Find saved facts and earlier conversations.",
+                "Find saved facts and earlier conversations, before you ask the user.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

@@ -80,7 +80,7 @@ impl ListTasks {
         Self {
             def: ToolDef::new::<ListParams>(
                 "list_tasks",
-                "The task list.",
+                "The task list, to see which steps remain.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

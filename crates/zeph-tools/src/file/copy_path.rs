@@ -52,7 +52,7 @@ impl CopyPathTool {
             sandbox,
             definition: ToolDef::new::<CopyPathParams>(
                 "copy_path",
-                "Copy a file or directory.",
+                "Copy a file or directory; not by bash.",
                 Annotations {
                     destructive: false,
                     ..Annotations::MUTATE

@@ -37,7 +37,7 @@ impl CreateDirectoryTool {
             sandbox,
             definition: ToolDef::new::<CreateDirectoryParams>(
                 "create_directory",
-                "Create a directory and parents.",
+                "Create an empty directory; write makes parents itself.",
                 Annotations {
                     destructive: false,
                     idempotent: true,

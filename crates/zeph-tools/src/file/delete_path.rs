@@ -41,7 +41,7 @@ impl DeletePathTool {
             sandbox,
             definition: ToolDef::new::<DeletePathParams>(
                 "delete_path",
-                "Delete a file or directory.",
+                "Delete a file or directory; not by bash: this can be undone.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::MUTATE

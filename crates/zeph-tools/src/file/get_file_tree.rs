@@ -49,7 +49,7 @@ impl GetFileTreeTool {
             sandbox,
             definition: ToolDef::new::<GetFileTreeParams>(
                 "get_file_tree",
-                "Paths below a directory, for an overview.",
+                "Paths below a directory, for an overview of a project.",
                 Annotations::READ,
             )
             .with_cache(CachePolicy::CACHED)

@@ -67,7 +67,7 @@ impl GrepTool {
             sandbox,
             definition: ToolDef::new::<GrepParams>(
                 "grep",
-                "Search file contents by Rust regex; skips ignored, hidden, binary files.",
+                "Search file contents by Rust regex; skips ignored, hidden, binary files. For names find_path.",
                 Annotations::READ,
             )
             .with_cache(CachePolicy::CACHED)

@@ -45,7 +45,7 @@ impl MovePathTool {
             sandbox,
             definition: ToolDef::new::<MovePathParams>(
                 "move_path",
-                "Move or rename a file or directory.",
+                "Move or rename a file or directory; not by bash: this can be undone.",
                 Annotations::MUTATE,
             )
             .with_aliases(&["rename_path"])

@@ -57,7 +57,7 @@ impl ReadTool {
             sandbox,
             definition: ToolDef::new::<ReadParams>(
                 "read",
-                "Read numbered lines of a text file (2000 from offset).",
+                "Read numbered lines of a text file (2000 from offset), before an edit.",
                 Annotations::READ,
             )
             .with_cache(CachePolicy::CACHED)

@@ -57,7 +57,7 @@ impl ReadOverflow {
         Self {
             definition: ToolDef::new::<Params>(
                 READ_OVERFLOW,
-                "Read more of an output that was cut.",
+                "Read more of an output that was cut; do not run it again.",
                 Annotations::READ,
             )
             .with_cache(CachePolicy::LEAVES_FILES)

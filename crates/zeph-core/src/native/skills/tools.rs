@@ -231,7 +231,7 @@ impl SkillExecutor {
         let invoke = InvokeSkill {
             def: ToolDef::new::<InvokeParams>(
                 INVOKE_SKILL,
-                "Run a skill.",
+                "Run a skill that fits the task.",
                 Annotations::SESSION_STATE,
             )
             .with_cache(CachePolicy::LEAVES_FILES),
