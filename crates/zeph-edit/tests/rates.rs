@@ -283,8 +283,8 @@ fn places(source: &str) -> Vec<Place<'_>> {
                 let (start, end) = (starts[first], starts[first + length] - 1);
                 let old = &source[start..end];
                 let solid = |line: &str| line.trim().len() > 12;
-                let whole =
-                    old.lines().next().is_some_and(solid) && old.lines().last().is_some_and(solid);
+                let whole = old.split('\n').next().is_some_and(solid)
+                    && old.rsplit('\n').next().is_some_and(solid);
                 (whole && source.matches(old).count() == 1).then_some((start, end, old))
             });
         let Some((start, end, old)) = place else {
@@ -405,6 +405,9 @@ fn edit_rates() {
         println!("{}", rates.row(kind));
         assert!(rates.cases >= 8, "{kind}: {rates:?}");
         assert_eq!((rates.wrong, rates.collateral), (0, 0), "{kind}");
+        if *kind == "none" {
+            assert_eq!(rates.right, rates.cases, "{kind}");
+        }
         all.add(rates);
     }
     println!("{}", all.row("**all**"));
