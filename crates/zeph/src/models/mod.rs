@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "candle")]
 use crate::config::Environment;
 
-pub(crate) use self::pull::{Wanted, pull};
+pub(crate) use self::pull::pull;
 
 /// The note in a model's directory.
 const MANIFEST: &str = "manifest.json";
@@ -39,6 +39,24 @@ impl Purpose {
             Self::Embeddings => "embeddings",
         }
     }
+}
+
+/// The model that the user requests.
+#[derive(Debug, Default)]
+#[cfg_attr(
+    not(feature = "candle"),
+    allow(
+        dead_code,
+        reason = "only a build that fetches models reads all fields"
+    )
+)]
+pub(crate) struct Wanted {
+    /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
+    pub(crate) model: String,
+    /// The name of the model in the store.
+    pub(crate) name: Option<String>,
+    /// The expected SHA-256.
+    pub(crate) sha256: Option<String>,
 }
 
 /// The description of a fetched model.

@@ -7,6 +7,7 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::js_failure::{is_preamble, own_frame};
+use super::totals::Totals;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
@@ -37,9 +38,7 @@ struct Jest {
     failed: bool,
     /// True in the section that repeats all failures.
     again: bool,
-    /// The totals.
-    totals: Vec<OwnedLine>,
-    results: u64,
+    totals: Totals,
 }
 
 /// Returns true if only Jest prints this line.
@@ -57,8 +56,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
         coverage: coverage::Table::default(),
         failed: false,
         again: false,
-        totals: Vec::new(),
-        results: 0,
+        totals: Totals::default(),
     })
 }
 
@@ -111,23 +109,16 @@ impl Jest {
         self.at = Section::Open;
     }
 
-    fn show_totals(&mut self, out: &mut dyn Sink) {
-        for held in self.totals.drain(..) {
-            self.results += 1;
-            out.keep(held.line());
-        }
-    }
-
     fn total(&mut self, line: Line<'_>, which: usize, out: &mut dyn Sink) {
         self.close(out);
         if which == 0 {
-            self.totals.clear();
+            self.totals.lines.clear();
             self.again = false;
         }
-        self.totals.push(line.into());
-        if TOTALS[which] == LAST_TOTAL || self.totals.len() > 8 {
+        self.totals.lines.push(line.into());
+        if TOTALS[which] == LAST_TOTAL || self.totals.lines.len() > 8 {
             self.failures.finish(out);
-            self.show_totals(out);
+            self.totals.show(out);
         }
     }
 
@@ -236,14 +227,8 @@ impl Strategy for Jest {
 
     fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.close(out);
-        let failures = self.failures.any();
-        self.failures.finish(out);
-        self.show_totals(out);
-        match self.results {
-            0 => FilterConfidence::Partial,
-            _ if end.failed() && !failures && !self.failed => FilterConfidence::Fallback,
-            _ => FilterConfidence::Full,
-        }
+        self.totals
+            .finish(&mut self.failures, self.failed, end, out)
     }
 }
 

@@ -27,6 +27,7 @@ mod rust_captured_output;
 mod tap;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod unittest;
 mod vitest;
 mod workspaces;

@@ -4,6 +4,7 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::js_failure::is_preamble;
+use super::totals::Totals;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 
@@ -26,8 +27,7 @@ struct Vitest {
     at: Section,
     excerpt: Excerpt,
     coverage: coverage::Table,
-    totals: Vec<OwnedLine>,
-    results: u64,
+    totals: Totals,
     failed: bool,
 }
 
@@ -45,8 +45,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
         at: Section::Open,
         excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
         coverage: coverage::Table::default(),
-        totals: Vec::new(),
-        results: 0,
+        totals: Totals::default(),
         failed: false,
     })
 }
@@ -115,22 +114,15 @@ impl Vitest {
     fn total(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
         self.close(out);
         let is_first = |held: &OwnedLine| held.text.trim_ascii_start().starts_with("Test Files");
-        if name == "Test Files" && self.totals.iter().any(is_first) {
+        if name == "Test Files" && self.totals.lines.iter().any(is_first) {
             // On a terminal the totals are printed repeatedly.
-            self.totals.clear();
+            self.totals.lines.clear();
         }
-        if name == "Start at" || self.totals.len() > 12 {
+        if name == "Start at" || self.totals.lines.len() > 12 {
             return;
         }
         self.failed |= line.text.contains(" failed") || name.ends_with("Errors");
-        self.totals.push(line.into());
-    }
-
-    fn show_totals(&mut self, out: &mut dyn Sink) {
-        for held in self.totals.drain(..) {
-            self.results += 1;
-            out.keep(held.line());
-        }
+        self.totals.lines.push(line.into());
     }
 
     /// Processes a line with a sign. Returns `false` if it is not a line of Vitest.
@@ -195,9 +187,9 @@ impl Strategy for Vitest {
         }
         if is_start(text) {
             self.close(out);
-            if !self.totals.is_empty() {
+            if !self.totals.lines.is_empty() {
                 self.failures.finish(out);
-                self.show_totals(out);
+                self.totals.show(out);
             }
             return;
         }
@@ -224,14 +216,8 @@ impl Strategy for Vitest {
 
     fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.close(out);
-        let failures = self.failures.any();
-        self.failures.finish(out);
-        self.show_totals(out);
-        match self.results {
-            0 => FilterConfidence::Partial,
-            _ if end.failed() && !failures && !self.failed => FilterConfidence::Fallback,
-            _ => FilterConfidence::Full,
-        }
+        self.totals
+            .finish(&mut self.failures, self.failed, end, out)
     }
 }
 

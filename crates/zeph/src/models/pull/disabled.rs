@@ -3,23 +3,8 @@
 use anyhow::bail;
 use zeph_llm::RetryConfig;
 
-use super::{Manifest, ModelStore};
+use super::{Manifest, ModelStore, Wanted};
 use crate::config::Environment;
-
-/// The model that the user requests.
-#[derive(Debug, Default)]
-#[allow(
-    dead_code,
-    reason = "only a build that fetches models reads all fields"
-)]
-pub(crate) struct Wanted {
-    /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
-    pub(crate) model: String,
-    /// The name of the model in the store.
-    pub(crate) name: Option<String>,
-    /// The expected SHA-256.
-    pub(crate) sha256: Option<String>,
-}
 
 /// Returns an error that explains how to get a build that fetches models.
 ///

@@ -20,7 +20,7 @@ use zeph_llm::{ProviderConfig, ProviderKind, RetryConfig};
 
 use self::download::{allowed, client, fetch, forget, shown};
 use self::progress::Progress;
-use super::{MANIFEST, Manifest, ModelStore, Purpose, place};
+use super::{MANIFEST, Manifest, ModelStore, Purpose, Wanted, place};
 use crate::config::Environment;
 use crate::output::stderr_line;
 
@@ -28,17 +28,6 @@ use crate::output::stderr_line;
 const HUB: &str = "https://huggingface.co";
 /// The weights in a model's directory.
 const WEIGHTS: &str = "model.gguf";
-
-/// The model that the user requests.
-#[derive(Debug, Default)]
-pub(crate) struct Wanted {
-    /// OWNER/REPO/FILE.gguf of a hub, a URL, or a path.
-    pub(crate) model: String,
-    /// The name of the model in the store.
-    pub(crate) name: Option<String>,
-    /// The expected SHA-256.
-    pub(crate) sha256: Option<String>,
-}
 
 /// Fetches a model, and returns its manifest.
 ///
