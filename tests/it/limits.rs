@@ -17,14 +17,16 @@ fn tireless() -> OpenAi {
     })
 }
 
+/// A cap that the user sets.
+const CAP: [&str; 2] = ["--set", "agent.max_tool_iterations=10"];
+
 /// Proves AGT-2, D-17.
 #[test]
 fn iteration_cap_sends_final_request_without_tools() {
     let server = tireless();
     let home = Home::openai(&server);
-    let output = home
-        .zeph(["--yes", "-p", "go", "--output-format", "json"])
-        .code(4);
+    let args = ["--yes", "-p", "go", "--output-format", "json"];
+    let output = home.zeph(args).args(CAP).code(4);
     let object = output.json();
     assert_eq!(object["stop_reason"], "iteration_cap");
     assert_eq!(object["iterations"], 10);
@@ -46,12 +48,12 @@ fn iteration_cap_sends_final_request_without_tools() {
     // The user sees the reason.
     let server = tireless();
     let home = Home::openai(&server);
-    let output = home.zeph(["--yes", "-p", "go"]).code(4);
+    let output = home.zeph(["--yes", "-p", "go"]).args(CAP).code(4);
     assert_has(&output.stdout, &["This is what I found."]);
     assert_has(&output.stderr, &["stopped after 10 rounds"]);
 }
 
-/// Proves AGT-2, CFG-1.
+/// Proves AGT-2, D-33, CFG-1: a cap that a source sets ends a turn without a user.
 #[test]
 fn the_cap_is_set_by_file_environment_and_flag() {
     let check = |file: &str, env: Option<&str>, flag: Option<&str>, expect: usize| {

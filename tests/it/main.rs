@@ -10,6 +10,7 @@ mod bad_disk;
 mod batches;
 mod blocklist;
 mod cache;
+mod check_ins;
 mod claim_source;
 mod compaction;
 mod concurrency;

@@ -50,14 +50,14 @@ fn status_in_one_screen() {
     let mut terminal = Terminal::sized(&home, &["--yes"], ROWS, COLUMNS);
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("0 of 10 rounds");
+    terminal.shows("0 rounds in the last turn");
     terminal.prompts("");
     terminal.type_keys("go\r");
     terminal.shows("All is done.");
     terminal.prompts("");
     assert!(is_running(&seconds));
     terminal.type_keys("/status\r");
-    terminal.shows("2 of 10 rounds");
+    terminal.shows("2 rounds in the last turn");
     terminal.prompts("");
     // From the command to the next prompt: all of it is visible, because no line has scrolled out.
     let text = home.neutral(&terminal.text());

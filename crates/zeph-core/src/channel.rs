@@ -114,6 +114,38 @@ impl UserAnswer {
     }
 }
 
+/// The question whether a turn with many rounds of tool calls continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckIn {
+    /// The rounds of the turn so far.
+    pub iterations: usize,
+    /// The rounds until the next check-in.
+    pub more: usize,
+}
+
+/// The user's answer to a [`CheckIn`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckInAnswer {
+    /// Continue until the next check-in.
+    More,
+    /// Continue until the turn is done.
+    UntilDone,
+    /// Stop: the model summarizes in one last request.
+    Stop,
+}
+
+impl CheckInAnswer {
+    /// The name of the answer.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::UntilDone => "until done",
+            Self::Stop => "stop",
+        }
+    }
+}
+
 /// Shows events and asks questions.
 #[async_trait]
 pub trait Channel: Send + Sync {
@@ -131,4 +163,7 @@ pub trait Channel: Send + Sync {
 
     /// Asks whether a call may run. Only one question is open at a time.
     async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer;
+
+    /// Asks whether a turn continues. It is called only if the channel can ask and shows its questions.
+    async fn check_in(&self, question: &CheckIn) -> CheckInAnswer;
 }

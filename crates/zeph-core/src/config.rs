@@ -9,9 +9,12 @@ use zeph_tools::schema_filter::ToolFilterConfig;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// Maximum rounds of tool calls in one turn.
+    /// Rounds of tool calls after which the user is asked whether the turn continues. If it is set, also the maximum of a turn in which no user can be asked.
     #[schemars(range(min = 1))]
     pub max_tool_iterations: usize,
+    /// Maximum rounds of a turn in which no user can be asked, unless `max_tool_iterations` is set.
+    #[schemars(range(min = 1))]
+    pub max_iterations_per_turn: usize,
     /// Maximum calls of one response; further ones are refused.
     #[schemars(range(min = 1))]
     pub max_calls_per_iteration: usize,
@@ -82,6 +85,7 @@ impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             max_tool_iterations: 10,
+            max_iterations_per_turn: 100,
             max_calls_per_iteration: 15,
             max_parallel_calls: 8,
             context_budget_tokens: None,

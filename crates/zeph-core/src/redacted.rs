@@ -12,7 +12,7 @@ use zeph_tools::Confirmation;
 use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::secrets::SecurityPatterns;
 
-use crate::channel::{Channel, LoopbackEvent, UserAnswer};
+use crate::channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 
 /// The reason that a question about a call with a secret offers no rule.
 const NO_RULE: &str = "the call holds a secret, which a rule would keep";
@@ -100,6 +100,10 @@ impl Channel for RedactedChannel {
         self.secrets.redact_known_json(&mut params);
         self.inner.confirm(&question, &params).await
     }
+
+    async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
+        self.inner.check_in(question).await
+    }
 }
 
 /// Replaces known values in a text.
@@ -183,6 +187,10 @@ mod tests {
             let shown = format!("{tool} {subject} {reason} {hint} {pieces:?} {preview:?} {params}");
             self.0.lock().unwrap().push_str(&shown);
             UserAnswer::Once
+        }
+
+        async fn check_in(&self, _: &CheckIn) -> CheckInAnswer {
+            CheckInAnswer::UntilDone
         }
     }
 

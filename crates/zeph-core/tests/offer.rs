@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use zeph_core::{AgentBuilder, AgentConfig, Channel, LoopbackEvent, UserAnswer};
+use zeph_core::{
+    AgentBuilder, AgentConfig, Channel, CheckIn, CheckInAnswer, IterationPolicy, LoopbackEvent,
+    UserAnswer,
+};
 use zeph_llm::{
     ChatRequest, ChatResponse, LlmError, LlmProvider, MessagePart, StopReason, StreamSink, Usage,
 };
@@ -58,6 +61,9 @@ impl Channel for Silent {
     }
     async fn confirm(&self, _question: &Confirmation, _params: &Value) -> UserAnswer {
         UserAnswer::No(None)
+    }
+    async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
+        CheckInAnswer::Stop
     }
 }
 
@@ -177,6 +183,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
             tool_filter,
             ..AgentConfig::default()
         },
+        iterations: IterationPolicy::default(),
         tafc: Default::default(),
         provider: Arc::clone(&recorder) as _,
         executor: Arc::new(tools.unwrap()),

@@ -16,6 +16,7 @@ use zeph_tools::{
 
 use super::compact::Compressor;
 use super::history::HistoryError;
+use super::limits::IterationPolicy;
 use super::model_client::ModelClient;
 use super::session::Session;
 use super::tool_runner::ToolRunner;
@@ -34,6 +35,8 @@ use crate::spending::AuxiliaryUsage;
 pub struct AgentBuilder {
     /// `[agent]`.
     pub config: AgentConfig,
+    /// The rounds of tool calls of a turn.
+    pub iterations: IterationPolicy,
     /// `[tools.tafc]`.
     pub tafc: TafcConfig,
     /// The model.
@@ -142,6 +145,7 @@ impl AgentBuilder {
         tools.record_loaded_skills(&session.history);
         Ok(Agent {
             config: self.config,
+            iterations: self.iterations,
             channel,
             session,
             model,

@@ -11,11 +11,54 @@ use crate::config::AgentConfig;
 /// Equal iterations in a row that count as a doom loop.
 const DOOM_LOOP: usize = 3;
 
+/// The key of the interval of check-ins.
+const CHECK_IN_KEY: &str = "max_tool_iterations";
+/// The key of the maximum of a turn without a user.
+const MAX_KEY: &str = "max_iterations_per_turn";
+
+/// The rounds of tool calls that a turn may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IterationPolicy {
+    /// Rounds between two check-ins: questions to the user, or notices if no user can be asked.
+    pub check_in: usize,
+    /// Maximum rounds if no user can be asked.
+    pub max_unattended: usize,
+    /// The key of `[agent]` that sets `max_unattended`, for messages.
+    pub max_key: &'static str,
+}
+
+impl IterationPolicy {
+    /// The policy of `config`. `is_set` returns whether a source sets this key of `[agent]`: a `max_tool_iterations` that
+    /// is set is a maximum, its default is not.
+    #[must_use]
+    pub fn new(config: &AgentConfig, is_set: impl Fn(&str) -> bool) -> Self {
+        let (interval, most) = (config.max_tool_iterations, config.max_iterations_per_turn);
+        let is_lower = interval <= most || !is_set(MAX_KEY);
+        let (max_unattended, max_key) = match is_set(CHECK_IN_KEY) && is_lower {
+            true => (interval, CHECK_IN_KEY),
+            false => (most, MAX_KEY),
+        };
+        Self {
+            check_in: interval,
+            max_unattended,
+            max_key,
+        }
+    }
+}
+
+impl Default for IterationPolicy {
+    fn default() -> Self {
+        Self::new(&AgentConfig::default(), |_| false)
+    }
+}
+
 /// The reason why a turn must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The model requested calls too often.
+    /// The model requested calls too often, and no user can be asked.
     Iterations,
+    /// The user stopped the turn at a check-in.
+    Stopped,
     /// The same calls gave the same results three times in a row.
     DoomLoop,
     /// The conversation takes over 80 % of its budget, or is too long after compaction.
@@ -43,7 +86,9 @@ pub struct Step<'a> {
 /// The state of the limits within one turn.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    max_iterations: usize,
+    policy: IterationPolicy,
+    /// The number of iterations at the next check-in; `None` if there is no further one.
+    next_check_in: Option<usize>,
     context_limit: usize,
     iterations: usize,
     quota: Option<Limit>,
@@ -54,12 +99,13 @@ pub struct Limits {
 impl Limits {
     /// The limits at the start of a turn. `window` is the window of the model in tokens.
     #[must_use]
-    pub fn new(config: &AgentConfig, window: usize) -> Self {
+    pub fn new(config: &AgentConfig, policy: IterationPolicy, window: usize) -> Self {
         let budget = context_budget(config, window);
         let four_fifths = budget / 5 * 4;
         let compaction = &config.compaction;
         Self {
-            max_iterations: config.max_tool_iterations,
+            policy,
+            next_check_in: Some(policy.check_in),
             // Compaction comes before this limit.
             context_limit: match compaction.enabled {
                 true => compaction.tokens(budget).max(four_fifths),
@@ -84,16 +130,33 @@ impl Limits {
         self.context_limit
     }
 
-    /// Returns the limit that forbids a request with calls.
+    /// Returns the limit that forbids a request with calls. `is_attended` is whether the user can be asked.
     #[must_use]
-    pub fn before_request(&self, estimated_tokens: usize) -> Option<Limit> {
+    pub fn before_request(&self, estimated_tokens: usize, is_attended: bool) -> Option<Limit> {
         if estimated_tokens > self.context_limit() {
             return Some(Limit::Context);
         }
         if self.quota.is_some() {
             return self.quota;
         }
-        (self.iterations >= self.max_iterations).then_some(Limit::Iterations)
+        let is_over = !is_attended && self.iterations >= self.policy.max_unattended;
+        is_over.then_some(Limit::Iterations)
+    }
+
+    /// Whether a check-in is due before the next request.
+    #[must_use]
+    pub fn is_check_in_due(&self) -> bool {
+        self.next_check_in.is_some_and(|at| self.iterations >= at)
+    }
+
+    /// Plans the next check-in, one interval from now.
+    pub fn plan_check_in(&mut self) {
+        self.next_check_in = Some(self.iterations.saturating_add(self.policy.check_in));
+    }
+
+    /// Plans no further check-in in this turn.
+    pub fn end_check_ins(&mut self) {
+        self.next_check_in = None;
     }
 
     /// Records that a call was refused because `used` of `max` calls of the session are used.
@@ -154,9 +217,8 @@ mod tests {
         config
     }
 
-    fn config(max_tool_iterations: usize) -> AgentConfig {
+    fn config() -> AgentConfig {
         AgentConfig {
-            max_tool_iterations,
             context_budget_tokens: Some(1000),
             ..without_compaction()
         }
@@ -170,45 +232,96 @@ mod tests {
         }))
     }
 
-    /// Proves AGT-2, AGT-4.
+    fn limits(config: &AgentConfig) -> Limits {
+        Limits::new(config, IterationPolicy::default(), 1000)
+    }
+
+    /// Proves AGT-4.
     #[test]
-    fn iterations_and_context_are_capped() {
-        let mut limits = Limits::new(&config(2), 100_000);
-        assert_eq!(limits.before_request(800), None);
-        assert_eq!(limits.before_request(801), Some(Limit::Context));
-        run(&mut limits, &json!(1), "a");
-        assert_eq!(limits.before_request(0), None);
-        run(&mut limits, &json!(2), "b");
-        assert_eq!(limits.before_request(0), Some(Limit::Iterations));
-        limits.over_quota(3, 4);
-        assert_eq!(
-            limits.before_request(0),
-            Some(Limit::Quota { used: 3, max: 4 })
-        );
-        assert_eq!(limits.before_request(801), Some(Limit::Context));
-        let unset = Limits::new(&without_compaction(), 1000);
-        assert_eq!(unset.before_request(800), None);
-        assert_eq!(unset.before_request(801), Some(Limit::Context));
+    fn context_over_the_budget_is_a_limit() {
+        let mut quota = limits(&config());
+        assert_eq!(quota.before_request(800, false), None);
+        assert_eq!(quota.before_request(801, true), Some(Limit::Context));
+        quota.over_quota(3, 4);
+        let over = Some(Limit::Quota { used: 3, max: 4 });
+        assert_eq!(quota.before_request(0, false), over);
+        assert_eq!(quota.before_request(0, true), over);
+        assert_eq!(quota.before_request(801, false), Some(Limit::Context));
+        let unset = limits(&without_compaction());
+        assert_eq!(unset.before_request(800, false), None);
+        assert_eq!(unset.before_request(801, false), Some(Limit::Context));
         let said = AgentConfig {
             context_budget_tokens: Some(2000),
             ..without_compaction()
         };
-        assert_eq!(Limits::new(&said, 1000).before_request(1600), None);
+        assert_eq!(limits(&said).before_request(1600, false), None);
         // Compaction comes first, at any threshold.
         let mut making = AgentConfig::default();
         for (threshold, limit) in [(0.9, 900), (0.5, 800)] {
             making.compaction.threshold = threshold;
-            let limits = Limits::new(&making, 1000);
-            assert_eq!(limits.before_request(limit), None, "{threshold}");
-            let over = limits.before_request(limit + 1);
+            let limits = limits(&making);
+            assert_eq!(limits.before_request(limit, false), None, "{threshold}");
+            let over = limits.before_request(limit + 1, false);
             assert_eq!(over, Some(Limit::Context), "{threshold}");
         }
+    }
+
+    /// Proves AGT-2, D-33.
+    #[test]
+    fn policy_depends_on_the_keys_that_are_set() {
+        let check = |interval: Option<usize>, most: Option<usize>, max: usize, key: &str| {
+            let default = AgentConfig::default();
+            let config = AgentConfig {
+                max_tool_iterations: interval.unwrap_or(default.max_tool_iterations),
+                max_iterations_per_turn: most.unwrap_or(default.max_iterations_per_turn),
+                ..default
+            };
+            let policy = IterationPolicy::new(&config, |key| match key {
+                CHECK_IN_KEY => interval.is_some(),
+                MAX_KEY => most.is_some(),
+                _ => false,
+            });
+            assert_eq!(policy.check_in, interval.unwrap_or(10));
+            assert_eq!((policy.max_unattended, policy.max_key), (max, key));
+        };
+        check(None, None, 100, MAX_KEY);
+        check(None, Some(7), 7, MAX_KEY);
+        check(Some(10), None, 10, CHECK_IN_KEY);
+        check(Some(200), None, 200, CHECK_IN_KEY);
+        check(Some(10), Some(50), 10, CHECK_IN_KEY);
+        check(Some(200), Some(50), 50, MAX_KEY);
+    }
+
+    /// Proves AGT-2, D-33.
+    #[test]
+    fn check_ins_follow_the_interval_and_the_answers() {
+        let policy = IterationPolicy {
+            check_in: 2,
+            max_unattended: 5,
+            max_key: MAX_KEY,
+        };
+        let mut limits = Limits::new(&config(), policy, 1000);
+        let mut due = Vec::new();
+        for round in 1..=8 {
+            run(&mut limits, &json!(round), "a");
+            assert_eq!(limits.before_request(0, true), None);
+            let over = (round >= 5).then_some(Limit::Iterations);
+            assert_eq!(limits.before_request(0, false), over, "{round}");
+            if limits.is_check_in_due() {
+                due.push(round);
+                match round < 6 {
+                    true => limits.plan_check_in(),
+                    false => limits.end_check_ins(),
+                }
+            }
+        }
+        assert_eq!(due, [2, 4, 6]);
     }
 
     /// Proves AGT-3.
     #[test]
     fn three_equal_iterations_in_a_row_are_a_doom_loop() {
-        let mut limits = Limits::new(&config(100), 1000);
+        let mut limits = Limits::new(&config(), IterationPolicy::default(), 1000);
         let test = json!({"command": "cargo test", "cwd": "."});
         let same = json!({"cwd": ".", "command": "cargo test"});
         assert_eq!(run(&mut limits, &test, "failed in 0.53s"), None);
@@ -221,7 +334,7 @@ mod tests {
 
     #[test]
     fn an_edit_and_test_loop_is_none() {
-        let mut limits = Limits::new(&config(100), 1000);
+        let mut limits = Limits::new(&config(), IterationPolicy::default(), 1000);
         for round in 0..10 {
             assert_eq!(run(&mut limits, &json!({"edit": round}), "edited"), None);
             assert_eq!(

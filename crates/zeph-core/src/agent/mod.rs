@@ -36,6 +36,7 @@ pub use builder::AgentBuilder;
 use commands::{Command, Input, parse};
 use compact::Compressor;
 use history::HistoryError;
+use limits::IterationPolicy;
 use model_client::ModelClient;
 use outcome::TurnOutcome;
 use session::Session;
@@ -47,6 +48,7 @@ pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);
 /// One conversation.
 pub struct Agent {
     config: AgentConfig,
+    iterations: IterationPolicy,
     channel: Arc<dyn Channel>,
     session: Session,
     model: ModelClient,

@@ -37,7 +37,7 @@ impl Agent {
              model       {} ({})\n\
              context     about {} of {budget} tokens, {}\n\
              compaction  {}\n\
-             limits      {} of {} in the last turn, {} a round\n\
+             limits      {} in the last turn, a check-in every {}, {} a round\n\
              {}cache       {}\n\
              memory      {}\n\
              {more}{}database    {}",
@@ -48,8 +48,8 @@ impl Agent {
             session.history.estimated_tokens(),
             pluralize(session.history.messages().len(), "message"),
             self.compaction_status().await,
-            session.rounds,
-            pluralize(self.config.max_tool_iterations, "round"),
+            pluralize(session.rounds, "round"),
+            self.iterations.check_in,
             pluralize(self.config.max_calls_per_iteration, "call"),
             quota_line(tools, session.id()).await,
             cache_status(tools, session.id()),

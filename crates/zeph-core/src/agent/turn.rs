@@ -20,7 +20,7 @@ use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
 use super::strip_reasoning::{ResponseCalls, strip_reasoning};
 use super::tool_runner::Batch;
-use crate::channel::LoopbackEvent;
+use crate::channel::{CheckIn, CheckInAnswer, LoopbackEvent};
 use crate::spending::Spending;
 
 /// Bytes of an incomplete response that the history stores. More would fill the window of the model.
@@ -91,12 +91,21 @@ impl Agent {
         outcome: &mut TurnOutcome,
     ) -> Result<(), TurnAbort> {
         let registry = self.begin_turn(prompt, cancel).await?;
-        let mut limits = Limits::new(&self.config, self.model.provider.context_window());
+        let window = self.model.provider.context_window();
+        let mut limits = Limits::new(&self.config, self.iterations, window);
         let mut refused = false;
         let mut reflections = Reflections::new(self.config.max_reflections);
         loop {
             self.compact_if_needed(cancel, outcome).await;
-            match limits.before_request(self.session.history.estimated_tokens()) {
+            let tokens = self.session.history.estimated_tokens();
+            let is_attended = self.is_attended();
+            let limit = match limits.before_request(tokens, is_attended) {
+                None if limits.is_check_in_due() => {
+                    self.check_in(&mut limits, is_attended, cancel).await?
+                }
+                limit => limit,
+            };
+            match limit {
                 None => {}
                 Some(Limit::Context) => {
                     return Err(TurnAbort::End(
@@ -106,7 +115,7 @@ impl Agent {
                 }
                 Some(limit) => {
                     return self
-                        .final_summary_request(limit, &registry, cancel, outcome)
+                        .final_summary_request(limit, &limits, &registry, cancel, outcome)
                         .await;
                 }
             }
@@ -169,6 +178,46 @@ impl Agent {
         }
     }
 
+    /// Whether the user can be asked and sees questions.
+    fn is_attended(&self) -> bool {
+        self.channel.can_ask() && self.channel.shows_questions()
+    }
+
+    /// Asks the user whether the turn continues, or reports the number of rounds if no user can be asked. Returns the limit that
+    /// stops the turn.
+    async fn check_in(
+        &self,
+        limits: &mut Limits,
+        is_attended: bool,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Limit>, TurnAbort> {
+        let iterations = limits.iterations();
+        let policy = self.iterations;
+        if !is_attended {
+            self.channel.emit(LoopbackEvent::Notice(format!(
+                "{iterations} rounds of tool calls so far; the turn ends after {} ([agent] {})",
+                policy.max_unattended, policy.max_key
+            )));
+            limits.plan_check_in();
+            return Ok(None);
+        }
+        let question = CheckIn {
+            iterations,
+            more: policy.check_in,
+        };
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(TurnAbort::Cancelled),
+            answer = self.channel.check_in(&question) => answer,
+        };
+        match answer {
+            CheckInAnswer::More => limits.plan_check_in(),
+            CheckInAnswer::UntilDone => limits.end_check_ins(),
+            CheckInAnswer::Stop => return Ok(Some(Limit::Stopped)),
+        }
+        Ok(None)
+    }
+
     /// Applies changes of the configuration, selects the tools and stores the prompt. Returns the tools.
     async fn begin_turn(
         &mut self,
@@ -212,6 +261,7 @@ impl Agent {
     async fn final_summary_request(
         &mut self,
         limit: Limit,
+        limits: &Limits,
         registry: &ToolRegistry,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
@@ -226,22 +276,32 @@ impl Agent {
                      ([tools] max_tool_calls_per_session), too few are left; /clear starts over"
                 ),
             ),
-            _ => {
-                let cap = self.config.max_tool_iterations;
+            Limit::Stopped => {
+                let rounds = limits.iterations();
                 (
-                    format!("{cap} rounds of tool calls are used up in this turn."),
+                    format!("The user stopped this turn after {rounds} rounds of tool calls."),
+                    "the user stopped the turn",
+                    TurnEnd::IterationCap,
+                    format!(
+                        "stopped by you after {rounds} rounds of tool calls; say \"go on\" to continue"
+                    ),
+                )
+            }
+            _ => {
+                let (rounds, key) = (limits.iterations(), self.iterations.max_key);
+                (
+                    format!("{rounds} rounds of tool calls are used up in this turn."),
                     "the limit of tool calls for this turn is reached",
                     TurnEnd::IterationCap,
                     format!(
-                        "stopped after {cap} rounds of tool calls ([agent] max_tool_iterations); \
-                         say \"go on\" to continue"
+                        "stopped after {rounds} rounds of tool calls ([agent] {key}); say \"go on\" to continue"
                     ),
                 )
             }
         };
         let text = format!(
             "[limit] {fact} Do not call tools. \
-             Sum up what was done, what was found, and what is left."
+             Summarize the work so far, the findings, and the remaining work."
         );
         self.session.history.push(Message::user(text), None).await?;
         let response = self.request(ToolChoice::None, cancel, outcome).await?;

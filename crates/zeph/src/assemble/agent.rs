@@ -51,6 +51,7 @@ impl App {
     ) -> Result<Agent, HistoryError> {
         AgentBuilder {
             config: self.agent_config(provider.context_window()),
+            iterations: self.iteration_policy(),
             tafc: self.loaded.config.tools.tafc.clone(),
             provider: Arc::clone(provider),
             reformatter: self.reformatter.clone(),

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use zeph_core::{AgentConfig, AuxiliaryUsage, Compressor, Embedder, SkillCatalog};
+use zeph_core::{AgentConfig, AuxiliaryUsage, Compressor, Embedder, IterationPolicy, SkillCatalog};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::argument_repair::ArgumentRepairer;
@@ -162,6 +162,14 @@ impl App {
                 .map(|budget| budget.min(window));
         }
         config
+    }
+
+    /// The rounds of tool calls of a turn. They depend on the keys that a source sets.
+    fn iteration_policy(&self) -> IterationPolicy {
+        let provenance = &self.loaded.provenance;
+        IterationPolicy::new(&self.loaded.config.agent, |key| {
+            *provenance.of(&format!("agent.{key}")) != Origin::Default
+        })
     }
 
     /// Whether files denied by `deny_read` are hidden from commands on this machine.

@@ -43,6 +43,7 @@ pub(crate) enum Rule {
 const RULES: &[(&str, Rule)] = &[
     // A repository must not spend more of the user's money and time.
     ("agent.max_tool_iterations", Rule::Lower),
+    ("agent.max_iterations_per_turn", Rule::Lower),
     ("agent.max_calls_per_iteration", Rule::Lower),
     ("agent.max_parallel_calls", Rule::Lower),
     ("agent.context_budget_tokens", Rule::Lower),

@@ -11,7 +11,8 @@ use super::origin::{Origin, Provenance};
 use super::schema::{self, Field, Shape};
 
 const HEADER: &str = "\
-# The configuration of Zeph: every key with its default. A key in a comment has no default.
+# The configuration of Zeph: every key with its default. A key in a comment has no default, or another
+# meaning if it is set.
 #
 # Stronger than the user's file, ~/.config/zeph/config.toml, are in this order the project's file,
 # .zeph/config.toml, environment variables (ZEPH_TOOLS_SHELL_TIMEOUT=60) and flags.
@@ -101,6 +102,9 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("tools.audit.path", "\"~/zeph-audit.jsonl\""),
 ];
 
+/// Keys with a default that mean more if they are set. The template has them in comments.
+const COMMENTED: &[&str] = &["agent.max_tool_iterations"];
+
 /// Providers to begin with.
 const PROVIDERS: &str = "\
 # A server on this machine that speaks the Chat Completions of OpenAI:
@@ -157,6 +161,9 @@ pub(crate) fn template() -> String {
                 // An empty table of free keys would conflict with a later header of the same name.
                 Some(Value::Table(map)) if map.is_empty() => {
                     writeln!(text, "# {} = {{}}", field.name)
+                }
+                Some(value) if COMMENTED.contains(&key.as_str()) => {
+                    writeln!(text, "# {} = {value}", field.name)
                 }
                 Some(value) => writeln!(text, "{} = {value}", field.name),
                 None => writeln!(text, "# {} = {}", field.name, example(&key)),
@@ -335,6 +342,9 @@ mod tests {
             layer.table.clone().try_into::<Config>().unwrap(),
             Config::default()
         );
+        for key in COMMENTED {
+            assert_eq!(get(&layer.table, key), None, "{key}");
+        }
         for section in schema::root().sections() {
             let (_, from) = text
                 .split_once(&format!("{}\n", header(&section.path, section.is_list)))

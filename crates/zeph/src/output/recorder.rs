@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use zeph_core::{Channel, LoopbackEvent, TurnOutcome, UserAnswer};
+use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, TurnOutcome, UserAnswer};
 use zeph_llm::{Usage, Usd};
 use zeph_tools::{Confirmation, OutputStream};
 
@@ -262,5 +262,10 @@ impl Channel for Recorder {
 
     async fn confirm(&self, _question: &Confirmation, _params: &Value) -> UserAnswer {
         UserAnswer::Once
+    }
+
+    /// No user reads JSON: the turn is never asked about.
+    async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
+        CheckInAnswer::Stop
     }
 }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_core::{Channel, LoopbackEvent, UserAnswer};
+use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::layers::grants::GrantScope;
 
+use super::check_in_dialog;
 use super::confirm_dialog;
 use super::keyboard::{Keyboard, Pressed, Show, is_connected};
 use super::markdown::Markdown;
@@ -181,6 +182,42 @@ impl TerminalChannel {
         self.shared.release();
     }
 
+    /// Opens a question: notices wait until the returned guard is dropped.
+    fn open_question(&self) -> Asking {
+        self.hold_notices();
+        Asking {
+            shared: Arc::clone(&self.shared),
+            keyboard: self.keyboard.clone(),
+            marks_pastes: !self.options.dumb,
+            answer: "cancelled",
+        }
+    }
+
+    /// A function that shows the parts of the question `text` with the line `keys`.
+    fn question_view(
+        &self,
+        text: String,
+        keys: &str,
+    ) -> impl Fn(Show<'_>) + Send + 'static + use<> {
+        let (shared, marks_pastes) = (Arc::clone(&self.shared), !self.options.dumb);
+        let keys = format!("\n{keys}");
+        move |show| {
+            let mut screen = shared.screen();
+            match show {
+                Show::Question => {
+                    if marks_pastes {
+                        restore::note_pastes(true);
+                        screen.steer(MARK_PASTES);
+                    }
+                    screen.ask(&text);
+                }
+                Show::Keys => screen.ask_more(&keys),
+                Show::Reason => screen.ask_reason(),
+                Show::Text(text) => screen.ask_more(text),
+            }
+        }
+    }
+
     /// The locked screen.
     pub(super) fn screen(&self) -> MutexGuard<'_, Screen> {
         self.shared.screen()
@@ -258,31 +295,8 @@ impl Channel for TerminalChannel {
             return UserAnswer::No(None);
         }
         let text = confirm_dialog::question(question, params, self.screen().style());
-        let keys = format!("\n{}", confirm_dialog::keys(question));
-        let marks_pastes = !self.options.dumb;
-        let mut asking = Asking {
-            shared: Arc::clone(&self.shared),
-            keyboard: self.keyboard.clone(),
-            marks_pastes,
-            answer: "cancelled",
-        };
-        self.hold_notices();
-        let shared = Arc::clone(&self.shared);
-        let show = move |show: Show<'_>| {
-            let mut screen = shared.screen();
-            match show {
-                Show::Question => {
-                    if marks_pastes {
-                        restore::note_pastes(true);
-                        screen.steer(MARK_PASTES);
-                    }
-                    screen.ask(&text);
-                }
-                Show::Keys => screen.ask_more(&keys),
-                Show::Reason => screen.ask_reason(),
-                Show::Text(text) => screen.ask_more(text),
-            }
-        };
+        let mut asking = self.open_question();
+        let show = self.question_view(text, &confirm_dialog::keys(question));
         let plain = self.options.dumb;
         let pressed = self.keyboard.ask(question.clone(), plain, show).await;
         let (said, answer) = match pressed {
@@ -298,6 +312,18 @@ impl Channel for TerminalChannel {
             Pressed::No(told) => ("no", UserAnswer::No(told)),
         };
         asking.answer = said;
+        answer
+    }
+
+    async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
+        let text = check_in_dialog::question(question, self.screen().style());
+        let mut asking = self.open_question();
+        let show = self.question_view(text, &check_in_dialog::keys(question));
+        let answer = self
+            .keyboard
+            .read(move |terminal, stop| check_in_dialog::dialog(terminal, stop, show));
+        let answer = answer.await.unwrap_or(CheckInAnswer::Stop);
+        asking.answer = answer.as_str();
         answer
     }
 }

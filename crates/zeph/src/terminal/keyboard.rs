@@ -4,7 +4,7 @@
 //! an abandoned dialog has ended before another reader starts.
 
 use std::io::{self, IsTerminal as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -68,25 +68,31 @@ impl Keyboard {
         plain: bool,
         show: impl Fn(Show<'_>) + Send + 'static,
     ) -> Pressed {
-        let Ok((stop, _abandoned_when_dropped)) = pipe_with(PipeFlags::CLOEXEC) else {
-            return Pressed::No(None);
-        };
-        let keyboard = self.clone();
-        let dialog = tokio::task::spawn_blocking(move || {
-            let _reading = keyboard.hold();
+        let pressed = self.read(move |terminal, stop| {
             dialog(
-                &io::stdin(),
-                &stop,
+                terminal,
+                stop,
                 (&asked, plain),
                 show,
                 interrupt_this_process,
             )
         });
-        dialog
-            .await
-            .ok()
-            .and_then(Result::ok)
-            .unwrap_or(Pressed::No(None))
+        pressed.await.unwrap_or(Pressed::No(None))
+    }
+
+    /// Runs a dialog on standard input, on a thread of its own. `None` if it fails. Dropping the future ends the dialog
+    /// through the pipe that it gets.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        dialog: impl FnOnce(&io::Stdin, &OwnedFd) -> rustix::io::Result<T> + Send + 'static,
+    ) -> Option<T> {
+        let (stop, _abandoned_when_dropped) = pipe_with(PipeFlags::CLOEXEC).ok()?;
+        let keyboard = self.clone();
+        let dialog = tokio::task::spawn_blocking(move || {
+            let _reading = keyboard.hold();
+            dialog(&io::stdin(), &stop)
+        });
+        dialog.await.ok().and_then(Result::ok)
     }
 }
 
@@ -146,6 +152,20 @@ impl<T: AsFd> Drop for Mode<T> {
     }
 }
 
+/// Makes the terminal pass on single keys, and discards earlier input. Output modes are not changed, so that others may
+/// write meanwhile.
+///
+/// # Errors
+/// If it is not a terminal, or is disconnected.
+pub(super) fn single_keys(terminal: &impl AsFd) -> rustix::io::Result<Mode<BorrowedFd<'_>>> {
+    Mode::change(terminal.as_fd(), OptionalActions::Flush, |mode| {
+        mode.local_modes
+            .remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
+        mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+        mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+    })
+}
+
 /// The part of the dialog to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Show<'a> {
@@ -162,7 +182,7 @@ pub(super) enum Show<'a> {
 /// The hint after input that is not a decision.
 const ONE_KEY: &str = "\n  ignored: a question takes one key, pressed alone\n";
 
-/// The whole dialog. Output modes are left alone, so that others may write meanwhile.
+/// The whole dialog.
 fn dialog(
     terminal: &impl AsFd,
     stop: &OwnedFd,
@@ -175,13 +195,7 @@ fn dialog(
         return Ok(Pressed::No(None));
     }
     let key = {
-        let _mode = Mode::change(terminal.as_fd(), OptionalActions::Flush, |mode| {
-            mode.local_modes.remove(
-                LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN,
-            );
-            mode.special_codes[SpecialCodeIndex::VMIN] = 1;
-            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
-        })?;
+        let _mode = single_keys(terminal)?;
         // Abandoned before it began, a question is not shown.
         if is_abandoned(stop)? {
             return Ok(Pressed::No(None));
@@ -277,7 +291,7 @@ fn read_reason(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<Optio
 }
 
 /// Whether the caller no longer waits for the decision.
-fn is_abandoned(stop: &OwnedFd) -> rustix::io::Result<bool> {
+pub(super) fn is_abandoned(stop: &OwnedFd) -> rustix::io::Result<bool> {
     let mut fds = [PollFd::new(stop, PollFlags::IN)];
     Ok(poll(&mut fds, Some(&NOW))? > 0)
 }

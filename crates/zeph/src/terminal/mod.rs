@@ -2,6 +2,7 @@
 
 mod burst;
 mod channel;
+mod check_in_dialog;
 mod complete;
 mod confirm_dialog;
 mod editor;

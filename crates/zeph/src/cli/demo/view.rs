@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_core::{Channel, LoopbackEvent, UserAnswer};
+use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 
 use crate::output::stdout_line;
@@ -114,6 +114,10 @@ impl Channel for View {
             &format!("may {tool} run? {reason} -> allowed by the demo, this once"),
         );
         UserAnswer::Once
+    }
+
+    async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
+        CheckInAnswer::More
     }
 }
 
