@@ -97,7 +97,7 @@ fn the_rules_of_the_shell_hold() {
         "--json",
         "--yes",
         "--set",
-        "tools.shell.timeout=2",
+        "tools.shell.max_timeout=2",
     ];
     let form = home.zeph(call).with_toolchain().code(1).json();
     assert_eq!(form["error_category"], "timeout", "{form}");

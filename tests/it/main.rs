@@ -73,6 +73,7 @@ mod switching;
 mod terminal;
 mod terminal_safety;
 mod text_tools;
+mod time_limits;
 mod tool_selection;
 mod tools_call;
 mod tools_params;

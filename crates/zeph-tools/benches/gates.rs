@@ -138,7 +138,9 @@ impl World {
         std::fs::write(dir.path().join("crates/some/src/lib.rs"), "").unwrap();
         let sandbox = zeph_tools::file::Sandbox::new(&[], dir.path()).unwrap();
         let mut defs = zeph_tools::file::FileExecutor::new(Arc::new(sandbox)).tool_definitions();
-        defs.push(zeph_tools::shell::bash::definition());
+        defs.push(zeph_tools::shell::bash::definition(
+            &zeph_tools::shell::ShellConfig::default(),
+        ));
         Self {
             places: Arc::new(PathResolver::new(dir.path(), None, &[])),
             dir,

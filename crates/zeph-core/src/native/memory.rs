@@ -98,7 +98,7 @@ impl MemorySave {
         Self {
             def: ToolDef::new::<SaveParams>(
                 "memory_save",
-                "Keep a fact for later sessions; no secrets.",
+                "Save a fact for later; no secrets.",
                 Annotations::SESSION_STATE,
             )
             .with_cache(CachePolicy::LEAVES_FILES)

@@ -26,6 +26,7 @@ use crate::error::ToolError;
 use crate::output::ToolOutput;
 use crate::plural::pluralize;
 use crate::shell::capture::{HeadTailBuffer, Limits};
+use crate::shell::time_limit::TimeLimits;
 use crate::shell::{ShellConfig, ShellExecutor, env, program};
 use crate::tool_set::{Tool, ToolGroup, ToolSet};
 pub use config::DiagnosticsConfig;
@@ -110,7 +111,7 @@ impl Diagnostics {
         Self {
             def: ToolDef::new::<Params>(
                 "diagnostics",
-                "Cargo errors and warnings; not by bash.",
+                "Cargo diagnostics; not by bash.",
                 Annotations {
                     read_only: false,
                     destructive: false,
@@ -164,7 +165,7 @@ impl Diagnostics {
             ],
             cwd: self.cwd.clone(),
             env: env::select(&self.base_env, &self.config.env, None),
-            timeout: Some(Duration::from_secs(self.config.timeout)),
+            timeout: Some(Duration::from_secs(TimeLimits::new(&self.config).long)),
             readable_folders: Vec::new(),
             sandbox: CommandSandbox::Session,
         }
@@ -241,8 +242,9 @@ fn conclude(
         EndReason::TimedOut => Err(stopped(
             ToolErrorCategory::Timeout,
             format!(
-                "cargo took longer than {} s (`[tools.shell] timeout`); what it said until then follows",
-                config.timeout
+                "cargo ran longer than {} s and was ended ([tools.shell] `timeout` and `max_timeout` set the limit); \
+                 its messages until then follow",
+                TimeLimits::new(config).long
             ),
         )),
         EndReason::Cancelled => Err(stopped(

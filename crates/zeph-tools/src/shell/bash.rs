@@ -1,9 +1,11 @@
 //! The tool `bash`: its parameters and the text of its results.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::category::ToolErrorCategory;
 use crate::def::{Annotations, ToolDef};
@@ -11,9 +13,11 @@ use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
 
 use super::capture::Captured;
+use super::config::ShellConfig;
 use super::envelope::ShellOutputEnvelope;
 use super::jobs::processes;
 use super::model_output::ModelOutput;
+use super::time_limit::{TimeLimit, TimeLimits};
 use zeph_exec::runner::{CommandOutcome, EndReason, Exit};
 
 /// The id of the tool.
@@ -35,12 +39,12 @@ pub(crate) struct BashParams {
     pub(super) description: Option<String>,
 }
 
-/// The definition of `bash`.
+/// The definition of `bash`. Its schema states the time limits of `config`.
 #[must_use]
-pub fn definition() -> ToolDef {
-    ToolDef::new::<BashParams>(
+pub fn definition(config: &ShellConfig) -> ToolDef {
+    let mut def = ToolDef::new::<BashParams>(
         BASH,
-        "Run a shell command: builds, tests, git; not to read or edit files.",
+        "Run a shell command; not to read or edit files.",
         Annotations::ANYTHING,
     )
     .with_fence(BASH)
@@ -48,7 +52,13 @@ pub fn definition() -> ToolDef {
     .about(ToolTarget::Command {
         command: "command",
         cwd: "cwd",
-    })
+    });
+    let mut parameters = Value::clone(&def.parameters);
+    if let Some(timeout) = parameters.pointer_mut("/properties/timeout_secs") {
+        timeout["description"] = TimeLimits::new(config).description().into();
+    }
+    def.parameters = Arc::new(parameters);
+    def
 }
 
 /// The result of a command: the text for the model and the envelope. `truncated` is about the captured output, not
@@ -136,11 +146,10 @@ fn notes(ended: &CommandOutcome, job: Option<&str>) -> Vec<String> {
 
 /// The failure of a command that was stopped, or with an exit of category `class`. `None` for a plain result.
 #[must_use]
-pub fn failure(
+pub(super) fn failure(
     ended: &CommandOutcome,
     class: Option<ToolErrorCategory>,
-    timeout_secs: u64,
-    max_timeout: u64,
+    limit: Option<TimeLimit>,
 ) -> Option<(ToolErrorCategory, String)> {
     let code = ended.exit.code;
     match ended.cause {
@@ -150,9 +159,9 @@ pub fn failure(
         )),
         EndReason::TimedOut => Some((
             ToolErrorCategory::Timeout,
-            format!(
-                "the command ran longer than {timeout_secs} s and was ended; timeout_secs allows \
-                 up to {max_timeout} s"
+            limit.map_or_else(
+                || "the command ran too long and was ended".to_owned(),
+                TimeLimit::message,
             ),
         )),
         EndReason::Finished => class.map(|class| {
@@ -263,9 +272,9 @@ mod tests {
 
     #[test]
     fn the_definition_is_small() {
-        let def = definition();
+        let def = definition(&ShellConfig::default());
         let parameters = serde_json::to_string(&def.parameters).unwrap();
         let size = def.id.len() + def.description.len() + parameters.len();
-        assert!(size <= 350, "{size} bytes: {parameters}");
+        assert!(size <= 450, "{size} bytes: {parameters}");
     }
 }

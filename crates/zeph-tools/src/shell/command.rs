@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
@@ -12,6 +11,7 @@ use crate::executor::SkillEnv;
 
 use super::bash::BashParams;
 use super::config::ShellConfig;
+use super::time_limit::{TimeLimit, TimeLimits};
 use super::{cwd, env, program};
 use zeph_bash::{Parsed, Part, WorkingDirState, file_name, visit_from};
 use zeph_exec::runner::{CommandSandbox, CommandSpec};
@@ -51,9 +51,10 @@ impl Commands {
         self.skill_env.store(env.map(Arc::new));
     }
 
-    /// Refuses invalid parameters. Returns the timeout. A background job has a timeout only if the call sets one.
-    pub(super) fn check(&self, params: &BashParams) -> Result<Option<Duration>, ToolError> {
-        let max = self.config.max_timeout;
+    /// Refuses invalid parameters. Returns the time limit. A background job has one only if the call sets it.
+    pub(super) fn check(&self, params: &BashParams) -> Result<Option<TimeLimit>, ToolError> {
+        let limits = TimeLimits::new(&self.config);
+        let max = limits.max;
         if params.command.trim().is_empty() {
             return Err(ToolError::invalid("/command: expected a command, got none"));
         }
@@ -69,19 +70,17 @@ impl Commands {
                 params.command.len()
             )));
         }
-        let secs = match params.timeout_secs {
-            None if params.background == Some(true) => return Ok(None),
-            None => self.config.timeout.clamp(1, max.max(1)),
-            Some(secs) => u64::try_from(secs)
-                .ok()
-                .filter(|secs| (1..=max).contains(secs))
-                .ok_or_else(|| {
-                    ToolError::invalid(format!(
-                        "/timeout_secs: expected 1 to {max} (`[tools.shell] max_timeout`), got {secs}"
-                    ))
-                })?,
+        let Some(secs) = params.timeout_secs else {
+            let is_job = params.background == Some(true);
+            return Ok((!is_job).then(|| limits.of_command(&params.command)));
         };
-        Ok(Some(Duration::from_secs(secs)))
+        let allowed = u64::try_from(secs).ok();
+        match allowed.filter(|secs| (1..=max).contains(secs)) {
+            Some(secs) => Ok(Some(limits.of_call(secs))),
+            None => Err(ToolError::invalid(format!(
+                "/timeout_secs: expected 1 to {max} (`[tools.shell] max_timeout`), got {secs}"
+            ))),
+        }
     }
 
     /// Whether `sh` runs the commands, because bash is not installed.
@@ -98,7 +97,7 @@ impl Commands {
         &self,
         params: &BashParams,
         text: &str,
-        timeout: Option<Duration>,
+        limit: Option<TimeLimit>,
         of_call: Option<&SkillEnv>,
     ) -> Result<CommandSpec, ToolError> {
         let Some(shell) = &self.shell else {
@@ -125,7 +124,7 @@ impl Commands {
             argv: vec![shell.into(), "-c".into(), "--".into(), text.into()],
             cwd,
             env: env::select(&self.base_env, &self.config.env, skill.as_ref()),
-            timeout,
+            timeout: limit.map(TimeLimit::duration),
             readable_folders: Vec::new(),
             sandbox: CommandSandbox::Session,
         })

@@ -15,10 +15,10 @@ use super::transaction::ScopeError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShellConfig {
-    /// Seconds after which a command is ended, unless the call names a time of its own.
+    /// Seconds after which a command is ended, unless the call sets a time. Commands that build, test, install or download have 600 seconds, or this value if it is larger.
     #[schemars(range(min = 1))]
     pub timeout: u64,
-    /// The most seconds that a call may ask for.
+    /// Maximum seconds of any command in the foreground, and of a time that a call sets.
     #[schemars(range(min = 1))]
     pub max_timeout: u64,
     /// Directories in which commands may start; empty means the current working directory.

@@ -36,6 +36,7 @@ use super::sandbox::access_request::AccessRequest;
 use super::sandbox::notices::{FinishedCommand, SandboxNotices};
 use super::sandbox::plan;
 use super::sandbox::profile::PreparedSandbox;
+use super::time_limit::TimeLimit;
 use super::transaction::Transactions;
 use zeph_bash::{Parsed, Verdict};
 use zeph_exec::local::LocalRunner;
@@ -97,7 +98,7 @@ impl ShellExecutor {
         runner: Arc<dyn CommandRunner>,
         reads: Arc<ReadGuard>,
     ) -> Result<Self, Vec<ShellConfigError>> {
-        let definition = bash::definition();
+        let definition = bash::definition(&config);
         let risk = definition.annotations.risk;
         let admission = CommandGate::new(&config, &cwd, &base_env, risk)
             .map_err(|errors| {
@@ -237,10 +238,10 @@ impl ShellExecutor {
         let params: BashParams = call.parse()?;
         self.find_out_what_is_hidden().await;
         let text = self.admission.admit(path, call, &params, cx)?;
-        let timeout = self.commands.check(&params)?;
+        let limit = self.commands.check(&params)?;
         let mut command = self
             .commands
-            .prepare(&params, &text, timeout, cx.skill_env())?;
+            .prepare(&params, &text, limit, cx.skill_env())?;
         command.readable_folders = self.admission.readable_folders(&params);
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
@@ -251,10 +252,12 @@ impl ShellExecutor {
             .begin(&params.command, background, call, cx)
             .await?;
         if background {
-            let started = self.start_job(call, cx, &params, command).await;
+            let started = self.start_job(call, cx, &params, (command, limit)).await;
             return transaction.finish(None, started, call, cx).await;
         }
-        let run = self.run_foreground(call, cx, &params, command).await;
+        let run = self
+            .run_foreground(call, cx, &params, (command, limit))
+            .await;
         transaction.finish(run.code, run.result, call, cx).await
     }
 
@@ -308,15 +311,14 @@ impl ShellExecutor {
         self.sandbox.refusal(&finished, stderr, merged)
     }
 
-    /// The failure of a command, if it is not a plain result. `limit` is its timeout in seconds.
+    /// The failure of a command with this time limit, if it is not a plain result.
     pub(super) fn failure(
-        &self,
         ended: &CommandOutcome,
         stderr: &str,
-        limit: u64,
+        limit: Option<TimeLimit>,
     ) -> Option<(ToolErrorCategory, String)> {
         let class = classify(ended.exit.code, stderr);
-        bash::failure(ended, class, limit, self.commands.config.max_timeout)
+        bash::failure(ended, class, limit)
     }
 }
 

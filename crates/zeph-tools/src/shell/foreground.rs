@@ -1,6 +1,6 @@
 //! A command in the foreground: its runs, and the question to the user if the sandbox refuses an access.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
@@ -20,6 +20,7 @@ use super::model_output::{self, ModelOutput};
 use super::output_pipeline::Recorder;
 use super::sandbox::access_request::AccessRequest;
 use super::sandbox::profile::PreparedSandbox;
+use super::time_limit::TimeLimit;
 use zeph_exec::StdStream;
 use zeph_exec::runner::CommandSpec;
 
@@ -43,7 +44,7 @@ impl ShellExecutor {
         call: &ToolCall,
         cx: &CallContext,
         params: &BashParams,
-        command: CommandSpec,
+        (command, limit): (CommandSpec, Option<TimeLimit>),
     ) -> FinishedRun {
         let mut confinement = cx.confinement().clone();
         for _ in 0..=MAX_QUESTIONS {
@@ -51,7 +52,9 @@ impl ShellExecutor {
                 Ok(sandbox) => sandbox,
                 Err(error) => return FinishedRun::failed(error),
             };
-            let run = self.run_once(call, cx, params, &command, &sandbox).await;
+            let run = self
+                .run_once(call, cx, params, (&command, limit), &sandbox)
+                .await;
             let Some(request) = &run.request else {
                 return run;
             };
@@ -106,7 +109,7 @@ impl ShellExecutor {
         call: &ToolCall,
         cx: &CallContext,
         params: &BashParams,
-        command: &CommandSpec,
+        (command, limit): (&CommandSpec, Option<TimeLimit>),
         sandbox: &PreparedSandbox,
     ) -> FinishedRun {
         let command = CommandSpec {
@@ -114,7 +117,7 @@ impl ShellExecutor {
             sandbox: sandbox.for_runner(),
             ..command.clone()
         };
-        let (place, timeout) = (command.cwd.clone(), command.timeout);
+        let place = command.cwd.clone();
         let started = Instant::now();
         let most = model_output::budget(&self.overflow);
         let filter = self.filters().start(&params.command, most);
@@ -150,10 +153,9 @@ impl ShellExecutor {
         };
         let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
         let request = self.refusal(&ended, sandbox, &place, stderr, merged);
-        let limit = timeout.unwrap_or(Duration::ZERO).as_secs();
         let failure = match &request {
             Some(request) => Some((ToolErrorCategory::PolicyBlocked, request.message.clone())),
-            None => self.failure(&ended, stderr, limit),
+            None => Self::failure(&ended, stderr, limit),
         };
         let output = bash::output(captured, reduced, &ended, job.as_deref(), duration_ms);
         let result = match failure {

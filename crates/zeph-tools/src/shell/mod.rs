@@ -6,6 +6,7 @@
 //! - [`read_guard`] enforces `deny_read`.
 //! - [`transaction`] restores files after a failed command.
 //! - [`legacy_lists`] are the rules of the older list settings.
+//! - `time_limit` computes the time limit of a command.
 //! - `jobs` are background jobs.
 
 pub(crate) mod admission;
@@ -29,6 +30,7 @@ mod policy_handle;
 pub mod program;
 pub mod read_guard;
 pub mod sandbox;
+pub(crate) mod time_limit;
 pub mod transaction;
 mod version_control;
 

@@ -13,6 +13,7 @@ use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::shell::capture::Captured;
 use crate::shell::sandbox::profile::PreparedSandbox;
+use crate::shell::time_limit::TimeLimit;
 use zeph_exec::StdStream;
 use zeph_exec::runner::{BackgroundProcess, CommandOutcome, EndReason, RunError, RunningCommand};
 
@@ -83,7 +84,7 @@ pub(in crate::shell) struct Job {
     /// The sandbox of its command; `None` for processes that a command left behind.
     pub(super) sandbox: Option<Arc<PreparedSandbox>>,
     /// The time limit.
-    pub(super) limit: Option<Duration>,
+    pub(super) limit: Option<TimeLimit>,
     call_id: String,
     events: Arc<dyn EventSink>,
     started: Instant,
@@ -112,7 +113,7 @@ pub(super) struct NewJob {
     pub(super) origin: Origin,
     pub(super) place: PathBuf,
     pub(super) sandbox: Option<Arc<PreparedSandbox>>,
-    pub(super) limit: Option<Duration>,
+    pub(super) limit: Option<TimeLimit>,
     pub(super) call_id: String,
     pub(super) events: Arc<dyn EventSink>,
     /// The limits for its output.
@@ -275,7 +276,7 @@ impl Job {
             tokio::select! {
                 biased;
                 () = &mut work => return,
-                () = sleep(limit) => self.stop(Stop::TimedOut),
+                () = sleep(limit.duration()) => self.stop(Stop::TimedOut),
             }
         }
         work.await;

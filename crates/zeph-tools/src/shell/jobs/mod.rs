@@ -12,13 +12,13 @@ mod tools;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
+use crate::shell::time_limit::TimeLimit;
 
 use super::sandbox::profile::PreparedSandbox;
 use job::{Job, NewJob, Origin};
@@ -81,7 +81,7 @@ impl Jobs {
         cx: &CallContext,
         command: &str,
         (place, sandbox): (PathBuf, Arc<PreparedSandbox>),
-        limit: Option<Duration>,
+        limit: Option<TimeLimit>,
     ) -> Result<Arc<Job>, ToolError> {
         let mut table = self.table();
         table.check_room(&call.conversation)?;

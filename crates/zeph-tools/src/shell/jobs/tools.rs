@@ -16,6 +16,7 @@ use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
 use crate::shell::model_output::{ModelOutput, budget};
+use crate::shell::time_limit::TimeLimit;
 use zeph_exec::runner::{CommandOutcome, CommandSpec, RunningCommand};
 
 use super::definitions::{JobParams, NoParams};
@@ -38,11 +39,11 @@ impl ShellExecutor {
         call: &ToolCall,
         cx: &CallContext,
         params: &BashParams,
-        mut command: CommandSpec,
+        (mut command, limit): (CommandSpec, Option<TimeLimit>),
     ) -> Result<ToolOutput, ToolError> {
         self.jobs.check_room(&call.conversation)?;
         // The job applies the limit, also to the processes that the shell leaves behind.
-        let limit = command.timeout.take();
+        command.timeout = None;
         let place = command.cwd.clone();
         let env = std::mem::take(&mut command.env);
         let sandbox = Arc::new(self.prepare_sandbox(params, cx.confinement(), env)?);
@@ -143,12 +144,11 @@ impl ShellExecutor {
         if end.stop == Some(Stop::Killed) || job.origin == Origin::Left {
             return None;
         }
-        let limit = job.limit.unwrap_or_default().as_secs();
         let (stderr, merged) = (&seen.output.stderr.text, &seen.output.merged.text);
         let sandbox = job.sandbox.as_ref()?;
         let refusal = self.refusal(ended, sandbox, &job.place, stderr, merged);
         let refused = refusal.map(|it| (ToolErrorCategory::PolicyBlocked, it.message));
-        let (category, message) = refused.or_else(|| self.failure(ended, stderr, limit))?;
+        let (category, message) = refused.or_else(|| Self::failure(ended, stderr, job.limit))?;
         Some((Some(ended.exit.code), category, message))
     }
 
