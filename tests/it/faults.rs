@@ -82,13 +82,23 @@ fn garbage_is_named() {
 fn server_errors_are_tried_again() {
     let server = OpenAi::replies([
         Reply::error(500, "server_error", "oops"),
-        Reply::raw(503, "text/plain", "busy"),
+        Reply::raw(
+            502,
+            "text/html",
+            "<html><head><title>502 Bad Gateway</title></head><body><p>nginx</p></body></html>",
+        ),
         Reply::text("At last."),
     ]);
     let home = Home::openai(&server);
     let output = home.zeph(["-p", "hi"]).code(0);
     assert_eq!(output.stdout, "At last.\n", "{output}");
-    assert_has(&output.stderr, &["attempt 2 of 4", "attempt 3 of 4"]);
+    let words = [
+        "answered 500: oops. It is sent again. (attempt 2 in 0.",
+        "502: 502 Bad Gateway. It",
+        "(attempt 3 in ",
+    ];
+    assert_has(&output.stderr, &words);
+    assert!(!output.stderr.contains('<'), "{output}");
     assert_eq!(server.requests().len(), 3);
     assert_eq!(server.requests()[0].raw, server.requests()[2].raw);
     fails(
@@ -110,6 +120,21 @@ fn retry_after_is_obeyed_within_the_budget() {
 
     let long = busy.header("Retry-After", "3600");
     fails(&long, &["3600 s", "try again in 3600 s, at "], 1);
+}
+
+/// Proves LLM-14: without a configured number of attempts, only the budget ends the retries.
+#[test]
+fn transient_errors_are_retried_until_the_budget_is_used() {
+    let server = OpenAi::start(|_, _| Reply::error(529, "overloaded_error", "Overloaded"));
+    let home = Home::openai(&server);
+    home.more_config("[llm.retry]\nbudget_secs = 2\n");
+    let output = home.zeph(["-p", "hi"]).code(1);
+    let used = "the 2 s of `[llm.retry] budget_secs` are used up";
+    assert_has(&output.stderr, &["answered 529: Overloaded", used]);
+    let requests = server.requests();
+    let took = requests[requests.len() - 1].at - requests[0].at;
+    assert!(took >= Duration::from_millis(1900), "{took:?}");
+    assert!(requests.len() >= 4, "{}", requests.len());
 }
 
 /// Proves LLM-4: if no text was shown, the request is sent again unchanged.

@@ -133,6 +133,23 @@ fn an_unanswered_request_can_be_interrupted() {
     assert_eq!(said[1]["content"], "hello?");
 }
 
+/// Proves LLM-14, AGT-5: a signal ends the wait before the next attempt.
+#[test]
+fn a_wait_for_the_next_attempt_can_be_interrupted() {
+    let server = OpenAi::start(|_, _| {
+        Reply::error(429, "rate_limit", "slow down").header("Retry-After", "50")
+    });
+    let home = Home::openai(&server);
+    let mut running = home
+        .zeph(["-p", "hi", "--output-format", "stream-json"])
+        .start();
+    running.until_line("attempt 2 in 50.0 s");
+    running.signal(Signal::INT);
+    let output = running.wait().code(130);
+    assert!(output.took < std::time::Duration::from_secs(20), "{output}");
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// Proves EXE-13, EXE-21: `zeph tools call` ends its command.
 #[test]
 fn tools_call_can_be_interrupted() {

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::rig::{Home, Terminal, is_running, wait_for};
+use crate::rig::{Home, OpenAi, Reply, Terminal, is_running, wait_for};
 
 /// The message after a cancelled turn.
 const CANCELLED: &str = "cancelled; the partial response is kept";
@@ -103,6 +103,39 @@ fn ctrl_c_cancels_the_turn() {
     terminal.prompts("");
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
+/// Proves LLM-14: one line reports the attempts, and disappears with the response. Ctrl-C ends the wait.
+#[test]
+fn retries_are_one_line() {
+    let page = "<html><title>502 Bad Gateway</title></html>";
+    let server = OpenAi::start(move |n, _| match n {
+        0..=2 => Reply::raw(502, "text/html", page),
+        3 => Reply::text("At last."),
+        _ => Reply::raw(503, "text/plain", "").header("Retry-After", "50"),
+    });
+    let home = Home::openai(&server);
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("hello\r");
+    terminal.shows("At last.");
+    terminal.prompts("");
+    let raw = terminal.raw();
+    for words in ["attempt 2: ", "attempt 3: ", "attempt 4: "] {
+        assert!(raw.contains(words), "{words}: {raw:?}");
+    }
+    let text = terminal.text();
+    assert!(
+        !text.contains("attempt") && !text.contains("Gateway"),
+        "{text}"
+    );
+    terminal.type_keys("again\r");
+    terminal.shows("attempt 2: ");
+    terminal.type_keys("\x03");
+    terminal.shows(CANCELLED);
+    let (status, _) = terminal.leaves();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(server.requests().len(), 5);
 }
 
 /// Proves AGT-5, CLI-3: a signal during a command ends the program with exit code 130, and no process

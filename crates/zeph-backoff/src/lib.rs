@@ -55,7 +55,7 @@ pub enum GiveUp {
     NotRetryable,
     /// All attempts are made.
     AttemptsUsed,
-    /// The budget is over, or the wait would exceed it.
+    /// The budget is over.
     BudgetUsed,
     /// The server asks for a longer wait than the rest of the budget.
     ServerWaitTooLong {
@@ -82,11 +82,12 @@ impl Policy {
         let ceiling = self.first_ceiling.saturating_mul(1 << doublings);
         let ceiling = ceiling.min(self.last_ceiling);
         let jittered = Duration::try_from_secs_f64(ceiling.as_secs_f64() * failed.random);
-        let wait = jittered.unwrap_or(ceiling).min(ceiling).max(asked);
-        if left.is_zero() || wait > left {
+        if left.is_zero() {
             return Decision::Stop(GiveUp::BudgetUsed);
         }
-        Decision::Wait(wait)
+        // The last attempt begins at the end of the budget.
+        let wait = jittered.unwrap_or(ceiling).min(ceiling).min(left);
+        Decision::Wait(wait.max(asked))
     }
 }
 

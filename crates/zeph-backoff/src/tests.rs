@@ -98,7 +98,8 @@ fn nothing_begins_after_the_budget() {
         assert_eq!(policy.decide(failed), expect, "{budget} {elapsed}");
     };
     check(30, 29_750, Decision::Wait(ms(250)));
-    check(30, 29_751, Decision::Stop(GiveUp::BudgetUsed));
+    check(30, 29_900, Decision::Wait(ms(100)));
+    check(30, 30_000, Decision::Stop(GiveUp::BudgetUsed));
     check(30, 60_000, Decision::Stop(GiveUp::BudgetUsed));
     check(0, 0, Decision::Stop(GiveUp::BudgetUsed));
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_llm::Usage;
+use zeph_llm::{Retry, Usage};
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantScope;
 use zeph_tools::{
@@ -73,6 +73,8 @@ pub enum LoopbackEvent {
     },
     /// Information for the user.
     Notice(String),
+    /// A request to the model failed, and is sent again after a wait.
+    Retrying(Retry),
     /// A possible problem. It is shown in quiet mode too.
     Warning(String),
     /// A problem outside of the turn. It is shown in quiet mode too.

@@ -64,6 +64,7 @@ impl Channel for RedactedChannel {
             | LoopbackEvent::Error(text) => {
                 self.text(text);
             }
+            LoopbackEvent::Retrying(retry) => self.text(&mut retry.reason),
             LoopbackEvent::Requesting { .. }
             | LoopbackEvent::SummingUp
             | LoopbackEvent::Rollback { .. }
@@ -227,6 +228,11 @@ mod tests {
         ] {
             channel.emit(make(text.clone()));
         }
+        channel.emit(LoopbackEvent::Retrying(zeph_llm::Retry {
+            attempt: 2,
+            wait: std::time::Duration::ZERO,
+            reason: text.clone(),
+        }));
         channel.emit(LoopbackEvent::ToolOutput {
             id: "1".to_owned(),
             stream: OutputStream::Stdout,
@@ -236,7 +242,7 @@ mod tests {
         let shown = kept.0.lock().unwrap().clone();
         assert!(!shown.contains(KEY) && !shown.contains(&token()), "{shown}");
         assert!(!shown.contains("k3Vq9Zt1mm"), "{shown}");
-        assert_eq!(shown.matches(MARK).count(), 11, "{shown}");
+        assert_eq!(shown.matches(MARK).count(), 13, "{shown}");
     }
 
     /// Proves D-22, PERM-7: a question shows what runs, without known values.

@@ -104,7 +104,7 @@ fn provider(api: Api) -> Arc<dyn LlmProvider> {
         ..ProviderConfig::new("bench", kind)
     };
     let once = RetryConfig {
-        max_attempts: 1,
+        max_attempts: Some(1),
         ..RetryConfig::default()
     };
     build_provider(&config, once, None).unwrap()

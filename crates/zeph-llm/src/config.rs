@@ -287,9 +287,11 @@ impl ProviderConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryConfig {
-    /// How often a request is sent at most, the first time included.
+    /// How often a request is sent at most, the first time included. Without a value, a request is sent until
+    /// `budget_secs` are used, and 4 times if each response begins and breaks off.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
-    pub max_attempts: u32,
+    pub max_attempts: Option<u32>,
     /// Seconds that all attempts and waits of one request may take together before the answer begins.
     pub budget_secs: u64,
     /// Seconds to wait for a connection.
@@ -303,7 +305,7 @@ pub struct RetryConfig {
 impl Default for RetryConfig {
     fn default() -> Self {
         Self {
-            max_attempts: 4,
+            max_attempts: None,
             budget_secs: 60,
             connect_timeout_secs: 10,
             read_timeout_secs: 300,

@@ -130,7 +130,7 @@ impl LlmProvider for Fallback {
             let number = (start + tried - 1) % count;
             let mut shown = false;
             let mut watch = |event| {
-                shown |= !matches!(event, StreamEvent::Notice(_));
+                shown |= !matches!(event, StreamEvent::Notice(_) | StreamEvent::Retry(_));
                 sink(event);
             };
             let error = match self.get(number).chat_stream(request, &mut watch).await {

@@ -1,5 +1,8 @@
 //! The port to a language model.
 
+use std::fmt;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -139,8 +142,28 @@ pub enum StreamEvent {
     },
     /// More of the current call's arguments, as raw JSON text.
     ToolInputDelta(String),
-    /// A message for the user: a retry and its reason, a continued stream.
+    /// A message for the user, such as a continued stream.
     Notice(String),
+    /// The request failed, and is sent again after a wait.
+    Retry(Retry),
+}
+
+/// The next attempt of a request that failed. Its text is a message for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    /// The number of the attempt, from 2.
+    pub attempt: u32,
+    /// The wait before it.
+    pub wait: Duration,
+    /// The error, and the action of the next attempt.
+    pub reason: String,
+}
+
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (attempt, wait) = (self.attempt, self.wait.as_secs_f64());
+        write!(f, "{} (attempt {attempt} in {wait:.1} s)", self.reason)
+    }
 }
 
 /// Receives the events of a stream, in order, on the task that awaits the response.

@@ -7,12 +7,16 @@ use zeph_backoff::{Decision, FailedAttempt, GiveUp, Policy, random_unit};
 
 use crate::config::RetryConfig;
 use crate::error::{LlmError, LlmErrorKind};
-use crate::provider::{StreamEvent, StreamSink};
+use crate::provider::{Retry, StreamEvent, StreamSink};
 
 /// The ceiling of the first wait.
 const FIRST_CEILING: Duration = Duration::from_millis(500);
 /// The ceiling of every wait.
 const LAST_CEILING: Duration = Duration::from_secs(20);
+/// How often a request is sent, without a configured number, if its responses begin and break off: each costs tokens.
+const MAX_BROKEN_RESPONSES: u32 = 4;
+/// The attempts after which a server that asks for no wait (`Retry-After: 0`) gets the request immediately.
+const MAX_IMMEDIATE: u32 = 3;
 
 /// Decides whether a request that failed with `kind` is sent again.
 ///
@@ -23,7 +27,7 @@ fn decide(config: &RetryConfig, kind: LlmErrorKind, failed: FailedAttempt) -> De
         return Decision::Stop(GiveUp::NotRetryable);
     }
     let policy = Policy {
-        max_attempts: config.max_attempts,
+        max_attempts: config.max_attempts.unwrap_or(u32::MAX),
         first_ceiling: FIRST_CEILING,
         last_ceiling: LAST_CEILING,
         budget: Duration::from_secs(config.budget_secs),
@@ -36,6 +40,8 @@ fn decide(config: &RetryConfig, kind: LlmErrorKind, failed: FailedAttempt) -> De
 pub struct Retries {
     config: RetryConfig,
     attempt: u32,
+    /// The number of attempts with responses that began and broke off.
+    broken: u32,
     started: Instant,
 }
 
@@ -46,16 +52,18 @@ impl Retries {
         Self {
             config,
             attempt: 1,
+            broken: 0,
             started: Instant::now(),
         }
     }
 
-    /// Restarts the budget. The caller does so if a response had begun before its stream broke off.
-    pub fn restart_budget(&mut self) {
+    /// Records that the response of the current attempt had begun before its stream broke off. The budget restarts.
+    pub fn response_began(&mut self) {
+        self.broken += 1;
         self.started = Instant::now();
     }
 
-    /// Waits until the next attempt is due. Before the wait, a [`StreamEvent::Notice`] names the error, the attempt and
+    /// Waits until the next attempt is due. Before the wait, a [`StreamEvent::Retry`] names the error, the attempt and
     /// the `next` action.
     ///
     /// # Errors
@@ -71,26 +79,34 @@ impl Retries {
             attempt: self.attempt,
             retry_after: error.retry_after,
             elapsed: self.started.elapsed(),
-            // A wait that the server asks for is exact.
-            random: match error.retry_after {
-                Some(_) => 0.0,
-                None => random_unit(),
-            },
+            random: self.random(error.retry_after),
         };
-        match decide(&self.config, error.kind, failed) {
+        let decision = match self.config.max_attempts {
+            None if self.broken >= MAX_BROKEN_RESPONSES => Decision::Stop(GiveUp::AttemptsUsed),
+            _ => decide(&self.config, error.kind, failed),
+        };
+        match decision {
             Decision::Wait(wait) => {
                 self.attempt += 1;
                 tracing::debug!(provider = %error.provider, kind = ?error.kind, attempt = self.attempt, ?wait, "request is sent again");
-                sink(StreamEvent::Notice(format!(
-                    "{error} ({next}: attempt {} of {} in {:.1} s)",
-                    self.attempt,
-                    self.config.max_attempts,
-                    wait.as_secs_f64(),
-                )));
+                sink(StreamEvent::Retry(Retry {
+                    attempt: self.attempt,
+                    wait,
+                    reason: format!("{}{next}", sentence(&error)),
+                }));
                 tokio::time::sleep(wait).await;
                 Ok(())
             }
             Decision::Stop(reason) => Err(self.given_up(error, reason)),
+        }
+    }
+
+    /// The random part of the next wait. A wait that the server asks for is exact; any other is at least half of its
+    /// ceiling, so that waits grow.
+    fn random(&self, asked: Option<Duration>) -> f64 {
+        match asked {
+            Some(wait) if !wait.is_zero() || self.attempt <= MAX_IMMEDIATE => 0.0,
+            _ => 0.5 + random_unit() / 2.0,
         }
     }
 
@@ -122,6 +138,17 @@ impl Retries {
     }
 }
 
+/// The text of the error as a sentence, with a space after it.
+fn sentence(error: &LlmError) -> String {
+    let text = error.to_string();
+    let end = if text.ends_with(['.', '!', '?', '…']) {
+        " "
+    } else {
+        ". "
+    };
+    text + end
+}
+
 /// Formats the time of the next try: "try again in 90 s, at 2015-10-21 14:03:10", in local time.
 fn try_again(wait: Duration) -> String {
     let seconds = wait.as_secs_f64().ceil();
@@ -143,6 +170,8 @@ mod tests {
 
     use super::*;
 
+    const AGAIN: &str = "It is sent again.";
+
     fn secs(seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds)
     }
@@ -154,7 +183,7 @@ mod tests {
             Auth, BadRequest, ContextOverflow, Network, NoCredit, RateLimited, Server,
         };
         let config = RetryConfig {
-            max_attempts: 9,
+            max_attempts: Some(9),
             ..RetryConfig::default()
         };
         let check = |kind, attempt, expect| {
@@ -192,18 +221,12 @@ mod tests {
         let mut sink = |event: StreamEvent| notices.push(event);
         let mut retries = Retries::begin(RetryConfig::default());
         let began = Instant::now();
-        retries
-            .wait(limited(20.0), "sent again", &mut sink)
-            .await
-            .unwrap();
+        retries.wait(limited(20.0), AGAIN, &mut sink).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 20);
-        retries
-            .wait(limited(30.0), "sent again", &mut sink)
-            .await
-            .unwrap();
+        retries.wait(limited(30.0), AGAIN, &mut sink).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 50);
         let error = retries
-            .wait(limited(90.0), "sent again", &mut sink)
+            .wait(limited(90.0), AGAIN, &mut sink)
             .await
             .unwrap_err();
         assert_eq!(began.elapsed().as_secs(), 50, "it fails at once");
@@ -214,25 +237,84 @@ mod tests {
             "{error}"
         );
         assert!(error.message.contains("try again in 90 s, at "), "{error}");
-        retries.restart_budget();
-        retries
-            .wait(limited(0.0), "sent again", &mut sink)
-            .await
-            .unwrap();
-        let error = retries
-            .wait(limited(0.0), "sent again", &mut sink)
-            .await
-            .unwrap_err();
+        let StreamEvent::Retry(retry) = &notices[0] else {
+            panic!("{notices:?}")
+        };
+        assert_eq!(
+            retry.to_string(),
+            "p: too many requests. It is sent again. (attempt 2 in 20.0 s)"
+        );
+        assert_eq!(notices.len(), 2);
+    }
+
+    fn failed() -> LlmError {
+        LlmError::new(LlmErrorKind::Server, "p", "oops.")
+    }
+
+    /// Sends until the request fails; the waits in seconds and the error.
+    async fn waits(retries: &mut Retries, error: impl Fn() -> LlmError) -> (Vec<f64>, LlmError) {
+        let mut waits = Vec::new();
+        loop {
+            let mut sink = |event: StreamEvent| match event {
+                StreamEvent::Retry(retry) => waits.push(retry.wait.as_secs_f64()),
+                other => panic!("{other:?}"),
+            };
+            if let Err(error) = retries.wait(error(), AGAIN, &mut sink).await {
+                return (waits, error);
+            }
+        }
+    }
+
+    /// Proves LLM-14: the waits grow until the budget is used, and the last attempt begins at its end.
+    #[tokio::test(start_paused = true)]
+    async fn transient_errors_use_the_budget() {
+        let began = Instant::now();
+        let (waits, error) = waits(&mut Retries::begin(RetryConfig::default()), failed).await;
+        assert_eq!(began.elapsed().as_secs(), 60, "{waits:?}");
+        assert!((7..=10).contains(&waits.len()), "{waits:?}");
+        for (at, wait) in waits[..waits.len() - 1].iter().enumerate() {
+            let ceiling = (0.5 * 2_f64.powi(i32::try_from(at).unwrap())).min(20.0);
+            assert!((ceiling / 2.0..=ceiling).contains(wait), "{waits:?}");
+        }
+        let expect = format!(
+            "oops. (gave up after {} attempts in 60 s: the 60 s of `[llm.retry] budget_secs` are used up)",
+            waits.len() + 1
+        );
+        assert_eq!(error.message, expect);
+    }
+
+    /// Proves LLM-5a.
+    #[tokio::test(start_paused = true)]
+    async fn configured_attempts_limit_the_retries() {
+        let config = RetryConfig {
+            max_attempts: Some(3),
+            ..RetryConfig::default()
+        };
+        let (waits, error) = waits(&mut Retries::begin(config), failed).await;
+        assert_eq!(waits.len(), 2);
         assert!(
-            error.message.ends_with("(gave up after 4 attempts in 0 s)"),
+            error.message.contains("gave up after 3 attempts"),
             "{error}"
         );
-        assert_eq!(
-            notices[0],
-            StreamEvent::Notice(
-                "p: too many requests. (sent again: attempt 2 of 4 in 20.0 s)".to_owned()
-            )
-        );
-        assert_eq!(notices.len(), 3);
+    }
+
+    /// Proves LLM-5a: each response that breaks off costs tokens.
+    #[tokio::test(start_paused = true)]
+    async fn broken_responses_are_limited() {
+        let mut retries = Retries::begin(RetryConfig::default());
+        for attempt in 1..=MAX_BROKEN_RESPONSES {
+            retries.response_began();
+            let result = retries.wait(failed(), AGAIN, &mut |_| ()).await;
+            assert_eq!(result.is_ok(), attempt < MAX_BROKEN_RESPONSES);
+        }
+    }
+
+    /// A server that asks for no wait is not asked without end.
+    #[tokio::test(start_paused = true)]
+    async fn zero_retry_after_is_limited() {
+        let mut retries = Retries::begin(RetryConfig::default());
+        let (waits, _) = waits(&mut retries, || limited(0.0)).await;
+        assert_eq!(waits[..3], [0.0; 3]);
+        assert!((5..=10).contains(&waits.len()), "{waits:?}");
     }
 }

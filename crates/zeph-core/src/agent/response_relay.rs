@@ -45,6 +45,7 @@ impl<'c> ResponseRelay<'c> {
                 self.show_reasoning(ready);
             }
             StreamEvent::Notice(text) => self.channel.emit(LoopbackEvent::Notice(text)),
+            StreamEvent::Retry(retry) => self.channel.emit(LoopbackEvent::Retrying(retry)),
             StreamEvent::ToolUseStarted { .. } | StreamEvent::ToolInputDelta(_) => {}
         }
     }

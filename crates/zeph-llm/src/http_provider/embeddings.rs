@@ -110,7 +110,9 @@ impl<W: Wire> RemoteProvider<W> {
             let answer = match self.once(source, body.clone()).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    retries.wait(error, "sent again", &mut |_| ()).await?;
+                    retries
+                        .wait(error, "It is sent again.", &mut |_| ())
+                        .await?;
                     continue;
                 }
             };

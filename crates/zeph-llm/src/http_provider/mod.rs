@@ -358,12 +358,12 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
             let shown = !answer.text().trim().is_empty();
             let goes_on = shown && request.response_schema.is_none();
             if answer.text_len() > before {
-                retries.restart_budget();
+                retries.response_began();
             }
             let next = match (shown, goes_on) {
-                (false, _) => "sent again",
-                (true, true) => "the model is asked to go on where the text stopped",
-                (true, false) => "the answer starts over",
+                (false, _) => "It is sent again.",
+                (true, true) => "The model is asked to go on where the text stopped.",
+                (true, false) => "The answer starts over.",
             };
             retries.wait(error, next, sink).await?;
             answer.restart(goes_on);

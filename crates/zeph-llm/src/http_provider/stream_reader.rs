@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::error_mapping::{ErrorBody, Failure, Target, excerpt, from_answer};
+use super::error_mapping::{ErrorBody, Failure, Target, excerpt, from_answer, page_excerpt};
 use super::lenient::without_lone_surrogates;
 use super::ndjson::LineDecoder;
 use super::response_builder::ResponseBuilder;
@@ -253,7 +253,7 @@ fn no_answer(head: &[u8], target: Target<'_>) -> Failure {
             "{} did not answer with {}: {} Check `base_url`.",
             target.url,
             target.api,
-            excerpt(&text)
+            page_excerpt(&text)
         ),
     )
 }

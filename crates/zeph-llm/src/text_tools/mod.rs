@@ -135,7 +135,7 @@ impl Seams {
     fn watch(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::TextDelta(text) => self.shown += text.len(),
-            StreamEvent::Notice(_) => self.places.push(self.shown),
+            StreamEvent::Notice(_) | StreamEvent::Retry(_) => self.places.push(self.shown),
             _ => {}
         }
     }

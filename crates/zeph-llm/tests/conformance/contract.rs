@@ -69,7 +69,7 @@ async fn remote(wire: Wire, case: Case) -> Subject {
     };
     let server = Server::start([reply]).await;
     let once = RetryConfig {
-        max_attempts: 1,
+        max_attempts: Some(1),
         ..RetryConfig::default()
     };
     Subject {

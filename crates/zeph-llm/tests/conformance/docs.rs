@@ -78,6 +78,7 @@ fn the_documented_retry_defaults_are_the_defaults() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/providers.md");
     let text = std::fs::read_to_string(page).unwrap();
     let defaults = serde_json::to_value(RetryConfig::default()).unwrap();
+    assert!(text.contains("| `max_attempts` | none |"));
     for (key, value) in defaults.as_object().unwrap() {
         assert!(
             text.contains(&format!("| `{key}` | {value} |")),

@@ -24,7 +24,11 @@ fn config(wire: Wire, url: &str) -> ProviderConfig {
 
 fn provider(wire: Wire, url: &str) -> Arc<dyn LlmProvider> {
     let key = Some(SecretString::from(KEY));
-    build_provider(&config(wire, url), RetryConfig::default(), key).unwrap()
+    let retry = RetryConfig {
+        max_attempts: Some(4),
+        ..RetryConfig::default()
+    };
+    build_provider(&config(wire, url), retry, key).unwrap()
 }
 
 fn path(wire: Wire) -> &'static str {

@@ -13,7 +13,7 @@ use crate::{KEY, ask, notices, shown_text};
 
 fn once() -> RetryConfig {
     RetryConfig {
-        max_attempts: 1,
+        max_attempts: Some(1),
         ..RetryConfig::default()
     }
 }
@@ -35,7 +35,10 @@ async fn a_busy_server_is_asked_again() {
         assert_eq!(response.unwrap().into_message().text(), "done", "{wire:?}");
         assert_eq!(notices(&events).len(), 3);
         assert!(notices(&events)[0].contains("answered 429"), "{events:?}");
-        assert!(notices(&events)[2].contains("attempt 4 of 4"), "{events:?}");
+        assert!(
+            notices(&events)[2].contains("attempt 4 in 0.0 s"),
+            "{events:?}"
+        );
         let requests = server.requests();
         assert_eq!(requests.len(), 4);
         let first = &requests[0].raw;
@@ -49,7 +52,12 @@ async fn attempts_are_limited() {
     for wire in WIRES {
         let busy = Reply::status(500, "oops").header("Retry-After", "0");
         let server = Server::start(vec![busy; 9]).await;
-        let error = asked(wire, &server).await.0.unwrap_err();
+        let retry = RetryConfig {
+            max_attempts: Some(4),
+            ..RetryConfig::default()
+        };
+        let provider = wire.provider(&server.url, retry);
+        let error = ask(&*provider, &hi(), None).await.0.unwrap_err();
         assert_eq!(
             (error.kind, error.status),
             (LlmErrorKind::Server, Some(500))
@@ -335,7 +343,7 @@ async fn cut_after_text_goes_on_with_a_notice() {
                 ]);
                 let (response, events, server) = cut_at(wire, whole, at, End::Eof, second).await;
                 assert_eq!(shown_text(&events), "I will write it.");
-                let notice = notices(&events)[0];
+                let notice = &notices(&events)[0];
                 assert!(notice.contains("go on where the text stopped"), "{notice}");
                 let message = response.into_message();
                 assert_eq!(message.text(), "I will write it.");

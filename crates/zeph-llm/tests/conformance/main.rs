@@ -66,9 +66,10 @@ async fn ask(
     (outcome, events)
 }
 
-fn notices(events: &[StreamEvent]) -> Vec<&str> {
+fn notices(events: &[StreamEvent]) -> Vec<String> {
     let texts = events.iter().filter_map(|event| match event {
-        StreamEvent::Notice(text) => Some(text.as_str()),
+        StreamEvent::Notice(text) => Some(text.clone()),
+        StreamEvent::Retry(retry) => Some(retry.to_string()),
         _ => None,
     });
     texts.collect()

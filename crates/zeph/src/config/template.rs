@@ -39,6 +39,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.all_cores", "true"),
     ("llm.providers.prices", "{ input = 3.0, output = 15.0 }"),
     ("llm.providers.scenario", "\"demo.toml\""),
+    ("llm.retry.max_attempts", "4"),
     ("mcp.servers.name", "\"files\""),
     ("mcp.servers.command", "\"npx\""),
     (

@@ -232,6 +232,7 @@ impl Channel for Recorder {
                 answer: answer.to_owned(),
             }),
             LoopbackEvent::Notice(text) => self.notice(NoticeLevel::Info, text),
+            LoopbackEvent::Retrying(retry) => self.notice(NoticeLevel::Info, retry.to_string()),
             LoopbackEvent::Warning(text) => {
                 stderr_line(&format!("warning: {text}"));
                 self.notice(NoticeLevel::Warning, text);

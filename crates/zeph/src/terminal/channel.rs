@@ -260,10 +260,15 @@ impl Drop for Asking {
 #[async_trait]
 impl Channel for TerminalChannel {
     fn emit(&self, event: LoopbackEvent) {
-        if let LoopbackEvent::Notice(text) = &event
+        let notice = match &event {
+            LoopbackEvent::Notice(text) => Some(text.clone()),
+            LoopbackEvent::Retrying(retry) => Some(retry.to_string()),
+            _ => None,
+        };
+        if let Some(text) = notice
             && let Some(held) = &mut *self.shared.held()
         {
-            held.push(text.clone());
+            held.push(text);
             return;
         }
         let wait = self.screen().event(event);

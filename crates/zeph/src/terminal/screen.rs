@@ -5,6 +5,7 @@ use std::io::Write;
 
 use serde_json::Value;
 use zeph_core::LoopbackEvent;
+use zeph_llm::Retry;
 
 use super::markdown::Markdown;
 use super::spinner::{ERASE, Spinner};
@@ -132,6 +133,7 @@ impl Screen {
                 self.notice(&text);
                 None
             }
+            LoopbackEvent::Retrying(retry) => self.retrying(&retry),
             LoopbackEvent::Warning(text) => {
                 self.warning(&text);
                 None
@@ -147,6 +149,18 @@ impl Screen {
             // The question and the next events report the first; the end of the turn reports the second.
             LoopbackEvent::Permission { .. } | LoopbackEvent::Usage(_) => None,
         }
+    }
+
+    /// Shows a failed request. On an animated terminal, one line reports all attempts, unless text precedes it.
+    fn retrying(&mut self, retry: &Retry) -> Option<u64> {
+        if self.style.animate && !self.midline && self.amount != DisplayMode::Quiet {
+            let label = format!("attempt {}: {}", retry.attempt, clean(&retry.reason));
+            let wait = self.spinner.count_down(label, retry.wait);
+            self.spin(wait);
+            return Some(wait);
+        }
+        self.notice(&retry.to_string());
+        None
     }
 
     fn text(&mut self, text: &str) {

@@ -18,7 +18,10 @@ pub(super) const ERASE: &str = "\r\x1b[2K";
 /// The current operation.
 #[derive(Debug, Default)]
 pub(super) struct Spinner {
+    /// Its label, and when it started.
     waiting: Option<(String, Instant)>,
+    /// The end of a wait of known length.
+    due: Option<Instant>,
     /// Grows with every wait; the task of an earlier one ends.
     wait: u64,
     drawn: bool,
@@ -29,7 +32,16 @@ impl Spinner {
     pub(super) fn start(&mut self, label: String) -> u64 {
         self.wait += 1;
         self.waiting = Some((label, Instant::now()));
+        self.due = None;
         self.wait
+    }
+
+    /// Starts a wait of known length, and returns its number. The line shows the rest of the wait, and then the
+    /// time since its end.
+    pub(super) fn count_down(&mut self, label: String, wait: Duration) -> u64 {
+        let number = self.start(label);
+        self.due = Instant::now().checked_add(wait);
+        number
     }
 
     /// The wait is over; the line still has to be erased.
@@ -58,7 +70,16 @@ impl Spinner {
     pub(super) fn draw(&mut self, columns: usize) -> Option<String> {
         let (label, since) = self.waiting.as_ref()?;
         self.drawn = true;
-        Some(line(label, since.elapsed(), columns))
+        let now = Instant::now();
+        let left = self.due.map(|due| due.saturating_duration_since(now));
+        Some(match left {
+            Some(left) if !left.is_zero() => line(label, left, columns),
+            _ => line(
+                label,
+                now.duration_since(self.due.unwrap_or(*since)),
+                columns,
+            ),
+        })
     }
 }
 

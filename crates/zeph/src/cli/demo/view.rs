@@ -89,6 +89,7 @@ impl Channel for View {
                 self.says("", &format!("{end}, {}", seconds(duration_ms)));
             }
             LoopbackEvent::Notice(text) => self.says("notice", &text),
+            LoopbackEvent::Retrying(retry) => self.says("notice", &retry.to_string()),
             LoopbackEvent::Warning(text) => self.says("warning", &text),
             LoopbackEvent::Error(text) => self.says("error", &text),
             LoopbackEvent::Rollback { changes, .. } => {
