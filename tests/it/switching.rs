@@ -73,6 +73,45 @@ fn the_conversation_goes_on_with_another_model() {
     );
 }
 
+/// Proves LLM-12: the configured effort is sent; `/model NAME effort` changes it for the session.
+#[test]
+fn the_effort_can_be_changed() {
+    let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
+    let home = Home::new();
+    home.config(&format!(
+        "{}effort = \"low\"\n",
+        provider("local", "test-model", &server)
+    ));
+    let mut terminal = Terminal::start(&home, &[]);
+    type_line(&mut terminal, "one");
+    terminal.shows("answer 0");
+    type_line(&mut terminal, "/model local huge");
+    terminal.shows("use one of none, minimal, low, medium, high, xhigh, max");
+    type_line(&mut terminal, "/model test-model high");
+    terminal.shows("test-model (local, effort high) is asked from now on");
+    type_line(&mut terminal, "two");
+    terminal.shows("answer 1");
+    type_line(&mut terminal, "/model other-model");
+    terminal.shows("other-model (local) is asked from now on");
+    type_line(&mut terminal, "three");
+    terminal.shows("answer 2");
+    leave(terminal);
+    let efforts: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|one| one.json()["reasoning_effort"].clone())
+        .collect();
+    assert_eq!(
+        efforts,
+        [Value::from("low"), Value::from("high"), Value::Null]
+    );
+    let typo = provider("local", "m", &server) + "effort = \"hihg\"\n";
+    home.config(&typo);
+    home.zeph(["-p", "hi"])
+        .code(1)
+        .says(&["effort", "`minimal`"]);
+}
+
 /// Proves CMD-1 for `/resume` with the start of an id. An unknown session, or one that another process uses,
 /// changes nothing. A session without messages is not stored.
 #[test]

@@ -105,6 +105,26 @@ fn ctrl_c_cancels_the_turn() {
     assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
+/// Proves LLM-12: reasoning is one labelled line.
+#[test]
+fn reasoning_is_folded() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        reasoning = "The user greets.\nI greet back.\n\nBriefly."
+        text = "Hello."
+        chunks = 5
+        "##,
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("hi\r");
+    terminal.shows("thinking: The user greets. … (3 lines)\n\nHello.");
+    terminal.prompts("");
+    assert!(!terminal.text().contains("Briefly"), "{}", terminal.text());
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+}
+
 /// Proves LLM-14: one line reports the attempts, and disappears with the response. Ctrl-C ends the wait.
 #[test]
 fn retries_are_one_line() {

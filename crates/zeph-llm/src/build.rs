@@ -122,6 +122,27 @@ all_cores = true"#,
             ),
             (
                 r#"name = "a"
+type = "claude"
+model = "m"
+effort = "minimal""#,
+                "use one of none, low, medium, high, xhigh, max",
+            ),
+            (
+                r#"name = "a"
+type = "claude"
+model = "claude-3-5-haiku-latest"
+effort = "low""#,
+                "does not reason",
+            ),
+            (
+                r#"name = "a"
+type = "scripted"
+scenario = "x"
+effort = "low""#,
+                "`effort` has no meaning",
+            ),
+            (
+                r#"name = "a"
 type = "scripted""#,
                 "`scenario` is missing",
             ),

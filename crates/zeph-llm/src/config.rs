@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath, Endpoint};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::usage::Prices;
@@ -64,6 +65,10 @@ pub struct ProviderConfig {
     /// The most tokens one answer may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
+    /// How much the model reasons before it responds: `none`, `low`, `medium`, `high`, and as far as the API has them
+    /// `minimal` (`openai`), `xhigh` and `max` (`openai`, `claude`). Without a value, the server decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// Whether the model takes images. Without a value, those of Anthropic and OpenAI are taken to and those of a server named by `base_url` not to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
@@ -127,6 +132,7 @@ impl ProviderConfig {
             api_key_env: None,
             context_window: None,
             max_output_tokens: None,
+            effort: None,
             images: None,
             tool_use: None,
             prices: None,
@@ -158,6 +164,13 @@ impl ProviderConfig {
             kind if kind != ProviderKind::Openai && self.api.is_some() => {
                 foreign("api", kind.as_str())
             }
+            kind if self.effort.is_some_and(|effort| effort.fault(kind).is_some()) => {
+                self.effort.and_then(|effort| effort.fault(kind))
+            }
+            ProviderKind::Claude if self.is_unable_to_reason() => Some(format!(
+                "`effort` has no meaning for the model `{}`, which does not reason: remove it",
+                self.model
+            )),
             kind if self.embedding_model.is_some() && !kind.has_embeddings() => {
                 foreign("embedding_model", kind.as_str())
             }
@@ -264,6 +277,11 @@ impl ProviderConfig {
     pub(crate) fn takes_images(&self) -> bool {
         let usual = || self.kind != ProviderKind::Ollama && self.is_vendor();
         self.images.unwrap_or_else(usual)
+    }
+
+    /// Whether an effort is set for a model of Anthropic that does not reason.
+    fn is_unable_to_reason(&self) -> bool {
+        self.effort.is_some() && crate::claude::reasoning(&self.model).is_none()
     }
 
     /// Whether the model calls tools.

@@ -17,6 +17,7 @@ pub mod candle;
 mod candle;
 pub mod claude;
 pub mod config;
+mod effort;
 mod endpoint;
 pub mod error;
 pub mod fallback;
@@ -40,6 +41,7 @@ pub mod usage;
 
 pub use build::build_provider;
 pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig};
+pub use effort::Effort;
 pub use error::{LlmError, LlmErrorKind};
 pub use fallback::Fallback;
 pub use message::{Message, MessagePart, Role};

@@ -13,8 +13,8 @@ pub enum Input<'a> {
     Command(Command),
     /// `/tools unblock NAME`
     Unblock(&'a str),
-    /// `/model NAME`
-    Model(&'a str),
+    /// `/model NAME`, and the effort that follows
+    Model(&'a str, Option<&'a str>),
     /// `/mode NAME`
     Mode(&'a str),
     /// `/resume ID`
@@ -105,7 +105,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/model",
         Command::Models,
-        "NAME: ask another provider, or another model; without NAME, which there are",
+        "NAME [EFFORT]: ask another provider or model, with this effort; without NAME, which there are",
     ),
     (
         "/mode",
@@ -187,7 +187,8 @@ pub fn parse(text: &str) -> Input<'_> {
             return Input::Unblock(tool);
         }
         match words[..] {
-            ["/model", name] => return Input::Model(name),
+            ["/model", name] => return Input::Model(name, None),
+            ["/model", name, effort] => return Input::Model(name, Some(effort)),
             ["/mode", name] => return Input::Mode(name),
             ["/resume", id] => return Input::Resume(id),
             ["/mcp", "approve", name] => return Input::Approve(name, false),
@@ -250,7 +251,8 @@ mod tests {
         check("/tools  unblock read ", Input::Unblock("read"));
         check("/permissions", Input::Command(Command::Permissions));
         check("/model", Input::Command(Command::Models));
-        check("/model gpt-5-mini", Input::Model("gpt-5-mini"));
+        check("/model gpt-5-mini", Input::Model("gpt-5-mini", None));
+        check("/model a  high", Input::Model("a", Some("high")));
         check("/mode", Input::Command(Command::Modes));
         check("/mode auto", Input::Mode("auto"));
         check("/resume", Input::Command(Command::Sessions));
@@ -276,7 +278,7 @@ mod tests {
             unknown("/mcp approve a no", Some("/mcp")),
         );
         check("/undo list", unknown("/undo list", Some("/undo")));
-        check("/model a b", unknown("/model a b", Some("/model")));
+        check("/model a b c", unknown("/model a b c", Some("/model")));
         let near = Some("/permissions");
         check("/permissions rm", unknown("/permissions rm", near));
         check("/permissions rm x", unknown("/permissions rm x", near));

@@ -93,8 +93,13 @@ type CommandOutput = Result<String, String>;
 pub enum SessionSwitch {
     /// `/model`: lists the providers and changes nothing.
     Models,
-    /// `/model NAME`: the provider with this name, or else this model of the current provider.
-    Model(String),
+    /// `/model NAME EFFORT`: the provider with this name, or else this model of the current provider.
+    Model {
+        /// The name of the provider or the model.
+        name: String,
+        /// How much the model reasons; `None` for the configured value.
+        effort: Option<String>,
+    },
     /// `/resume ID`: the session with this id or unique prefix of an id.
     Session(String),
 }
@@ -135,8 +140,11 @@ impl Agent {
             },
             Input::Unblock(tool) => self.tools.unblock(self.session.id(), tool).into(),
             Input::Approve(server, yes) => self.tools.approve_server(server, yes).into(),
+            Input::Model(name, effort) => Reply::Switch(SessionSwitch::Model {
+                name: name.to_owned(),
+                effort: effort.map(str::to_owned),
+            }),
             Input::Mode(name) => self.tools.set_mode(name).into(),
-            Input::Model(name) => Reply::Switch(SessionSwitch::Model(name.to_owned())),
             Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
             Input::Unknown { name, near } => Reply::Failed(match near {
                 Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),

@@ -18,6 +18,7 @@ pub(crate) mod wire;
 
 use secrecy::SecretString;
 
+pub(crate) use models::reasoning;
 pub use models::{context_window, max_output_tokens};
 
 use crate::config::{ProviderConfig, RetryConfig};
@@ -42,6 +43,7 @@ pub(crate) fn provider(
             .unwrap_or_else(|| max_output_tokens(&config.model)),
         anthropic: config.is_vendor(),
         images: limits.images,
+        effort: config.effort,
     };
     RemoteProvider::new(config, retry, api_key, limits, wire)
 }

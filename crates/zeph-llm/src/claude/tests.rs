@@ -401,6 +401,7 @@ fn wire(anthropic: bool) -> Messages {
         max_output_tokens: 100,
         anthropic,
         images: true,
+        effort: None,
     }
 }
 

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::event::{Blocks, Document, Event};
 use super::history::Elements;
+use super::models::{Reasoning, reasoning};
+use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::http_provider::error_mapping::{Failure, Target};
 use crate::http_provider::response_builder::ResponseBuilder;
@@ -28,6 +30,37 @@ pub(crate) struct Messages {
     pub(super) anthropic: bool,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
+    /// How much the model reasons.
+    pub(super) effort: Option<Effort>,
+}
+
+/// How the model thinks.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Disabled,
+    Enabled { budget_tokens: u32 },
+    Adaptive,
+}
+
+/// The least number of tokens of thinking that the API accepts.
+const MIN_THINKING_TOKENS: u32 = 1_024;
+
+impl Thinking {
+    /// The form for a model that gets a number of tokens: at most three quarters of the response. `None` if the
+    /// response is too short for thinking.
+    fn with_budget(effort: Effort, max_tokens: u32) -> Option<Self> {
+        let budget = match effort {
+            Effort::None | Effort::Minimal => return Some(Self::Disabled),
+            Effort::Low => 2_048,
+            Effort::Medium => 8_192,
+            Effort::High => 16_384,
+            Effort::Xhigh => 24_576,
+            Effort::Max => u32::MAX,
+        };
+        let budget_tokens = budget.min(max_tokens / 4 * 3);
+        (budget_tokens >= MIN_THINKING_TOKENS).then_some(Self::Enabled { budget_tokens })
+    }
 }
 
 /// Marks the end of a prefix that the provider caches.
@@ -45,6 +78,8 @@ struct Body<'r> {
     model: &'r str,
     max_tokens: u32,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'r>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +114,10 @@ struct Choice {
 
 #[derive(Serialize)]
 struct OutputConfig<'r> {
-    format: OutputFormat<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<OutputFormat<'r>>,
 }
 
 #[derive(Serialize)]
@@ -100,10 +138,28 @@ impl Wire for Messages {
     fn body<'r>(&'r self, request: &'r ChatRequest<'r>, shown: Option<&'r str>) -> impl Serialize {
         let last = request.tools.len().saturating_sub(1);
         let asked = request.max_output_tokens.unwrap_or(u32::MAX);
+        let max_tokens = self.max_output_tokens.min(asked);
+        let takes_effort = reasoning(&self.model) == Some(Reasoning::Effort);
+        let thinking = self.effort.and_then(|effort| match effort {
+            Effort::None => Some(Thinking::Disabled),
+            _ if takes_effort => Some(Thinking::Adaptive),
+            effort => Thinking::with_budget(effort, max_tokens),
+        });
+        let schema = request.response_schema.filter(|_| self.anthropic);
+        let output = OutputConfig {
+            effort: self
+                .effort
+                .filter(|effort| takes_effort && *effort != Effort::None),
+            format: schema.map(|schema| OutputFormat {
+                r#type: "json_schema",
+                schema,
+            }),
+        };
         Body {
             model: &self.model,
-            max_tokens: self.max_output_tokens.min(asked),
+            max_tokens,
             stream: true,
+            thinking,
             tools: request
                 .tools
                 .iter()
@@ -132,15 +188,7 @@ impl Wire for Messages {
                     ToolChoice::None => "none",
                 },
             }),
-            output_config: request
-                .response_schema
-                .filter(|_| self.anthropic)
-                .map(|schema| OutputConfig {
-                    format: OutputFormat {
-                        r#type: "json_schema",
-                        schema,
-                    },
-                }),
+            output_config: (output.effort.is_some() || output.format.is_some()).then_some(output),
         }
     }
 

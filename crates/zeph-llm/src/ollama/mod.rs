@@ -55,6 +55,7 @@ impl OllamaProvider {
             context_window: limits.context_window,
             max_output_tokens: config.max_output_tokens,
             images: limits.images,
+            effort: config.effort,
         };
         let remote = RemoteProvider::new(config, retry, api_key, limits, wire)?;
         Ok(Self { remote })

@@ -222,6 +222,7 @@ fn wire() -> OllamaChat {
         context_window: 4096,
         max_output_tokens: Some(100),
         images: true,
+        effort: None,
     }
 }
 

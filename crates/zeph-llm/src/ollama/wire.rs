@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::history::Elements;
 use super::line::{Line, Thread};
+use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::error::LlmErrorKind;
 use crate::http_provider::embeddings::EmbeddingsApi;
@@ -27,12 +28,35 @@ pub(crate) struct OllamaChat {
     pub(super) max_output_tokens: Option<u32>,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
+    /// How much the model reasons.
+    pub(super) effort: Option<Effort>,
+}
+
+/// The field `think`: a level for the models that have levels, otherwise a switch. The server refuses a level for
+/// any other model.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Think {
+    Switch(bool),
+    Level(Effort),
+}
+
+impl Think {
+    fn new(effort: Effort, model: &str) -> Self {
+        match effort {
+            Effort::None => Self::Switch(false),
+            level if model.contains("gpt-oss") => Self::Level(level),
+            _ => Self::Switch(true),
+        }
+    }
 }
 
 #[derive(Serialize)]
 struct Body<'r> {
     model: &'r str,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Think>,
     options: Options,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'r>>,
@@ -74,6 +98,7 @@ impl Wire for OllamaChat {
         Body {
             model: &self.model,
             stream: true,
+            think: self.effort.map(|effort| Think::new(effort, &self.model)),
             options: Options {
                 num_ctx: self.context_window,
                 num_predict: output_limit(self.max_output_tokens, request),

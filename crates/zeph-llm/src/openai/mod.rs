@@ -35,6 +35,7 @@ pub(crate) fn provider(
         max_output_tokens: config.max_output_tokens,
         openai: config.is_vendor(),
         images: limits.images,
+        effort: config.effort,
     };
     RemoteProvider::new(config, retry, api_key, limits, wire)
 }

@@ -562,6 +562,7 @@ fn settings(openai: bool) -> ChatCompletions {
         max_output_tokens: Some(100),
         openai,
         images: true,
+        effort: None,
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::chunk::Chunk;
 use super::delta::Deltas;
 use super::history::Messages;
+use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::http_provider::error_mapping::{Failure, Target};
@@ -30,6 +31,8 @@ pub(crate) struct ChatCompletions {
     pub(super) openai: bool,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
+    /// How much the model reasons.
+    pub(super) effort: Option<Effort>,
 }
 
 impl Wire for ChatCompletions {
@@ -53,6 +56,7 @@ impl Wire for ChatCompletions {
             },
             max_completion_tokens: limit.filter(|_| self.openai),
             max_tokens: limit.filter(|_| !self.openai),
+            reasoning_effort: self.effort,
             prompt_cache_key: request.cache_key.filter(|_| self.openai),
             tools: request.tools.iter().map(WireTool::from).collect(),
             messages: Messages {
@@ -119,6 +123,8 @@ struct Body<'a> {
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<Effort>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

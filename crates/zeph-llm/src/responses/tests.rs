@@ -426,6 +426,7 @@ fn wire(openai: bool) -> Responses {
         max_output_tokens: Some(100),
         openai,
         images: true,
+        effort: None,
     }
 }
 

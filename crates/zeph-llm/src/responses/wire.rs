@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::event::{Event, Items, Response};
 use super::history::Elements;
+use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::http_provider::error_mapping::{Failure, Target};
@@ -30,6 +31,16 @@ pub(crate) struct Responses {
     pub(super) openai: bool,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
+    /// How much the model reasons.
+    pub(super) effort: Option<Effort>,
+}
+
+/// How much the model reasons. A summary is shown to the user; `none` has none.
+#[derive(Serialize)]
+struct Reasoning {
+    effort: Effort,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +52,8 @@ struct Body<'r> {
     include: Option<[&'static str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'r str>,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -110,6 +123,10 @@ impl Wire for Responses {
             store: false,
             include: self.openai.then_some(["reasoning.encrypted_content"]),
             max_output_tokens: output_limit(self.max_output_tokens, request),
+            reasoning: self.effort.map(|effort| Reasoning {
+                effort,
+                summary: (self.openai && effort != Effort::None).then_some("auto"),
+            }),
             prompt_cache_key: request.cache_key.filter(|_| self.openai),
             instructions: request.system,
             tools: tools.collect(),

@@ -1,10 +1,10 @@
 //! Requests on the wires: paths, headers, bodies, connections.
 
 use serde_json::json;
-use zeph_llm::{Message, MessagePart, RetryConfig, Role, ToolUseRequest, build_provider};
+use zeph_llm::{Effort, Message, MessagePart, RetryConfig, Role, ToolUseRequest, build_provider};
 
 use crate::server::Server;
-use crate::wire::{WIRES, hi};
+use crate::wire::{WIRES, Wire, hi};
 use crate::{KEY, ask};
 
 /// Proves LLM-2 (D-31 of the settled readings: `base_url` with or without `/v1` or `/`).
@@ -128,6 +128,106 @@ async fn the_body_of_a_tool_turn() {
         ask(&*provider, &messages, Some(&schema)).await.0.unwrap();
         let name = format!("the_body_of_a_tool_turn_{wire:?}").to_lowercase();
         insta::assert_json_snapshot!(name, server.requests()[0].json());
+    }
+}
+
+/// Proves LLM-12: the effort in the form of each API, and no field without one.
+#[tokio::test]
+async fn effort_has_the_form_of_each_wire() {
+    let enabled = |tokens: u32| json!({"thinking": {"type": "enabled", "budget_tokens": tokens}});
+    let adaptive = json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}});
+    for (wire, model, effort, expect) in [
+        (Wire::Chat, "m", None, json!({})),
+        (
+            Wire::Chat,
+            "m",
+            Some(Effort::None),
+            json!({"reasoning_effort": "none"}),
+        ),
+        (
+            Wire::Chat,
+            "m",
+            Some(Effort::Xhigh),
+            json!({"reasoning_effort": "xhigh"}),
+        ),
+        (Wire::Responses, "m", None, json!({})),
+        (
+            Wire::Responses,
+            "m",
+            Some(Effort::Low),
+            json!({"reasoning": {"effort": "low"}}),
+        ),
+        (Wire::Claude, "m", None, json!({})),
+        (
+            Wire::Claude,
+            "m",
+            Some(Effort::None),
+            json!({"thinking": {"type": "disabled"}}),
+        ),
+        (
+            Wire::Claude,
+            "claude-sonnet-4-5",
+            Some(Effort::Low),
+            enabled(2_048),
+        ),
+        (
+            Wire::Claude,
+            "claude-sonnet-4-5",
+            Some(Effort::Max),
+            enabled(24_000),
+        ),
+        (
+            Wire::Claude,
+            "claude-opus-4-6",
+            Some(Effort::High),
+            adaptive,
+        ),
+        (Wire::Ollama, "qwen3:8b", None, json!({})),
+        (
+            Wire::Ollama,
+            "qwen3:8b",
+            Some(Effort::None),
+            json!({"think": false}),
+        ),
+        (
+            Wire::Ollama,
+            "qwen3:8b",
+            Some(Effort::High),
+            json!({"think": true}),
+        ),
+        (
+            Wire::Ollama,
+            "gpt-oss:20b",
+            Some(Effort::High),
+            json!({"think": "high"}),
+        ),
+    ] {
+        let server = Server::start([wire.text_answer("ok")]).await;
+        let mut config = wire.config(&server.url);
+        config.api_key_env = None;
+        config.model = model.to_owned();
+        config.effort = effort;
+        let provider = build_provider(&config, RetryConfig::default(), None).unwrap();
+        provider.chat("", &hi()).await.unwrap();
+        let body = server.requests()[0].json();
+        let fields = [
+            "reasoning_effort",
+            "reasoning",
+            "thinking",
+            "output_config",
+            "think",
+        ];
+        let mut found = serde_json::Map::new();
+        for field in fields {
+            if let Some(value) = body.get(field) {
+                found.insert(field.to_owned(), value.clone());
+            }
+        }
+        assert_eq!(
+            serde_json::Value::Object(found),
+            expect,
+            "{wire:?} {model} {effort:?}"
+        );
     }
 }
 

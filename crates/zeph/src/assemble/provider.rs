@@ -142,8 +142,10 @@ pub(crate) fn meant(loaded: &Loaded, current: &ProviderConfig, name: &str) -> Pr
     let mut configured = loaded.config.llm.providers.iter();
     match configured.find(|config| config.name == name) {
         Some(config) => config.clone(),
+        None if name == current.model => current.clone(),
         None => ProviderConfig {
             model: name.to_owned(),
+            effort: None,
             context_window: None,
             max_output_tokens: None,
             images: None,

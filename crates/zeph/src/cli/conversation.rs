@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use zeph_core::{Agent, SessionSwitch};
-use zeph_llm::{LlmProvider, ProviderConfig};
+use zeph_llm::{Effort, LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
 use zeph_tools::plural::pluralize;
 
@@ -83,9 +83,10 @@ impl Conversation {
     /// Which providers there are.
     fn models(&self) -> String {
         let mut text = format!(
-            "asked       {} ({})\n",
+            "asked       {} ({}{})\n",
             self.provider.model(),
-            self.config.name
+            self.config.name,
+            effort_of(&self.config)
         );
         for config in &self.assembly.loaded.config.llm.providers {
             let _ = writeln!(text, "{:<11} {}", config.name, config.model);
@@ -96,9 +97,13 @@ impl Conversation {
         text
     }
 
-    async fn ask_another(&mut self, name: &str) -> anyhow::Result<String> {
+    async fn ask_another(&mut self, name: &str, effort: Option<&str>) -> anyhow::Result<String> {
         let loaded = &self.assembly.loaded;
-        let config = meant(loaded, &self.config, name);
+        let mut config = meant(loaded, &self.config, name);
+        if let Some(effort) = effort {
+            let effort = Effort::parse(effort, config.kind).map_err(anyhow::Error::msg)?;
+            config.effort = Some(effort);
+        }
         let provider = with_substitutes(&config, loaded, &self.assembly.env)?;
         let channel = Arc::clone(&self.channel) as _;
         let agent = self
@@ -108,9 +113,10 @@ impl Conversation {
         self.provider = provider;
         self.config = config;
         Ok(format!(
-            "{} ({}) is asked from now on",
+            "{} ({}{}) is asked from now on",
             self.provider.model(),
-            self.config.name
+            self.config.name,
+            effort_of(&self.config)
         ))
     }
 
@@ -140,6 +146,14 @@ impl Conversation {
     }
 }
 
+/// The effort for display: `, effort high`.
+fn effort_of(config: &ProviderConfig) -> String {
+    let effort = config
+        .effort
+        .map(|effort| format!(", effort {}", effort.as_str()));
+    effort.unwrap_or_default()
+}
+
 /// Removes a session without messages and calls when it is left. The caller holds no lock on it.
 pub(super) async fn forget_empty(assembly: &App, session: &str, empty: bool) -> anyhow::Result<()> {
     if !empty {
@@ -160,7 +174,9 @@ impl Converse for Conversation {
     async fn switch(&mut self, to: SessionSwitch) -> anyhow::Result<String> {
         match to {
             SessionSwitch::Models => Ok(self.models()),
-            SessionSwitch::Model(name) => self.ask_another(&name).await,
+            SessionSwitch::Model { name, effort } => {
+                self.ask_another(&name, effort.as_deref()).await
+            }
             SessionSwitch::Session(prefix) => self.resume(&prefix).await,
         }
     }

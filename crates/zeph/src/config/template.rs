@@ -34,6 +34,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.api_key_env", "\"LOCAL_API_KEY\""),
     ("llm.providers.context_window", "32768"),
     ("llm.providers.max_output_tokens", "8192"),
+    ("llm.providers.effort", "\"medium\""),
     ("llm.providers.images", "true"),
     ("llm.providers.tool_use", "false"),
     ("llm.providers.all_cores", "true"),

@@ -11,6 +11,7 @@ pub(crate) mod interactive;
 mod keyboard;
 mod line;
 mod markdown;
+mod reasoning;
 mod remember_dialog;
 mod restore;
 mod screen;

@@ -8,6 +8,7 @@ use zeph_core::LoopbackEvent;
 use zeph_llm::Retry;
 
 use super::markdown::Markdown;
+use super::reasoning::Reasoning;
 use super::spinner::{ERASE, Spinner};
 use super::style::{DIM, RED, Style, YELLOW};
 use super::tool_lines;
@@ -62,6 +63,7 @@ pub(super) struct Screen {
     aside: String,
     running: HashMap<String, Running>,
     asking: bool,
+    reasoning: Reasoning,
     pub(super) spinner: Spinner,
 }
 
@@ -79,6 +81,7 @@ impl Screen {
             aside: String::new(),
             running: HashMap::new(),
             asking: false,
+            reasoning: Reasoning::default(),
             spinner: Spinner::default(),
         }
     }
@@ -102,7 +105,10 @@ impl Screen {
                 self.text(&text);
                 None
             }
-            LoopbackEvent::Reasoning(text) => self.reasoning(&text),
+            LoopbackEvent::Reasoning(text) => {
+                self.reasoning(&text);
+                None
+            }
             LoopbackEvent::ToolStarted { id, tool, params } => {
                 Some(self.started(id, tool, &params))
             }
@@ -167,6 +173,7 @@ impl Screen {
         match self.amount {
             DisplayMode::All => {
                 self.spinner.stop();
+                self.end_reasoning();
                 self.begin(Section::Text);
                 self.render(text);
             }
@@ -187,17 +194,27 @@ impl Screen {
         self.write(&out);
     }
 
-    fn reasoning(&mut self, text: &str) -> Option<u64> {
-        if self.amount != DisplayMode::All {
-            return None;
+    /// Collects reasoning. The spinner shows that it grows, and one line replaces it when it ends.
+    fn reasoning(&mut self, text: &str) {
+        let is_shown = match self.amount {
+            DisplayMode::All => true,
+            DisplayMode::Aside => self.style.terminal,
+            DisplayMode::Quiet => false,
+        };
+        if is_shown {
+            self.reasoning.push(text);
+            self.spinner.relabel(self.reasoning.label());
         }
-        self.spinner.stop();
-        self.begin(Section::Reasoning);
-        let mut shown = String::new();
-        self.sanitizer.push(text, &mut shown);
-        let shown = self.style.paint(DIM, &shown);
-        self.write(&shown);
-        None
+    }
+
+    /// Shows the line of the reasoning that has ended.
+    fn end_reasoning(&mut self) {
+        if let Some(line) = self.reasoning.take() {
+            self.begin(Section::Reasoning);
+            let line = self.style.paint(DIM, &line);
+            self.write(&line);
+            self.write("\n");
+        }
     }
 
     fn started(&mut self, id: String, tool: String, params: &Value) -> u64 {
@@ -402,6 +419,7 @@ impl Screen {
 
     /// Ends the model's text, and shows its buffered part.
     fn end_text(&mut self) {
+        self.end_reasoning();
         let aside = std::mem::take(&mut self.aside);
         if !aside.trim().is_empty() {
             self.begin(Section::Text);
