@@ -15,6 +15,7 @@ mod claim_source;
 mod compaction;
 mod concurrency;
 mod config;
+mod confinement;
 mod crash;
 mod crash_rounds;
 mod crash_shell;

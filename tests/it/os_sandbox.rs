@@ -15,7 +15,7 @@ fn sandbox_line(home: &Home) -> String {
     format!("{}: {}", found["verdict"], found["detail"])
 }
 
-fn enforced() -> bool {
+pub(crate) fn enforced() -> bool {
     let line = sandbox_line(&Home::new());
     let enforced = line.starts_with("\"ok\"");
     if !enforced {

@@ -168,6 +168,8 @@ impl Terminal {
             // The screen is read after both conditions are known.
             let screen = self.text();
             let last = screen.trim_end().lines().last().unwrap_or_default();
+            // The permission mode precedes the sign.
+            let last = last.find('›').map_or(last, |at| &last[at..]);
             is_raw && is_next && last.trim_end() == expect.trim_end()
         });
     }

@@ -244,7 +244,7 @@ fn read(editor: &mut Reedline, prompt: &ModePrompt, empty: &AtomicBool) -> io::R
     // A history that cannot be written now is written at the next chance.
     let _ = editor.sync_history();
     Ok(match signal {
-        Signal::Success(text) => Input::Text(joined(&text)),
+        Signal::Success(text) | Signal::HostCommand(text) => Input::Text(joined(&text)),
         Signal::CtrlC => Input::Interrupted {
             cleared: !empty.load(Ordering::Relaxed),
         },
