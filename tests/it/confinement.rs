@@ -25,7 +25,10 @@ fn runs(home: &Home, args: &[&str], command: &str) -> String {
 fn is_refused(home: &Home, args: &[&str], command: &str, category: &str) -> String {
     let form = bash(home, args, command);
     assert_eq!(form["error_category"], category, "{command}: {form:#}");
-    form["error_message"].as_str().unwrap_or_default().to_owned()
+    form["error_message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Proves PERM-9, D-34: a command that only reads runs without confirmation in every mode, and nothing else does in the
@@ -50,7 +53,12 @@ fn read_only_command_runs_in_every_mode() {
         }
     }
     for mode in ["ask", "auto-edit"] {
-        for command in ["touch x", "ls > x", "ls; rm -f src/a.rs", "find src -delete"] {
+        for command in [
+            "touch x",
+            "ls > x",
+            "ls; rm -f src/a.rs",
+            "find src -delete",
+        ] {
             is_refused(&home, &["--mode", mode], command, "confirmation_required");
         }
     }
@@ -111,7 +119,10 @@ fn read_only_sandbox_refuses_writes_and_sockets() {
     script("nl", &format!("echo x > {}/written", project.display()));
     script("od", "exec 3<>/dev/tcp/127.0.0.1/1");
     script("tac", "echo x > \"$TMPDIR/own\" && cat \"$TMPDIR/own\"");
-    script("rev", "kill -0 1 && kill -0 $ZEPH_TEST_PID && echo signalled; true");
+    script(
+        "rev",
+        "kill -0 1 && kill -0 $ZEPH_TEST_PID && echo signalled; true",
+    );
     home.write("a.txt", "text\n");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let own = std::process::id().to_string();
@@ -134,7 +145,10 @@ fn read_only_sandbox_refuses_writes_and_sockets() {
     assert!(!home.has("written"));
     assert_eq!(call("tac a.txt")["data"], "x");
     let signalled = call("rev a.txt");
-    assert!(!signalled["data"].as_str().unwrap().contains("signalled"), "{signalled:#}");
+    assert!(
+        !signalled["data"].as_str().unwrap().contains("signalled"),
+        "{signalled:#}"
+    );
 }
 
 /// Proves PERM-8, SH-20, D-35: in mode `auto`, a command runs without confirmation and writes in the project only.
@@ -153,13 +167,23 @@ fn auto_mode_runs_confined_commands() {
     let connect = "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 1))'";
     let message = is_refused(&home, &auto, connect, "confirmation_required");
     assert_has(&message, &["cannot all be known"]);
-    let message = is_refused(&home, &auto, "curl -s http://127.0.0.1:1/", "policy_blocked");
+    let message = is_refused(
+        &home,
+        &auto,
+        "curl -s http://127.0.0.1:1/",
+        "policy_blocked",
+    );
     assert_has(&message, &["network", "[tools.shell.sandbox] network"]);
     // A refusal that the command survives is none.
     runs(&home, &auto, "touch ~/other/dir/x 2> /dev/null || true");
     is_refused(&home, &auto, "$X", "confirmation_required");
     is_refused(&home, &auto, "sudo ls", "policy_blocked");
-    is_refused(&home, &auto, "echo x > ~/other/dir/y", "confirmation_required");
+    is_refused(
+        &home,
+        &auto,
+        "echo x > ~/other/dir/y",
+        "confirmation_required",
+    );
     home.config("[tools.shell.sandbox]\nnetwork = \"allow\"\n");
     let form = bash(&home, &auto, "curl -s http://127.0.0.1:1/");
     assert_eq!(form["raw_response"]["exit_code"], 7, "{form:#}");
@@ -181,12 +205,18 @@ fn caches_are_writable_as_configured() {
     for folder in [".cargo/bin", ".npm"] {
         std::fs::create_dir_all(home.home().join(folder)).unwrap();
     }
-    let write = |path: &str| format!("cargo --version > /dev/null 2>&1; mkdir -p {path} && touch {path}/x");
+    let write =
+        |path: &str| format!("cargo --version > /dev/null 2>&1; mkdir -p {path} && touch {path}/x");
     runs(&home, &auto, &write("~/.cargo/registry/cache"));
     assert!(home.home().join(".cargo/registry/cache/x").exists());
     is_refused(&home, &auto, &write("~/.cargo/bin"), "policy_blocked");
     home.config("[tools.shell.sandbox]\ncaches = \"deny\"\n");
-    let message = is_refused(&home, &auto, &write("~/.cargo/registry/index"), "policy_blocked");
+    let message = is_refused(
+        &home,
+        &auto,
+        &write("~/.cargo/registry/index"),
+        "policy_blocked",
+    );
     assert_has(&message, &["[tools.shell.sandbox] caches"]);
 }
 
@@ -208,11 +238,7 @@ fn refused_access_becomes_one_question() {
         return;
     }
     let write = |name: &str| format!("touch ~/other/dir/{name} && echo made");
-    let home = Home::scripted(&scenario(&[
-        &write("a"),
-        &write("b"),
-        &write("c"),
-    ]));
+    let home = Home::scripted(&scenario(&[&write("a"), &write("b"), &write("c")]));
     std::fs::create_dir_all(home.home().join("other/dir")).unwrap();
     let made = |name: &str| home.home().join("other/dir").join(name).exists();
     let directory = home.home().join("other/dir").display().to_string();

@@ -34,6 +34,7 @@ mod filter_trust;
 mod filters;
 mod gate_matrix;
 mod help;
+mod hostile_repository;
 mod hostile_server;
 mod images;
 mod instructions;

@@ -420,7 +420,10 @@ impl PermissionLayer {
 fn after_refusal(cx: &CallContext) -> String {
     match &cx.trace().sandbox_refusal {
         None => String::new(),
-        Some(_) => " It ran in the read-only sandbox first, and failed there.".to_owned(),
+        Some(refusal) => {
+            let refused = refusal.split("; ").next().unwrap_or_default();
+            format!(" It ran in the read-only sandbox first, and failed: {refused}.")
+        }
     }
 }
 
