@@ -135,6 +135,81 @@ fn a_change_is_seen_at_once() {
     script.ends();
 }
 
+/// Tools that may change something, with a call that succeeds.
+fn changing_calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("add_task", json!({ "content": "dig" })),
+        (
+            "update_task",
+            json!({ "task_id": "task_1", "status": "completed" }),
+        ),
+        ("bash", json!({ "command": "echo same" })),
+        ("write", json!({ "path": "a.txt", "content": "one\n" })),
+        (
+            "edit",
+            json!({ "path": "a.txt", "old_string": "one", "new_string": "two" }),
+        ),
+        ("create_directory", path("made")),
+        (
+            "copy_path",
+            json!({ "source": "a.txt", "destination": "b.txt" }),
+        ),
+        (
+            "move_path",
+            json!({ "source": "b.txt", "destination": "c.txt" }),
+        ),
+        ("delete_path", path("c.txt")),
+        ("memory_save", json!({ "content": "the build takes long" })),
+        (
+            "scheduler",
+            json!({ "task": "look", "when": "in 10 minutes" }),
+        ),
+    ]
+}
+
+/// Proves OUT-41: no result of a listed tool that may change something is cacheable, and none is served from the
+/// cache.
+#[test]
+fn tools_that_change_something_are_never_cached() {
+    // `diagnostics` runs a build, but its result is a view of the checked files.
+    const CACHED: &str = "diagnostics";
+    // It needs a conversation.
+    const UNCALLED: &str = "compress_context";
+    let home = Home::new();
+    let tools = home
+        .zeph(["tools", "list", "--json", "--all"])
+        .code(0)
+        .json();
+    let names: Vec<&str> = tools
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert!(names.len() >= 25, "{names:?}");
+    let calls = changing_calls();
+    for name in names {
+        let def = home.zeph(["tools", "show", name]).code(0).json();
+        let changes = def["annotations"]["read_only"] == false;
+        if !changes || name == CACHED {
+            continue;
+        }
+        assert_eq!(def["cache"]["is_cacheable"], false, "{name}: {def:#}");
+        let is_called = calls.iter().any(|(tool, _)| *tool == name);
+        assert!(
+            is_called || name == UNCALLED || name.starts_with("job_"),
+            "{name}"
+        );
+    }
+    let mut script = Script::start(&home);
+    for (tool, params) in &calls {
+        let first = script.call(tool, params);
+        assert_eq!(first["success"], true, "{tool}: {first}");
+        script.is_new(tool, params);
+    }
+    script.ends();
+}
+
 /// Proves OUT-41: calls that are not cacheable always run.
 #[test]
 fn some_tools_are_never_answered_from_the_cache() {

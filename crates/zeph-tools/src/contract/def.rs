@@ -98,7 +98,7 @@ pub enum Availability {
 }
 
 /// The effect of a call on cached results. The default is that of an unknown tool: not cached, changes files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CachePolicy {
     /// Whether its results may be cached.
     pub is_cacheable: bool,
@@ -165,7 +165,6 @@ pub struct ToolDef {
     /// The time at which it is offered.
     pub offered: Availability,
     /// The effect of a call on cached results.
-    #[serde(skip)]
     pub cache: CachePolicy,
 }
 
