@@ -16,13 +16,11 @@ use zeph_tools::ToolRegistry;
 use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::skill::Skill;
 
-use crate::config::permissions::TOOLS;
+use crate::config::permissions::kind_of;
 use crate::config::{Environment, Loaded, of_project, project_root};
 
 /// A project's skills, from the project's directory.
 const PROJECT_SKILLS: &str = ".zeph/skills";
-/// Prefixes of the names of tools that are unknown at this point.
-const FOREIGN: [&str; 2] = ["mcp_", "job_"];
 /// The most bytes of a pin.
 const MAX_PIN: u64 = 64 * 1024;
 
@@ -49,11 +47,7 @@ pub(super) fn find(loaded: &Loaded, env: &Environment, registry: &ToolRegistry) 
                 Some(root) => pins.standing(root, name, sha256),
                 None => SkillTrust::New,
             },
-            is_tool: &|id| {
-                registry.get(id).is_some()
-                    || TOOLS.iter().any(|(tool, _)| *tool == id)
-                    || FOREIGN.iter().any(|prefix| id.starts_with(prefix))
-            },
+            is_tool: &|id| registry.get(id).is_some() || kind_of(id).is_some(),
             variable: &|name| env.var(name)?.to_str().map(str::to_owned),
         },
     )

@@ -162,7 +162,8 @@ pub(crate) fn compile(
     }
 }
 
-fn kind_of(tool: &str) -> Option<PatternKind> {
+/// The kind of the patterns of a tool; `None` if no tool can have this id.
+pub(crate) fn kind_of(tool: &str) -> Option<PatternKind> {
     let known = TOOLS.iter().find(|(known, _)| *known == tool);
     match known {
         Some((_, kind)) => Some(*kind),
