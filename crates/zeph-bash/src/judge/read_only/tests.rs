@@ -11,6 +11,7 @@ fn start() -> WorkingDirState {
         cwd: PathBuf::from("/w/p"),
         home: Some(PathBuf::from("/home/alice")),
         roots: vec![PathBuf::from("/w/p")],
+        ..WorkingDirState::default()
     }
 }
 
