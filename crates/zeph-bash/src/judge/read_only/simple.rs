@@ -327,10 +327,8 @@ fn wrapper(
 ) -> Result<(), String> {
     let given = read(name, row, arguments, row.inner)?;
     if given.has(&row.inner_unless) {
-        let words = arguments[given.rest..].iter();
-        return words
-            .map(|word| word.known().map(drop).ok_or_else(|| unresolved(word)))
-            .collect();
+        let mut words = arguments[given.rest..].iter();
+        return words.try_for_each(|word| word.known().map(drop).ok_or_else(|| unresolved(word)));
     }
     let mut rest = &arguments[given.rest..];
     while row.assigns
