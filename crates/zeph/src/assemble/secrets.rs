@@ -118,7 +118,7 @@ mod tests {
         check("claude-sonnet-4-5-20250929", false);
         check("20250929202509292025", false);
         check("internationalization", false);
-        check("/home/0123456789abcdef", false);
+        check("/data/0123456789abcdef", false);
         check("a 0123456789abcdef", false);
         check("", false);
     }
