@@ -140,9 +140,6 @@ fn an_ordinary_compound_command_runs() {
 #[test]
 fn text_that_bash_reads_in_its_own_way_runs_nothing_blocked() {
     let home = home_with_sudo();
-    home.config(
-        "[tools.shell]\nallow_constructs = [\"process_substitution\", \"command_substitution\", \"backticks\"]\n",
-    );
     let full = ["--mode", "full", "--unsandboxed"];
     for command in [
         "echo ${x:-<(sudo y)}",
@@ -241,7 +238,7 @@ fn the_configuration_extends_the_blocklist() {
     let home = Home::new();
     home.config(
         "[tools.shell]\nblocked_commands = [\"touch forbidden\"]\nallow_network = false\n\
-         allow_constructs = [\"command_substitution\"]\n",
+         blocked_constructs = [\"backticks\"]\n",
     );
     let check = |command: &str, category: Value| {
         let form = form(&home, command, &["--yes"]);
@@ -253,16 +250,105 @@ fn the_configuration_extends_the_blocklist() {
     check("echo $(date)", Value::Null);
     check("touch allowed", Value::Null);
     assert!(!home.has("forbidden") && home.has("allowed"));
-    home.write(
-        ".zeph/config.toml",
-        "[tools.shell]\nallow_constructs = [\"eval\"]\n",
-    );
-    home.zeph(["config", "check"]).code(2);
+    // A project adds constructs, and takes none of the user's away.
+    let project = "[tools.shell]\nblocked_constructs = [\"eval\"]\n";
+    home.write(".zeph/config.toml", project);
+    check("eval date", json!("policy_blocked"));
+    check("echo `date`", json!("policy_blocked"));
     home.write(".zeph/config.toml", "");
-    home.config("[tools.shell]\nallow_constructs = [\"evil\"]\n");
+    home.config("[tools.shell]\nblocked_constructs = [\"evil\"]\n");
     home.zeph(["config", "check"])
         .code(2)
         .says(&["config.toml:2:", "\"evil\" is not a construct"]);
+}
+
+/// Proves SH-11, D-32: in mode `full`, constructs run without a question if their commands may run.
+#[test]
+fn constructs_run_if_their_commands_may_run() {
+    let home = home_with_sudo();
+    home.write("a", "2\n1\n");
+    home.write("b", "1\n2\n");
+    let full = ["--mode", "full", "--unsandboxed"];
+    for (command, output) in [
+        ("echo -j$(nproc) | tr -d 0-9", "-j"),
+        ("diff <(sort a) <(sort b) && echo same", "same"),
+        ("tr a-z A-Z <<< words", "WORDS"),
+        ("echo `echo a$(echo b)`", "ab"),
+        ("eval 'echo one; echo two'", "one\ntwo"),
+        (
+            "printf '%s' \"$(cat <<'X'\nIt's \"new\".\nX\n)\"",
+            "It's \"new\".",
+        ),
+    ] {
+        let form = form(&home, command, &full);
+        assert_eq!(form["success"], true, "{command}: {form}");
+        let printed = form["raw_response"]["stdout"]
+            .as_str()
+            .unwrap_or_default()
+            .trim_end();
+        assert_eq!(printed, output, "{command}: {form}");
+    }
+    for (command, category) in [
+        ("echo $(sudo x)", "policy_blocked"),
+        ("cat <(sudo x)", "policy_blocked"),
+        ("bash <<< 'sudo x'", "policy_blocked"),
+        ("eval 'ls; sudo x'", "policy_blocked"),
+        ("echo `echo $(sudo x)`", "policy_blocked"),
+        ("eval $ZEPH_TEST_UNSET", "confirmation_required"),
+        ("$(echo ls)", "confirmation_required"),
+        ("bash <<< \"$(cat a)\"", "confirmation_required"),
+    ] {
+        let form = form(&home, command, &full);
+        assert_eq!(form["error_category"], category, "{command}: {form}");
+    }
+    assert!(!home.has("marker"));
+}
+
+/// Proves SH-11: each construct is refused by its name, `founding` names all of them, and the refusal states what to
+/// write instead. The description of `bash` lists what is refused.
+#[test]
+fn constructs_are_refused_by_name() {
+    let home = Home::new();
+    home.config("[tools.shell]\nblocked_constructs = [\"founding\"]\n");
+    for (command, words) in [
+        ("echo $(date)", "run the inner command in a call of its own"),
+        ("echo `date`", "run the inner command in a call of its own"),
+        ("cat <(date)", "write the output to a file"),
+        ("cat <<< x", "use a pipe"),
+        ("eval date", "write the command itself"),
+    ] {
+        let form = form(&home, command, &["--yes"]);
+        assert_eq!(form["error_category"], "policy_blocked", "{command}");
+        let message = form["error_message"].as_str().unwrap();
+        assert_has(message, &["blocked_constructs", words]);
+    }
+    let listed = home.zeph(["tools", "show", "bash"]).code(0);
+    assert_has(&listed.stdout, &["Refused: sudo, ", "here-string"]);
+    home.config("");
+    let listed = home.zeph(["tools", "show", "bash"]).code(0);
+    assert_has(&listed.stdout, &["Refused: sudo, "]);
+    assert!(!listed.stdout.contains("here-string"), "{listed}");
+}
+
+/// Proves SH-11, D-37: the old key has no effect and one notice.
+#[test]
+fn the_old_key_of_constructs_has_a_notice() {
+    let home = Home::new();
+    home.config("[tools.shell]\nallow_constructs = [\"eval\"]\n");
+    let output = bash(&home, "echo $(echo runs)", &["--yes"]).run();
+    assert_has(
+        &output.stderr,
+        &[
+            "`tools.shell.allow_constructs` has no effect",
+            "blocked_constructs",
+        ],
+    );
+    assert_eq!(
+        output.stderr.matches("allow_constructs").count(),
+        1,
+        "{output}"
+    );
+    assert_eq!(output.json()["success"], true, "{output}");
 }
 
 /// Proves SH-12: text that a program would run and that cannot be inspected does not run unattended.

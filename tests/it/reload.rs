@@ -162,7 +162,7 @@ fn a_script_follows_the_configuration() {
         "[tools.shell\n",
         "[tools.shell]\nblocked_commands = ['echo', '']\n",
         "[tools.shell]\nblocked = []\n",
-        "[tools.shell]\nallow_constructs = ['evil']\n",
+        "[tools.shell]\nblocked_constructs = ['evil']\n",
     ] {
         home.config(broken);
         script.is_blocked("echo");
@@ -183,7 +183,7 @@ fn a_script_follows_the_configuration() {
             "config.toml:1:13: this is not TOML",
             "config.toml:2:29: `tools.shell.blocked_commands`",
             "config.toml:2:1: `blocked` is not a key of [tools.shell]",
-            "config.toml:2:21: `tools.shell.allow_constructs`: \"evil\" is not a construct",
+            "config.toml:2:23: `tools.shell.blocked_constructs`: \"evil\" is not a construct",
             "config.toml is gone",
         ],
     );
@@ -207,7 +207,7 @@ fn a_projects_file_only_tightens() {
     script.is_blocked("echo");
     std::fs::remove_dir_all(home.path(".zeph")).unwrap();
     script.is_blocked("echo");
-    home.write(project, "[tools.shell]\nallow_constructs = ['eval']\n");
+    home.write(project, "[tools.shell]\nmax_timeout = 9999\n");
     script.is_blocked("echo");
     home.write(
         project,
@@ -221,7 +221,7 @@ fn a_projects_file_only_tightens() {
         &said,
         &[
             "loosens the blocklist; it may only tighten while a session runs",
-            "a project's file may only take items away",
+            "a project's file may only lower it",
         ],
     );
 }

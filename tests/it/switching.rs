@@ -108,8 +108,8 @@ fn the_effort_can_be_changed() {
     let typo = provider("local", "m", &server) + "effort = \"hihg\"\n";
     home.config(&typo);
     home.zeph(["-p", "hi"])
-        .code(1)
-        .says(&["effort", "`minimal`"]);
+        .code(2)
+        .says(&["\"minimal\"", "did you mean \"high\"?"]);
 }
 
 /// Proves CMD-1 for `/resume` with the start of an id. An unknown session, or one that another process uses,

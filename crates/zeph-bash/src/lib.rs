@@ -10,7 +10,7 @@
 mod judge;
 mod syntax;
 
-pub use judge::blocklist::{BlocklistOptions, PolicyError, ShellPolicy, file_name};
+pub use judge::blocklist::{BlocklistOptions, FOUNDING, PolicyError, ShellPolicy, file_name};
 pub use judge::evaluate::{Verdict, WorkingDirState};
 pub use judge::kind::{PartKind, kind_of};
 pub use judge::places::normalize_path;

@@ -49,14 +49,9 @@ pub(super) fn all_wrong(table: &str, right: impl Fn(&str) -> Result<(), String>)
 fn everyday_commands_run() {
     let table = include_str!("tests/allowed.txt");
     assert!(table.lines().count() > 300);
-    all_wrong(table, |line| {
-        if line.ends_with("# needs command_substitution") {
-            return Ok(());
-        }
-        match decide(&command(line)) {
-            Verdict::Allow => Ok(()),
-            other => Err(format!("{line}\n    {other:?}")),
-        }
+    all_wrong(table, |line| match decide(&command(line)) {
+        Verdict::Allow => Ok(()),
+        other => Err(format!("{line}\n    {other:?}")),
     });
 }
 
@@ -69,8 +64,16 @@ fn what_destroys_or_cannot_be_known_does_not_run() {
         let Some((kind, line)) = line.split_once(' ') else {
             return Err(format!("no entry: {line}"));
         };
-        match (kind, decide(&command(line))) {
+        let command = command(line);
+        let founding = || with(&[], &[FOUNDING], true);
+        match (kind, decide(&command)) {
             ("#", _) | ("B", Verdict::Block { .. }) | ("A", Verdict::Ask { .. }) => Ok(()),
+            // Only the constructs of the founding list refuse these.
+            ("C", Verdict::Allow) | ("CA", Verdict::Ask { .. })
+                if letter(&founding(), &command) == 'b' =>
+            {
+                Ok(())
+            }
             (_, other) => Err(format!("{kind} {line}\n    {other:?}")),
         }
     });
@@ -85,7 +88,7 @@ fn the_beginnings_of_commands_are_decided() {
     ];
     for line in tables.iter().flat_map(|table| table.lines()) {
         let line = command(line.split_once(' ').map_or(line, |(kind, rest)| {
-            if matches!(kind, "A" | "B") {
+            if matches!(kind, "A" | "B" | "C" | "CA") {
                 rest
             } else {
                 line
@@ -107,8 +110,6 @@ fn what_was_hit_is_named() {
     };
     check("ls && /usr/bin/sudo x", "`sudo` is on the blocklist");
     check("mkfs.ext4 x", "`mkfs*` is on the blocklist");
-    check("echo $(ls)", "command substitution `$(…)`");
-    check("echo $(ls)", "\"command_substitution\"");
     check("rm -rf ~", "`rm -r` of `/home/alice`");
     check("echo > /dev/sda", "`/dev/sda`");
     check("curl x | sh", "a download");
@@ -116,11 +117,11 @@ fn what_was_hit_is_named() {
     check("ls\necho 'x", "line 2, column 7: a `'` that is not closed");
 }
 
-fn with(blocked: &[&str], constructs: &[&str], network: bool) -> ShellPolicy {
+fn with(blocked: &[&str], refused: &[&str], network: bool) -> ShellPolicy {
     let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let options = BlocklistOptions {
         blocked_commands: list(blocked),
-        allow_constructs: list(constructs),
+        blocked_constructs: list(refused),
         block_network: !network,
     };
     ShellPolicy::new(&options).unwrap()
@@ -160,9 +161,8 @@ fn entries_of_the_configuration_are_prefixes_of_simple_commands() {
 
 /// Proves SH-11.
 #[test]
-fn admitted_constructs_are_looked_into() {
-    let all: Vec<&str> = Construct::ALL.iter().map(|known| known.name()).collect();
-    let policy = with(&[], &all, true);
+fn constructs_are_evaluated_by_their_commands() {
+    let policy = ShellPolicy::default();
     let check = |command: &str, expect| assert_eq!(letter(&policy, command), expect, "{command}");
     for fine in [
         "echo $(ls)",
@@ -217,9 +217,42 @@ fn admitted_constructs_are_looked_into() {
     ] {
         check(asked, '?');
     }
-    let one = with(&[], &["backticks"], true);
-    assert_eq!(letter(&one, "echo `ls`"), 'a');
-    assert_eq!(letter(&one, "echo `echo $(ls)`"), 'b');
+    for everyday in [
+        "make -j$(nproc)",
+        "git commit -m \"$(cat <<'X'\nAdd a page\n\nIt's \"new\".\nX\n)\"",
+        "diff <(sort a) <(sort b)",
+        "wc -c <<< \"$HOME\"",
+        "cd `git rev-parse --show-toplevel`",
+    ] {
+        check(everyday, 'a');
+    }
+}
+
+/// Proves SH-11: constructs are refused by name, and the message says what to write.
+#[test]
+fn constructs_are_refused_by_name() {
+    for (refused, command, expect) in [
+        ("backticks", "echo `ls`", 'b'),
+        ("backticks", "echo $(ls)", 'a'),
+        ("backticks", "echo $(echo `ls`)", 'b'),
+        ("command_substitution", "echo `echo $(ls)`", 'b'),
+        ("command_substitution", "echo $((1 + 2))", 'a'),
+        ("process_substitution", "diff <(a) b", 'b'),
+        ("here_string", "cat <<< x", 'b'),
+        ("here_string", "cat <<E\nx\nE", 'a'),
+        ("eval", "eval ls", 'b'),
+        ("founding", "echo $(ls)", 'b'),
+        ("founding", "eval ls", 'b'),
+        ("founding", "echo a | cat", 'a'),
+    ] {
+        let policy = with(&[], &[refused], true);
+        assert_eq!(letter(&policy, command), expect, "{refused}: {command}");
+    }
+    let found = with(&[], &["here_string"], true).find_blocked_command("cat <<< x");
+    let found = found.expect("it is refused");
+    for words in ["\"here_string\"", "blocked_constructs", "a here-document"] {
+        assert!(found.contains(words), "{found}");
+    }
 }
 
 /// Proves SH-14.

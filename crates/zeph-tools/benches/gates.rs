@@ -22,7 +22,7 @@ use zeph_tools::gate::{
     RuleSet, ToolRules, decide, subject_of,
 };
 use zeph_tools::layers::blocklist::BlocklistLayer;
-use zeph_tools::shell::{ReadGuard, ShellConfig, ShellExecutor, SupervisorCommand};
+use zeph_tools::shell::{ReadGuard, ShellConfig, ShellExecutor, ShellPolicy, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     CallContext, ExecutorResult, LayeredExecutor, Permissions, SkillEnv, ToolCall, ToolDef,
@@ -139,7 +139,8 @@ impl World {
         let sandbox = zeph_tools::file::Sandbox::new(&[], dir.path()).unwrap();
         let mut defs = zeph_tools::file::FileExecutor::new(Arc::new(sandbox)).tool_definitions();
         defs.push(zeph_tools::shell::bash::definition(
-            &zeph_tools::shell::ShellConfig::default(),
+            &ShellConfig::default(),
+            &ShellPolicy::default(),
         ));
         Self {
             places: Arc::new(PathResolver::new(dir.path(), None, &[])),

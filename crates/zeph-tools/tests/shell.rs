@@ -80,10 +80,8 @@ impl Shell {
         Self::with(ShellConfig::default(), &[])
     }
 
-    /// The blocklist is not tested here: constructs are allowed, and calls are confirmed.
-    fn with(mut config: ShellConfig, env: &[(&str, &str)]) -> Self {
-        config.allow_constructs =
-            vec!["command_substitution".into(), "process_substitution".into()];
+    /// The blocklist is not tested here: calls are confirmed.
+    fn with(config: ShellConfig, env: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (program, args) = this_binary("acts_as_supervisor");
         let mut base: Vec<(OsString, OsString)> = vec![(

@@ -1,4 +1,4 @@
-//! The compiled shell policy: blocked commands and admitted constructs. It makes decisions without I/O.
+//! The compiled shell policy: blocked commands and constructs. It makes decisions without I/O.
 
 use std::borrow::Cow;
 
@@ -18,13 +18,19 @@ const NETWORK: &[&str] = &[
     "curl", "wget", "nc", "ncat", "ssh", "scp", "rsync", "telnet", "ftp",
 ];
 
+/// The maximum number of commands in a list of refusals.
+const MAX_LISTED: usize = 40;
+
+/// The name of all constructs together in [`BlocklistOptions::blocked_constructs`].
+pub const FOUNDING: &str = "founding";
+
 /// Options of a [`ShellPolicy`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlocklistOptions {
     /// Leading words of further commands that are blocked, for example `terraform destroy`.
     pub blocked_commands: Vec<String>,
-    /// Names of the [`Construct`]s that are admitted.
-    pub allow_constructs: Vec<String>,
+    /// Names of the [`Construct`]s that are refused; [`FOUNDING`] names all of them.
+    pub blocked_constructs: Vec<String>,
     /// Whether programs that use the network are blocked.
     pub block_network: bool,
 }
@@ -42,7 +48,7 @@ pub enum PolicyError {
         /// The entry.
         entry: String,
     },
-    /// `allow_constructs` has an unknown name.
+    /// `blocked_constructs` has an unknown name.
     #[error("{name:?} is not a construct")]
     Construct {
         /// The index in the list, from 0.
@@ -56,7 +62,7 @@ pub enum PolicyError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellPolicy {
     entries: Vec<Vec<String>>,
-    constructs: Vec<Construct>,
+    blocked_constructs: Vec<Construct>,
     network: bool,
 }
 
@@ -67,7 +73,7 @@ impl Default for ShellPolicy {
                 .iter()
                 .map(|name| vec![(*name).to_owned()])
                 .collect(),
-            constructs: Vec::new(),
+            blocked_constructs: Vec::new(),
             network: true,
         }
     }
@@ -105,9 +111,10 @@ impl ShellPolicy {
                 policy.entries.push(words);
             }
         }
-        for (index, name) in options.allow_constructs.iter().enumerate() {
+        for (index, name) in options.blocked_constructs.iter().enumerate() {
             match Construct::ALL.iter().find(|known| known.name() == name) {
-                Some(construct) => policy.constructs.push(*construct),
+                Some(construct) => policy.blocked_constructs.push(*construct),
+                None if name == FOUNDING => policy.blocked_constructs.extend(Construct::ALL),
                 None => {
                     let name = name.clone();
                     errors.push(PolicyError::Construct { index, name });
@@ -155,17 +162,32 @@ impl ShellPolicy {
         }
     }
 
-    /// A policy that blocks no commands and admits every construct.
+    /// A policy that blocks no commands.
     pub fn open() -> Self {
         Self {
             entries: Vec::new(),
-            constructs: Construct::ALL.to_vec(),
+            blocked_constructs: Vec::new(),
             network: true,
         }
     }
 
+    /// The refused commands and constructs as a list, for the description of a tool.
+    #[must_use]
+    pub fn refusals(&self) -> String {
+        let commands = self.entries.iter().map(|entry| entry.join(" "));
+        let mut names: Vec<String> = commands.take(MAX_LISTED).collect();
+        if self.entries.len() > MAX_LISTED {
+            names.push("…".to_owned());
+        }
+        names.push("rm -r of / or ~".to_owned());
+        names.push("a download piped to a shell".to_owned());
+        let constructs = Construct::ALL.iter().filter(|known| !self.admits(**known));
+        names.extend(constructs.map(|construct| construct.title().to_owned()));
+        names.join(", ")
+    }
+
     pub(super) fn admits(&self, construct: Construct) -> bool {
-        construct == Construct::Arithmetic || self.constructs.contains(&construct)
+        !self.blocked_constructs.contains(&construct)
     }
 
     pub(super) fn admits_network(&self) -> bool {

@@ -331,9 +331,10 @@ impl<'p> Decider<'p> {
 
     pub(super) fn block_construct(&mut self, construct: Construct) {
         self.block(format!(
-            "{} is not allowed (`[tools.shell] allow_constructs` admits \"{}\")",
+            "{} is refused (\"{}\" in `[tools.shell] blocked_constructs`): {}",
             construct.title(),
-            construct.name()
+            construct.name(),
+            construct.replacement()
         ));
     }
 

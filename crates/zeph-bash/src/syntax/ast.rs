@@ -162,7 +162,7 @@ pub struct Substitution {
     pub body: List,
 }
 
-/// A construct of the shell that `allow_constructs` admits by name.
+/// A construct of the shell that `blocked_constructs` refuses by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Construct {
     /// `$(…)`.
@@ -175,7 +175,7 @@ pub enum Construct {
     HereString,
     /// `eval …`.
     Eval,
-    /// `$((…))` and `((…))` that set variables. Always admitted.
+    /// `$((…))` and `((…))` that set variables. Never refused by name.
     Arithmetic,
 }
 
@@ -199,6 +199,19 @@ impl Construct {
             Self::HereString => "here_string",
             Self::Eval => "eval",
             Self::Arithmetic => "arithmetic",
+        }
+    }
+
+    /// The way to write a command without the construct, for the message that refuses it.
+    #[must_use]
+    pub fn replacement(self) -> &'static str {
+        match self {
+            Self::CommandSubstitution | Self::Backticks | Self::Arithmetic => {
+                "run the inner command in a call of its own, and write its output into the next one"
+            }
+            Self::ProcessSubstitution => "write the output to a file, and name the file",
+            Self::HereString => "use a pipe (`printf '%s\\n' TEXT | …`) or a here-document",
+            Self::Eval => "write the command itself",
         }
     }
 

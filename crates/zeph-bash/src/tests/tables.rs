@@ -1,15 +1,14 @@
 //! Tables of commands for each class of decisions: `B` is blocked, `A` requires confirmation, `O` is allowed.
 //!
-//! `B:DIR` starts in a subdirectory of the sandbox. Every construct is admitted.
+//! `B:DIR` starts in a subdirectory of the sandbox.
 
-use super::{Verdict, WorkingDirState, all_wrong, command, start, with};
-use crate::Construct;
+use super::{Verdict, WorkingDirState, all_wrong, command, start};
+use crate::ShellPolicy;
 
 /// Checks each line of a table that has at least `rows` lines.
 fn check(table: &str, rows: usize) {
     assert!(table.lines().count() >= rows);
-    let all: Vec<&str> = Construct::ALL.iter().map(|known| known.name()).collect();
-    let policy = with(&[], &all, true);
+    let policy = ShellPolicy::default();
     all_wrong(table, |line| {
         let Some((kind, line)) = line.split_once(' ') else {
             return Err(format!("not an entry: {line}"));

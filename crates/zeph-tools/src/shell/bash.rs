@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use zeph_bash::ShellPolicy;
+
 use crate::category::ToolErrorCategory;
 use crate::def::{Annotations, ToolDef};
 use crate::gate::ToolTarget;
@@ -22,6 +24,9 @@ use zeph_exec::runner::{CommandOutcome, EndReason, Exit};
 
 /// The id of the tool.
 pub const BASH: &str = "bash";
+
+/// The first line of the description.
+const PURPOSE: &str = "Run a shell command; not to read or edit files.";
 
 /// The parameters of `bash`. Every request sends the doc comments of its fields, so only unclear names have one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -39,25 +44,22 @@ pub(crate) struct BashParams {
     pub(super) description: Option<String>,
 }
 
-/// The definition of `bash`. Its schema states the time limits of `config`.
+/// The definition of `bash`. Its schema states the time limits of `config`, its description the refusals of `policy`.
 #[must_use]
-pub fn definition(config: &ShellConfig) -> ToolDef {
-    let mut def = ToolDef::new::<BashParams>(
-        BASH,
-        "Run a shell command; not to read or edit files.",
-        Annotations::ANYTHING,
-    )
-    .with_fence(BASH)
-    .with_param_aliases(&[("cmd", "command"), ("timeout", "timeout_secs")])
-    .about(ToolTarget::Command {
-        command: "command",
-        cwd: "cwd",
-    });
+pub fn definition(config: &ShellConfig, policy: &ShellPolicy) -> ToolDef {
+    let mut def = ToolDef::new::<BashParams>(BASH, PURPOSE, Annotations::ANYTHING)
+        .with_fence(BASH)
+        .with_param_aliases(&[("cmd", "command"), ("timeout", "timeout_secs")])
+        .about(ToolTarget::Command {
+            command: "command",
+            cwd: "cwd",
+        });
     let mut parameters = Value::clone(&def.parameters);
     if let Some(timeout) = parameters.pointer_mut("/properties/timeout_secs") {
         timeout["description"] = TimeLimits::new(config).description().into();
     }
     def.parameters = Arc::new(parameters);
+    def.description = format!("{PURPOSE}\nRefused: {}.", policy.refusals()).into();
     def
 }
 
@@ -272,9 +274,9 @@ mod tests {
 
     #[test]
     fn the_definition_is_small() {
-        let def = definition(&ShellConfig::default());
+        let def = definition(&ShellConfig::default(), &ShellPolicy::default());
         let parameters = serde_json::to_string(&def.parameters).unwrap();
         let size = def.id.len() + def.description.len() + parameters.len();
-        assert!(size <= 450, "{size} bytes: {parameters}");
+        assert!(size <= 620, "{size} bytes: {parameters}");
     }
 }

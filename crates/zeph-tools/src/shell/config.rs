@@ -27,8 +27,8 @@ pub struct ShellConfig {
     pub blocked_commands: Vec<String>,
     /// Patterns of commands (`*` matches any text; without one, the text anywhere) that always require confirmation, unless a rule of `[[tools.permissions.bash]]` allows them.
     pub confirm_patterns: Vec<String>,
-    /// Constructs that commands may use although they are blocked by default: `command_substitution`, `backticks`, `process_substitution`, `here_string`, `eval`.
-    pub allow_constructs: Vec<String>,
+    /// Constructs that are refused in commands: `command_substitution`, `backticks`, `process_substitution`, `here_string`, `eval`, or `founding` for all of them. All others are judged by the commands that they run.
+    pub blocked_constructs: Vec<String>,
     /// Whether commands that use the network (`curl`, `ssh`, `rsync`, …) may run.
     pub allow_network: bool,
     /// Whether the files are saved before a command that writes.
@@ -59,7 +59,7 @@ impl Default for ShellConfig {
             allowed_paths: Vec::new(),
             blocked_commands: Vec::new(),
             confirm_patterns: Vec::new(),
-            allow_constructs: Vec::new(),
+            blocked_constructs: Vec::new(),
             allow_network: true,
             transactional: false,
             transaction_scope: vec!["**".to_owned()],

@@ -38,7 +38,7 @@ use super::sandbox::plan;
 use super::sandbox::profile::PreparedSandbox;
 use super::time_limit::TimeLimit;
 use super::transaction::Transactions;
-use zeph_bash::{Parsed, Verdict};
+use zeph_bash::{Parsed, PolicyError, ShellPolicy, Verdict};
 use zeph_exec::local::LocalRunner;
 use zeph_exec::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
 use zeph_exec::supervisor::{CALL_TAG, SupervisorCommand};
@@ -98,15 +98,14 @@ impl ShellExecutor {
         runner: Arc<dyn CommandRunner>,
         reads: Arc<ReadGuard>,
     ) -> Result<Self, Vec<ShellConfigError>> {
-        let definition = bash::definition(&config);
+        let faults = |errors: Vec<PolicyError>| -> Vec<ShellConfigError> {
+            errors.into_iter().map(ShellConfigError::Policy).collect()
+        };
+        let policy = ShellPolicy::new(&(&config).into()).map_err(faults)?;
+        let definition = bash::definition(&config, &policy);
         let risk = definition.annotations.risk;
         let admission = CommandGate::new(&config, &cwd, &base_env, risk)
-            .map_err(|errors| {
-                errors
-                    .into_iter()
-                    .map(ShellConfigError::Policy)
-                    .collect::<Vec<_>>()
-            })?
+            .map_err(faults)?
             .guarding(reads);
         let temporary = variable(&base_env, "TMPDIR").map_or("/tmp".into(), PathBuf::from);
         let transactions = Transactions::new(&config, cwd.clone(), temporary)?;

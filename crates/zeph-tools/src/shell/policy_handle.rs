@@ -12,7 +12,7 @@ impl From<&ShellConfig> for BlocklistOptions {
     fn from(config: &ShellConfig) -> Self {
         Self {
             blocked_commands: config.blocked_commands.clone(),
-            allow_constructs: config.allow_constructs.clone(),
+            blocked_constructs: config.blocked_constructs.clone(),
             block_network: !config.allow_network,
         }
     }
@@ -78,7 +78,7 @@ mod tests {
             Some("`terraform destroy` is on the blocklist")
         );
         assert_eq!(held.find_blocked_command("terraform destroy"), None);
-        config.allow_constructs = vec!["evil".into()];
+        config.blocked_constructs = vec!["evil".into()];
         config.blocked_commands = vec![" ".into()];
         let errors = handle.rebuild(&config).unwrap_err();
         assert_eq!(errors.len(), 2, "{errors:?}");

@@ -378,7 +378,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::shell::ShellConfig;
     use zeph_bash::{ShellPolicy, WorkingDirState};
 
     /// A project with `.env`, `sub/.env`, `sub/readme`, `readme`, `secrets/key`, a `link` to `.env`, and a link `out`
@@ -411,12 +410,8 @@ mod tests {
             }
             symlink(".env", project.join("link")).expect("a link");
             symlink("../elsewhere", project.join("out")).expect("a link");
-            let config = ShellConfig {
-                allow_constructs: vec!["command_substitution".into(), "here_string".into()],
-                ..ShellConfig::default()
-            };
             Self {
-                policy: ShellPolicy::new(&(&config).into()).expect("a policy"),
+                policy: ShellPolicy::default(),
                 project,
                 base,
                 _dir: dir,

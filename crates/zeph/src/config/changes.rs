@@ -11,14 +11,14 @@ use super::schema::join;
 /// The settings that apply immediately after a reload: those of the blocklist.
 const AT_ONCE: &[&str] = &[
     "tools.shell.blocked_commands",
-    "tools.shell.allow_constructs",
+    "tools.shell.blocked_constructs",
     "tools.shell.allow_network",
 ];
 
 /// Applies the settings that do not need a restart.
 pub(crate) fn take_over(shell: &mut ShellConfig, new: &ShellConfig) {
     shell.blocked_commands.clone_from(&new.blocked_commands);
-    shell.allow_constructs.clone_from(&new.allow_constructs);
+    shell.blocked_constructs.clone_from(&new.blocked_constructs);
     shell.allow_network = new.allow_network;
 }
 
@@ -27,8 +27,8 @@ pub(crate) fn tightened(old: &ShellConfig, new: &ShellConfig) -> Vec<String> {
     let mut words = Vec::new();
     let blocked = only_in(&new.blocked_commands, &old.blocked_commands);
     words.extend(list("now blocked", &blocked));
-    let gone = only_in(&old.allow_constructs, &new.allow_constructs);
-    words.extend(list("no longer admitted", &gone));
+    let refused = only_in(&new.blocked_constructs, &old.blocked_constructs);
+    words.extend(list("constructs now refused", &refused));
     if old.allow_network && !new.allow_network {
         words.push(
             "commands for the network are blocked (the OS sandbox follows after a restart)"
@@ -43,8 +43,8 @@ pub(crate) fn loosened(old: &ShellConfig, new: &ShellConfig) -> Vec<String> {
     let mut words = Vec::new();
     let gone = only_in(&old.blocked_commands, &new.blocked_commands);
     words.extend(list("no longer blocked by the configuration", &gone));
-    let admitted = only_in(&new.allow_constructs, &old.allow_constructs);
-    words.extend(list("now admitted", &admitted));
+    let admitted = only_in(&old.blocked_constructs, &new.blocked_constructs);
+    words.extend(list("constructs no longer refused", &admitted));
     if !old.allow_network && new.allow_network {
         words.push(
             "commands for the network are not blocked (the OS sandbox follows after a restart)"
@@ -127,23 +127,20 @@ mod tests {
         };
         check("", "", &[], &[], &[]);
         let blocks = "[tools.shell]\nblocked_commands = ['a b', 'c', 'c']";
-        let other = "[tools.shell]\nblocked_commands = ['c']\nallow_constructs = ['eval']";
+        let other = "[tools.shell]\nblocked_commands = ['c']\nblocked_constructs = ['eval']";
         check("", blocks, &["now blocked: `a b`, `c`"], &[], &[]);
         check(
             blocks,
             other,
-            &[],
-            &[
-                "no longer blocked by the configuration: `a b`",
-                "now admitted: `eval`",
-            ],
+            &["constructs now refused: `eval`"],
+            &["no longer blocked by the configuration: `a b`"],
             &[],
         );
         check(
             other,
             blocks,
-            &["now blocked: `a b`", "no longer admitted: `eval`"],
-            &[],
+            &["now blocked: `a b`"],
+            &["constructs no longer refused: `eval`"],
             &[],
         );
         let cut = "tools.shell.allow_network = false";

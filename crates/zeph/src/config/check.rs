@@ -2,7 +2,7 @@
 
 use zeph_llm::ProviderConfig;
 use zeph_mcp::McpConfig;
-use zeph_tools::shell::policy::Construct;
+use zeph_tools::shell::policy::{Construct, FOUNDING};
 use zeph_tools::shell::transaction::Scope;
 use zeph_tools::shell::{PolicyError, ShellConfig, ShellConfigError, ShellPolicy};
 
@@ -196,13 +196,14 @@ impl Check<'_> {
                 ),
                 ShellConfigError::Policy(PolicyError::Construct { index, name }) => {
                     let names = Construct::ALL.map(Construct::name);
-                    let help = match nearest(name, names) {
+                    let names = names.into_iter().chain([FOUNDING]);
+                    let help = match nearest(name, names.clone()) {
                         Some((near, likeness)) if likeness >= 0.6 => {
                             format!("did you mean `{near}`?")
                         }
                         _ => format!("there is {}", any_of(names)),
                     };
-                    (format!("tools.shell.allow_constructs[{index}]"), help)
+                    (format!("tools.shell.blocked_constructs[{index}]"), help)
                 }
             };
             let list = key.split('[').next().unwrap_or_default();
@@ -434,7 +435,7 @@ mod tests {
             }
         };
         check(
-            "[tools.shell]\nblocked_commands = ['terraform destroy', 'x*']\nallow_constructs = ['eval']",
+            "[tools.shell]\nblocked_commands = ['terraform destroy', 'x*']\nblocked_constructs = ['eval', 'founding']",
             &[],
         );
         check(
@@ -447,7 +448,7 @@ mod tests {
                 "c.toml:2:21: `tools.shell.blocked_commands`: \"a; b\" is not the beginning of a command",
             ],
         );
-        let found = errors("[tools.shell]\nallow_constructs = ['here_strings']");
+        let found = errors("[tools.shell]\nblocked_constructs = ['here_strings']");
         assert!(
             found[0].contains("did you mean `here_string`?") && found[0].starts_with("c.toml:2:"),
             "{found:?}"

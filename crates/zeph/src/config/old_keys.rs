@@ -118,6 +118,13 @@ pub(super) const OLD_KEYS: &[(&str, To)] = &[
         ),
     ),
     (
+        "tools.shell.allow_constructs",
+        To::Nothing(
+            Type::Texts,
+            "constructs are judged by the commands that they run; `tools.shell.blocked_constructs` refuses them by name",
+        ),
+    ),
+    (
         "tools.overflow.dir",
         To::Nothing(
             Type::Text,

@@ -138,8 +138,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.shell.allowed_paths", Rule::Inside),
     ("tools.shell.blocked_commands", Rule::More),
     ("tools.shell.confirm_patterns", Rule::More),
-    // A project may remove constructs that the user allows.
-    ("tools.shell.allow_constructs", Rule::Fewer),
+    ("tools.shell.blocked_constructs", Rule::More),
     (
         "tools.shell.allow_network",
         Rule::Towards(&["true", "false"]),
@@ -610,10 +609,10 @@ mod tests {
             "tools.permissions",
             "tools.policy.rules",
             "tools.scrape.denied_domains",
-            "tools.shell.allow_constructs",
             "tools.shell.allowed_paths",
             "tools.shell.auto_rollback_exit_codes",
             "tools.shell.blocked_commands",
+            "tools.shell.blocked_constructs",
             "tools.shell.confirm_patterns",
             "tools.shell.env.block",
             "tools.shell.env.pass",
@@ -723,6 +722,11 @@ mod tests {
             "tools.shell.allowed_paths = ['/repo']",
         );
         check(
+            "tools.shell.blocked_constructs = ['eval']",
+            "tools.shell.blocked_constructs = ['backticks']",
+            "tools.shell.blocked_constructs = ['eval', 'backticks']",
+        );
+        check(
             "tools.shell.env.pass = ['A', 'B']",
             "tools.shell.env.pass = ['B']",
             "tools.shell.env.pass = ['B']",
@@ -814,11 +818,6 @@ mod tests {
             "tools.file.allowed_paths = ['/a']",
             "tools.file.allowed_paths = []",
             "/repo is outside",
-        );
-        check(
-            "",
-            "tools.shell.allow_constructs = ['eval']",
-            "\"eval\" is not in the list",
         );
         check(
             "tools.shell.allow_network = false",

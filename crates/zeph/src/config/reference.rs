@@ -65,7 +65,7 @@ together, nothing runs, and the exit status is 2. `zeph config check [FILE]` onl
 The files are checked before every turn and every call, and read again if one was changed, added or
 removed. `/reload` reads them in any case. A change takes effect
 
-- in the following calls: `tools.shell.blocked_commands`, `tools.shell.allow_constructs`, and
+- in the following calls: `tools.shell.blocked_commands`, `tools.shell.blocked_constructs`, and
   the names that `tools.shell.allow_network` blocks (the OS sandbox blocks the network from the next
   start on);
 - after a restart: all other keys. The changed keys are named.

@@ -288,7 +288,7 @@ impl Explained<'_> {
         if let Some(Verdict::Block { .. }) = &self.judgement.blocklist {
             ways.push(
                 "nothing: what the blocklist refuses runs in no mode; see `blocked_commands` and \
-                 `allow_constructs` of [tools.shell]"
+                 `blocked_constructs` of [tools.shell]"
                     .to_owned(),
             );
             return ways;
