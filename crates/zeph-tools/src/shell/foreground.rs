@@ -25,7 +25,10 @@ use zeph_exec::StdStream;
 use zeph_exec::runner::CommandSpec;
 
 /// The maximum number of questions about accesses of one call.
-const MAX_QUESTIONS: usize = 4;
+pub(super) const MAX_QUESTIONS: usize = 4;
+/// The error after that number of questions.
+pub(super) const TOO_MANY_REFUSALS: &str = "the OS sandbox refused one access after the other; \
+     `[tools.shell.sandbox] writable` allows them";
 
 /// The end of one run.
 pub(super) struct FinishedRun {
@@ -73,10 +76,7 @@ impl ShellExecutor {
             add_access(&mut confinement, access);
             cx.trace().sandbox_refusal = None;
         }
-        FinishedRun::failed(ToolError::blocked(
-            "the OS sandbox refused one access after the other; `[tools.shell.sandbox] writable` \
-             allows them",
-        ))
+        FinishedRun::failed(ToolError::blocked(TOO_MANY_REFUSALS))
     }
 
     /// Asks the user whether the command runs again with `access`. Returns the decision.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
+use crate::contract::confinement::{Confinement, SandboxProfile};
 use crate::error::ToolError;
 use crate::filter::FilterPipeline;
 use crate::output::ToolOutput;
@@ -15,7 +16,9 @@ use crate::overflow::{Overflow, OverflowConfig};
 use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
+use crate::shell::foreground::{MAX_QUESTIONS, TOO_MANY_REFUSALS, add_access};
 use crate::shell::model_output::{ModelOutput, budget};
+use crate::shell::sandbox::access_request::AccessRequest;
 use crate::shell::time_limit::TimeLimit;
 use zeph_exec::runner::{CommandOutcome, CommandSpec, RunningCommand};
 
@@ -27,6 +30,8 @@ use super::report;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The time that `job_output` then waits for more output and the end.
 const REST: Duration = Duration::from_millis(200);
+/// The time in which an unconfirmed job that the sandbox refuses an access is expected to end.
+const FIRST_REFUSAL: Duration = Duration::from_secs(2);
 /// Queries within this time count once.
 const QUICK: Duration = Duration::from_secs(1);
 /// The maximum time to wait for the end of a job: SIGTERM, two seconds, SIGKILL, and a margin.
@@ -44,11 +49,60 @@ impl ShellExecutor {
         self.jobs.check_room(&call.conversation)?;
         // The job applies the limit, also to the processes that the shell leaves behind.
         command.timeout = None;
+        let mut confinement = cx.confinement().clone();
+        for _ in 0..=MAX_QUESTIONS {
+            let started = self.start_once(call, cx, params, &command, limit, &confinement);
+            let job = started.await?;
+            if confinement.profile != SandboxProfile::Unconfirmed || cx.access_prompt().is_none() {
+                return Ok(running(&job));
+            }
+            // A server that may not open its port ends soon.
+            job.wait_until_ended(FIRST_REFUSAL).await;
+            if !job.is_ended() {
+                return Ok(running(&job));
+            }
+            let seen = job.look(QUICK);
+            let access = match self.request_of(&job, &seen) {
+                Some(request) => {
+                    let access = self.sandbox.askable(&call.conversation, &request);
+                    let asks = !access.is_empty();
+                    match asks
+                        && self
+                            .ask_for_access(call, cx, params, &request, &access)
+                            .await
+                    {
+                        true => access,
+                        false => Vec::new(),
+                    }
+                }
+                None => Vec::new(),
+            };
+            if access.is_empty() {
+                return self.result_of(&job, seen, cx, call);
+            }
+            add_access(&mut confinement, access);
+        }
+        Err(ToolError::blocked(TOO_MANY_REFUSALS))
+    }
+
+    /// Starts a job in a sandbox.
+    async fn start_once(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        params: &BashParams,
+        command: &CommandSpec,
+        limit: Option<TimeLimit>,
+        confinement: &Confinement,
+    ) -> Result<Arc<Job>, ToolError> {
+        let env = command.env.clone();
+        let sandbox = Arc::new(self.prepare_sandbox(params, confinement, env)?);
+        let command = CommandSpec {
+            env: sandbox.env.clone(),
+            sandbox: sandbox.for_runner(),
+            ..command.clone()
+        };
         let place = command.cwd.clone();
-        let env = std::mem::take(&mut command.env);
-        let sandbox = Arc::new(self.prepare_sandbox(params, cx.confinement(), env)?);
-        command.env.clone_from(&sandbox.env);
-        command.sandbox = sandbox.for_runner();
         let running = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
@@ -58,12 +112,20 @@ impl ShellExecutor {
             .jobs
             .open(call, cx, &params.command, (place, sandbox), limit)?;
         tokio::spawn(Arc::clone(&job).follow(running));
-        let id = &job.id;
-        Ok(ToolOutput::text(format!(
-            "{id} runs in the background until it ends, job_kill ends it, or the session is over; \
-             job_output tells what it prints"
-        ))
-        .with_raw(json!({ "job_id": id, "state": "running" })))
+        Ok(job)
+    }
+
+    /// The accesses that the sandbox refused to an ended job.
+    fn request_of(&self, job: &Job, seen: &Snapshot) -> Option<AccessRequest> {
+        let State::Ended(End {
+            ended: Ok(ended), ..
+        }) = &seen.state
+        else {
+            return None;
+        };
+        let sandbox = job.sandbox.as_ref()?;
+        let (stderr, merged) = (&seen.output.stderr.text, &seen.output.merged.text);
+        self.refusal(ended, sandbox, &job.place, stderr, merged)
     }
 
     async fn launch(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, ToolError> {
@@ -106,6 +168,17 @@ impl ShellExecutor {
             () = news => {}
         }
         let seen = job.look(QUICK);
+        self.result_of(&job, seen, cx, call)
+    }
+
+    /// The result about a job: its new output and state, or the failure that the command would have in the foreground.
+    fn result_of(
+        &self,
+        job: &Job,
+        seen: Snapshot,
+        cx: &CallContext,
+        call: &ToolCall,
+    ) -> Result<ToolOutput, ToolError> {
         if let State::Ended(End {
             ended: Ok(ended), ..
         }) = &seen.state
@@ -114,8 +187,8 @@ impl ShellExecutor {
             self.tell(call, cx, ended);
         }
         cx.trace().secrets.extend(seen.output.secrets);
-        let failure = self.failure_of(&job, &seen);
-        let output = Box::new(told(&job, seen, &self.overflow));
+        let failure = self.failure_of(job, &seen);
+        let output = Box::new(told(job, seen, &self.overflow));
         match failure {
             None => Ok(*output),
             Some((exit_code, category, message)) => Err(ToolError::Shell {
@@ -144,9 +217,8 @@ impl ShellExecutor {
         if end.stop == Some(Stop::Killed) || job.origin == Origin::Left {
             return None;
         }
-        let (stderr, merged) = (&seen.output.stderr.text, &seen.output.merged.text);
-        let sandbox = job.sandbox.as_ref()?;
-        let refusal = self.refusal(ended, sandbox, &job.place, stderr, merged);
+        let stderr = &seen.output.stderr.text;
+        let refusal = self.request_of(job, seen);
         let refused = refusal.map(|it| (ToolErrorCategory::PolicyBlocked, it.message));
         let (category, message) = refused.or_else(|| Self::failure(ended, stderr, job.limit))?;
         Some((Some(ended.exit.code), category, message))
@@ -186,6 +258,16 @@ impl ShellExecutor {
         };
         Ok(ToolOutput::text(text).with_raw(json!({ "jobs": forms })))
     }
+}
+
+/// The result of the start of a job.
+fn running(job: &Job) -> ToolOutput {
+    let id = &job.id;
+    ToolOutput::text(format!(
+        "{id} runs in the background until it ends, job_kill ends it, or the session is over; \
+         job_output tells what it prints"
+    ))
+    .with_raw(json!({ "job_id": id, "state": "running" }))
 }
 
 /// Sanitizes the new output for display. The head and the tail of a shortened output are unchanged. Returns the whole
