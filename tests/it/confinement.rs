@@ -239,7 +239,9 @@ fn refused_access_becomes_one_question() {
     }
     let write = |name: &str| format!("touch ~/other/dir/{name} && echo made");
     let home = Home::scripted(&scenario(&[&write("a"), &write("b"), &write("c")]));
-    std::fs::create_dir_all(home.home().join("other/dir")).unwrap();
+    for folder in ["other/dir", "other/more"] {
+        std::fs::create_dir_all(home.home().join(folder)).unwrap();
+    }
     let made = |name: &str| home.home().join("other/dir").join(name).exists();
     let directory = home.home().join("other/dir").display().to_string();
     let mut terminal = Terminal::start(&home, &["--mode", "auto"]);
@@ -266,6 +268,12 @@ fn refused_access_becomes_one_question() {
     terminal.type_keys("/permissions\r");
     terminal.shows("sandbox.write");
     terminal.shows(&directory[..40.min(directory.len())]);
+    ask(&mut terminal, "3", "[p] in this project");
+    terminal.type_keys("p");
+    terminal.shows("Done 3.");
+    assert!(home.home().join("other/more/x").exists());
+    let kept = std::fs::read_to_string(home.home().join(".config/zeph/policies.json")).unwrap();
+    assert_has(&kept, &["\"sandbox.write\"", "other/more"]);
     terminal.prompts("");
     assert_eq!(terminal.leaves().0.code(), Some(0));
     let entries = audit(&home.database());

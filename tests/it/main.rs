@@ -63,6 +63,7 @@ mod reload;
 mod remembered;
 mod retry;
 mod scheduler;
+mod scripted_day;
 mod search_code;
 mod secret_arguments;
 mod secrets;

@@ -177,6 +177,12 @@ impl Terminal {
     /// Waits until the screen fulfils the condition.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, found: impl Fn(&str) -> bool) {
+        self.until_within(DEADLINE, what, found);
+    }
+
+    /// As [`Terminal::until`], with another time limit.
+    #[track_caller]
+    pub(crate) fn until_within(&self, limit: Duration, what: &str, found: impl Fn(&str) -> bool) {
         let start = Instant::now();
         loop {
             let text = self.text();
@@ -184,7 +190,7 @@ impl Terminal {
                 return;
             }
             assert!(
-                start.elapsed() < DEADLINE,
+                start.elapsed() < limit,
                 "{what} is not on the screen:\n{text}"
             );
             std::thread::park_timeout(Duration::from_millis(2));

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::def::Annotations;
+use crate::def::{Annotations, Risk};
 use crate::error::ToolError;
 use crate::tool_set::{Tool, ToolGroup, ToolSet};
 
@@ -40,6 +40,7 @@ const PARSE_TIME: Duration = Duration::from_secs(5);
 /// The nature of both tools: they only read, but reach beyond this machine.
 const LOOKS_OUT: Annotations = Annotations {
     open_world: true,
+    risk: Risk::Medium,
     ..Annotations::READ
 };
 

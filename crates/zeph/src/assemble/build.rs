@@ -17,7 +17,7 @@ use zeph_tools::permission_mode::SessionMode;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::ShellExecutor;
 use zeph_tools::stack::{self, StackParts};
-use zeph_tools::{AuditTrail, LayeredExecutor, Permissions};
+use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
 use super::executors::{Executors, executors, shell_executor, with_servers, with_skills};
 use super::filters::filters;
@@ -253,6 +253,12 @@ impl<'p> AppBuilder<'p> {
         let loaded = &self.loaded;
         let shell = &loaded.config.tools.shell;
         let support = zeph_tools::shell::sandbox::support(&shell.sandbox);
+        if loaded.config.tools.mode == Mode::Auto && !support.is_complete() && !self.options.quiet {
+            stderr_line(
+                "mode auto: the OS sandbox is off or incomplete, so commands need confirmation; \
+                 zeph doctor shows why",
+            );
+        }
         let is_confined = support.confines_writes && (shell.allow_network || support.cuts_network);
         Permissions {
             mode: SessionMode::new(loaded.config.tools.mode),

@@ -16,6 +16,8 @@ use crate::output::sanitize::{first_line, visible};
 const CONTENT_LINES: usize = 20;
 /// Lines of a diff that a question shows.
 const DIFF_LINES: usize = 100;
+/// The remark below a question about a change of a file.
+const ACCEPT_ALL: &str = "/mode auto-edit (Shift-Tab at the prompt) accepts all changes of files";
 /// Characters of a line of a file that a question shows.
 const LINE_CHARS: usize = 400;
 
@@ -45,6 +47,9 @@ pub(super) fn question(question: &Confirmation, params: &Value, style: Style) ->
         say(&mut out, style, DIM, &format!("why: {}", question.reason));
     }
     offered(question, style, &mut out);
+    if question.preview.is_some() {
+        say(&mut out, style, DIM, ACCEPT_ALL);
+    }
     out.push_str(&keys(question));
     out
 }

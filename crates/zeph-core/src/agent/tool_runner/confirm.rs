@@ -136,7 +136,12 @@ impl CallAccessPrompt {
 #[async_trait]
 impl AccessPrompt for CallAccessPrompt {
     async fn ask(&self, call: &ToolCall, question: &Confirmation) -> bool {
-        let question = &*without_secret_rules(question, &self.confirmer.secrets);
+        let project = self.confirmer.grants.project();
+        let question = Confirmation {
+            offer: question.offer.clone().for_project(project),
+            ..question.clone()
+        };
+        let question = &*without_secret_rules(&question, &self.confirmer.secrets);
         let asked = Instant::now();
         // Other grants do not change the refused access.
         let changes = self.confirmer.grants.changes();

@@ -293,7 +293,14 @@ fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdi
             } else {
                 "seccomp cuts the network"
             };
-            let detail = format!("commands write only below their directories ({by}); {network}");
+            let questions = if found.seatbelt || found.seccomp {
+                "read-only commands and mode auto need no confirmation"
+            } else {
+                "without seccomp, read-only commands and commands in mode auto need confirmation"
+            };
+            let detail = format!(
+                "commands write only below their directories ({by}); {network}; {questions}"
+            );
             (Verdict::Ok, detail)
         }
         (Some(lack), SandboxMode::Required) => (
