@@ -351,3 +351,52 @@ fn mode_changes_in_a_session() {
     terminal.shows("\"yolo\" is not a mode; the modes are plan, ask, auto-edit, auto, full");
     assert_eq!(terminal.leaves().0.code(), Some(0));
 }
+
+/// The numbers of `landlock_create_ruleset` and `seccomp`.
+const LANDLOCK: &str = "444";
+const SECCOMP: &str = "317";
+
+/// The binary on a kernel without some system calls.
+fn without(home: &Home, numbers: &str, args: &[&str]) -> crate::rig::Output {
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/it/without_system_call.py"
+    );
+    let script = format!("exec python3 {script} {numbers} \"$0\" \"$@\"");
+    crate::rig::Zeph::through_bash(home, &script)
+        .args(args)
+        .run()
+}
+
+/// Proves PERM-8, PERM-9, SH-20: on a kernel without a part of the sandbox, more calls need confirmation, never fewer, and
+/// the missing part is reported.
+#[test]
+fn missing_kernel_support_requires_more_confirmations() {
+    if !enforced() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let both = format!("{LANDLOCK},{SECCOMP}");
+    for (numbers, report) in [
+        (LANDLOCK, "it has no Landlock"),
+        (SECCOMP, "without seccomp, read-only commands"),
+        (&both, "it has no Landlock"),
+    ] {
+        let home = Home::new();
+        let doctor = without(&home, numbers, &["doctor"]);
+        assert_has(&doctor.stdout, &[report]);
+        for mode in ["ask", "auto-edit", "auto"] {
+            for command in ["ls", "git status", "touch made"] {
+                let params = json!({ "command": command }).to_string();
+                let args = ["tools", "call", "bash", &params, "--json", "--mode", mode];
+                let output = without(&home, numbers, &args);
+                let form = output.json();
+                assert_eq!(form["error_category"], "confirmation_required", "{form:#}");
+                let is_reported = output
+                    .stderr
+                    .contains("mode auto: the OS sandbox is off or incomplete");
+                assert_eq!(is_reported, mode == "auto", "{output}");
+            }
+        }
+        assert!(!home.has("made"));
+    }
+}

@@ -118,7 +118,7 @@ impl Connection {
     ) -> io::Result<Option<UnboundedReceiver<Reply>>> {
         let mut run = Run::new(id, command, plan);
         run.input = input.is_some();
-        let frame = encode(&Request::Run(run))?;
+        let frame = encode(&Request::Run(Box::new(run)))?;
         let pipes = pipes.into_iter().chain(input).collect();
         let (sender, replies) = unbounded_channel();
         match &mut *lock(&self.calls) {

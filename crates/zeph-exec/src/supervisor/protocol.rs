@@ -138,7 +138,7 @@ impl Run {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
     /// Starts a command. Two or three descriptors accompany it.
-    Run(Run),
+    Run(Box<Run>),
     /// Ends a command and all processes that it started.
     Kill { id: u64 },
 }
@@ -272,7 +272,7 @@ mod tests {
             prop_assert_eq!(sent, Some(plan));
             let back: Vec<OsString> = run.argv.iter().cloned().map(OsString::from).collect();
             prop_assert_eq!(back, command.argv);
-            let sent = [Request::Run(run), Request::Kill { id: 9 }];
+            let sent = [Request::Run(Box::new(run)), Request::Kill { id: 9 }];
             let bytes: Vec<u8> = sent.iter().flat_map(|it| encode(it).unwrap()).collect();
             let mut frames = Frames::default();
             let mut received: Vec<Request> = Vec::new();

@@ -180,7 +180,7 @@ impl Server {
                             stdout,
                             stderr,
                         };
-                        self.start(run, ends);
+                        self.start(*run, ends);
                     }
                     Request::Kill { id } => self.kill(id),
                 }

@@ -295,8 +295,8 @@ impl PermissionLayer {
     ) -> ToolResult {
         loop {
             let (next, profile) = match self.judge(call, def, cx, next)? {
-                Pass::Unchanged(profile) => (next.clone(), profile),
-                Pass::Approved => (next.clone().confirmed(), SandboxProfile::Configured),
+                Pass::Unchanged(profile) => (*next, profile),
+                Pass::Approved => (next.confirmed(), SandboxProfile::Configured),
             };
             let cx = cx.with_confinement(Confinement {
                 profile,
