@@ -200,7 +200,10 @@ impl Decider<'_> {
             return Vec::new();
         }
         match self.readings(words, true).as_mut_slice() {
-            [reading] if reading.words.iter().all(|word| word.pattern().is_some()) => {
+            [reading]
+                if reading.words.len() <= MAX_READINGS
+                    && reading.words.iter().all(|word| word.pattern().is_some()) =>
+            {
                 std::mem::take(&mut reading.words)
             }
             _ => Vec::new(),

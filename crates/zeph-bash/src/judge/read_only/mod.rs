@@ -1,11 +1,13 @@
 //! Decides whether a command only reads, and collects the paths that it names.
 //!
 //! `reads.toml` is the table of commands that only read, with the options and operands that keep them so. `table`
-//! describes its format, `arguments` reads the words of a command by its row, `simple` checks a simple command, and
-//! `scripts` the scripts for `awk`, `sed`, `jq` and `printf`. This module checks everything around simple commands. A
+//! describes its format, `arguments` reads the words of a command by its row, `simple` checks a simple command, `forms` those
+//! with rules of their own, `scripts` the scripts for `awk`, `sed`, `jq` and `printf`, and `scene` completes paths. This module checks everything around simple commands. A
 //! construct without a rule is not read-only.
 
 mod arguments;
+mod forms;
+mod scene;
 mod scripts;
 mod simple;
 mod table;
@@ -19,13 +21,13 @@ use crate::syntax::reading::Parsed;
 use crate::syntax::special_variables::{decides_what_runs, is_environment};
 use crate::syntax::word::{Atom, Word, from_atoms};
 use arguments::unresolved;
-use simple::Scene;
+use scene::Scene;
 use table::table;
 
 /// The path of the pipe that a process substitution passes to a command.
 const PIPE: &str = "/dev/fd/63";
 /// The maximum number of paths that are collected for one command.
-const MAX_PATHS: usize = 10_000;
+const MAX_PATHS: usize = 1000;
 
 /// A command that only reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl Decider<'_> {
                 }
                 scene.add_globs(&command.others, found)?;
                 for words in self.choices(words, is_piped) {
-                    simple::check(&words, &scene, found)?;
+                    simple::command(&words, &scene, found, false)?;
                 }
             }
             Kind::Compound(Shape::Each { .. }, _) => {
@@ -157,7 +159,7 @@ impl Decider<'_> {
             }
             Kind::Subshell(_) | Kind::Compound(..) => {}
             Kind::Expression => {
-                simple::check_conditions(&command.others, true, &scene, found)?;
+                forms::check_conditions(&command.others, true, &scene, found)?;
             }
             Kind::Function { name, .. } => return Err(format!("it defines the function `{name}`")),
         }

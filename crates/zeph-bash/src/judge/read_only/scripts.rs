@@ -6,7 +6,7 @@ use crate::judge::programs::{awk_starts_commands, sed_only_reads_input};
 /// Texts of awk that read other files, or replace the list of files.
 const AWK: &[&str] = &["ARGV", "ARGC", "ARGIND", "SYMTAB", "FUNCTAB", "/inet"];
 /// Words of jq that load modules or data.
-const JQ: &[&str] = &["import", "include"];
+const JQ: &[&str] = &["import", "include", "modulemeta"];
 
 /// Why `script` may do more than read its input.
 pub(super) fn objection(language: Language, script: &str) -> Option<String> {

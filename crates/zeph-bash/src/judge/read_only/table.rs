@@ -285,6 +285,24 @@ impl Row {
 }
 
 #[cfg(test)]
+impl Table {
+    /// The names of all rows.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+impl Row {
+    /// All options with their dashes.
+    pub(super) fn options(&self) -> impl Iterator<Item = (&str, Opt)> {
+        self.options
+            .iter()
+            .map(|(option, opt)| (option.as_str(), *opt))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 

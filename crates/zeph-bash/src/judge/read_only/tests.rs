@@ -1,6 +1,8 @@
 //! Tests of the table of read-only commands: everyday commands, hostile commands, and the paths of commands.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod changes;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -163,6 +165,7 @@ fn paths_of_a_command_are_complete() {
     check("jq --arg a /etc/x .b f", &["f"]);
     check("yq .a /etc/x", &[".a", "/etc/x"]);
     check("tr / x", &[]);
+    check("iconv -f /etc/x -t utf-8 f", &["/etc/x", "utf-8", "f"]);
     check("tar tf /etc/a.tar m", &["/etc/a.tar"]);
     check("tar tvf /etc/a.tar", &["/etc/a.tar"]);
     check("tar -tf/etc/a.tar", &["/etc/a.tar"]);
@@ -320,6 +323,40 @@ fn everyday() -> Vec<&'static str> {
     lines
         .filter_map(|line| Some(line.split_once(' ')?.1))
         .collect()
+}
+
+/// Long and deep commands are checked fast.
+#[test]
+fn huge_commands_are_checked_soon() {
+    let full = |piece: &str| piece.repeat(crate::MAX_COMMAND / piece.len());
+    let mut commands = vec![format!(
+        "for f in {}; do {}; done",
+        "a* ".repeat(60),
+        full("cat \"$f\";")
+    )];
+    for piece in [
+        "cat a;",
+        "a=1;",
+        "$(",
+        "ls {a,b}{c,d}* ",
+        "find . -exec ",
+        "env ",
+        "xargs ",
+        "cat <(ls) ",
+    ] {
+        commands.push(full(piece));
+    }
+    commands.extend((0..200).map(|count| format!("cat {}", "a ".repeat(count))));
+    for command in commands {
+        let begun = std::time::Instant::now();
+        let _ = judge(&command);
+        let shown: String = command.chars().take(20).collect();
+        assert!(
+            begun.elapsed().as_secs() < 20,
+            "{shown}: {:?}",
+            begun.elapsed()
+        );
+    }
 }
 
 proptest! {
