@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::grammar::Scripts;
-use crate::{BlocklistOptions, FOUNDING, Parsed, ShellPolicy, Verdict, WorkingDirState};
+use crate::{
+    BlocklistOptions, FOUNDING, Parsed, ShellPolicy, Verdict, WorkingDirState, read_only,
+};
 
 /// Commands that a script must not be allowed to call.
 pub(super) const BLOCKED: &[&str] = &[
@@ -200,7 +202,9 @@ struct Count {
     canonical: usize,
     /// The scripts that the default policy blocks although bash ran no blocked program.
     needless: usize,
-    /// The scripts that were allowed and ran a blocked program.
+    /// The scripts that only read.
+    reads: usize,
+    /// The scripts that were allowed or only read, and ran a blocked program.
     missed: Vec<String>,
 }
 
@@ -222,6 +226,8 @@ fn run_many(seed: u64, scripts: usize) -> Count {
         let verdicts = policies
             .each_ref()
             .map(|policy| policy.decide(&script, &start));
+        let reads = read_only(&Parsed::new(&script), &start).is_ok();
+        count.reads += usize::from(reads);
         let ran = cell.run(&script);
         // The shell runs the canonical text, so that text must not run a command that was not judged.
         if verdicts.contains(&Verdict::Allow)
@@ -248,7 +254,8 @@ fn run_many(seed: u64, scripts: usize) -> Count {
         let refused = matches!(verdicts[0], Verdict::Block { .. });
         count.needless += usize::from(refused && ran.is_empty());
         // The script runs twice, because a process of the previous script may have made the mark.
-        if !ran.is_empty() && verdicts.contains(&Verdict::Allow) && !cell.run(&script).is_empty() {
+        let admitted = reads || verdicts.contains(&Verdict::Allow);
+        if !ran.is_empty() && admitted && !cell.run(&script).is_empty() {
             count
                 .missed
                 .push(format!("{script:?}\n    ran {ran:?}: {verdicts:?}"));
@@ -266,8 +273,8 @@ fn check(seed: u64, scripts: usize) {
     for thread in threads {
         let count = thread.join().expect("a run");
         println!(
-            "{} scripts: {} ran something blocked, {} were allowed, {} ran in canonical form too, {} were refused and ran nothing blocked",
-            count.scripts, count.ran, count.allowed, count.canonical, count.needless
+            "{} scripts: {} ran something blocked, {} were allowed, {} ran in canonical form too, {} were refused and ran nothing blocked, {} only read",
+            count.scripts, count.ran, count.allowed, count.canonical, count.needless, count.reads
         );
         assert!(
             count.ran * 20 > count.scripts,

@@ -88,6 +88,14 @@ pub(super) fn options_and_operands(
             row.needs.join("` or `")
         ));
     }
+    let is_open = |(option, others): &(&String, &Vec<String>)| {
+        given.seen.contains(option) && !given.has(others)
+    };
+    if let Some((option, _)) = row.requires.iter().find(is_open) {
+        return Err(format!(
+            "`{name} {option}` is not in the table of read-only commands"
+        ));
+    }
     let follows = given.follows && (row.follows_need.is_empty() || given.has(&row.follows_need));
     for file in &given.files {
         scene.add(file, follows, false, found)?;

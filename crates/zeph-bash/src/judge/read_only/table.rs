@@ -115,6 +115,7 @@ pub(super) struct Row {
     pub(super) maximum: Option<usize>,
     pub(super) needs: Vec<String>,
     pub(super) operands_need: Vec<String>,
+    pub(super) requires: BTreeMap<String, Vec<String>>,
     pub(super) follows_need: Vec<String>,
     pub(super) here: Option<Vec<String>>,
     pub(super) words: Vec<String>,

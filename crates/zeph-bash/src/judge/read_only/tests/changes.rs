@@ -19,7 +19,28 @@ const SKIPPED: &[&str] = &[
 ];
 /// Values and operands. Some look like options or name files that do not exist.
 const WORDS: &[&str] = &[
-    "x", "1", "a.txt", "%s", "d", "HEAD", ".", "b.txt", "out", "-", "--", "+x", "d/c.txt", "{}",
+    "x",
+    "1",
+    "a.txt",
+    "%s",
+    "d",
+    "HEAD",
+    ".",
+    "b.txt",
+    "out",
+    "-",
+    "--",
+    "+x",
+    "d/c.txt",
+    "{}",
+    "p.gz",
+    "p.bz2",
+    "p.xz",
+    "p.zst",
+    "p.tar",
+    "p.zip",
+    "v1",
+    "HEAD:a.txt",
 ];
 
 struct Random(u64);
@@ -118,7 +139,7 @@ fn random_commands_of_the_table_change_no_files() {
         fs::write(work.join(name), text).expect("a file");
     }
     run(
-        "git init -q && git add . && git -c user.name=a -c user.email=b commit -qm x && git tag v1",
+        "cp a.txt p; gzip -k p; bzip2 -k p; xz -k p; zstd -q p; tar cf p.tar d; zip -qr p.zip d; rm p; git init -q && git add . && git -c user.name=a -c user.email=b commit -qm x && git tag v1",
         root.path(),
     );
     let names: Vec<&str> = table().unwrap().names().collect();
