@@ -17,9 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::grammar::Scripts;
-use crate::{
-    BlocklistOptions, FOUNDING, Parsed, ShellPolicy, Verdict, WorkingDirState, read_only,
-};
+use crate::{BlocklistOptions, FOUNDING, Parsed, ShellPolicy, Verdict, WorkingDirState, read_only};
 
 /// Commands that a script must not be allowed to call.
 pub(super) const BLOCKED: &[&str] = &[

@@ -34,7 +34,7 @@ const MAX_PATHS: usize = 1000;
 pub struct ReadOnly {
     /// The paths that it names or reads by default, each once.
     pub paths: Vec<ReadPath>,
-    /// The names of the programs that it starts from `PATH`, each once.
+    /// The names of the programs that it and its programs start from `PATH`, each once.
     pub programs: Vec<String>,
 }
 

@@ -32,6 +32,9 @@ pub(super) fn command(
     if !row.builtin {
         add_program(name, found);
     }
+    for program in &row.starts {
+        add_program(program, found);
+    }
     if let Some(word) = words.iter().find(|word| has_refused(row, word)) {
         return Err(unknown_word(word));
     }
@@ -231,6 +234,9 @@ fn subcommand(
     };
     if let Some(word) = rest.iter().find(|word| has_refused(row, word)) {
         return Err(unknown_word(word));
+    }
+    for program in &row.starts {
+        add_program(program, found);
     }
     let given = read(&name, row, &rest[count..], None)?;
     options_and_operands(&name, row, &given, &moved, found)

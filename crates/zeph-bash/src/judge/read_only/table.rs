@@ -125,6 +125,7 @@ pub(super) struct Row {
     pub(super) inner: Option<usize>,
     pub(super) inner_unless: Vec<String>,
     pub(super) form: Option<Form>,
+    pub(super) starts: Vec<String>,
     /// All options with their dashes.
     #[serde(skip)]
     options: BTreeMap<String, Opt>,

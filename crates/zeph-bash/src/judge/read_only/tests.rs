@@ -255,6 +255,8 @@ fn programs_are_listed_without_builtins() {
     );
     check("find . -exec wc -l {} +", &["find", "wc"]);
     check("mytool --version", &["mytool"]);
+    check("zcat f", &["zcat", "gzip"]);
+    check("cargo tree", &["cargo", "rustc"]);
     check("command -v x", &[]);
     check("[ -f x ] && test -f y", &[]);
 }
