@@ -330,8 +330,15 @@ fn huge_and_deep_commands_are_decided_soon() {
         "é",
         "cd ..;rm -r *;",
         "eval ",
+        "echo ls>>f;",
+        "ls>f;./f;",
+        "cp a b c;sh c/a;",
     ] {
         commands.push(full(piece));
+    }
+    for line in [">$x.N;./N;", ">d/N;./N;", "echo>N/f;./N/f;"] {
+        let lines = (0..5000).map(|number| line.replace('N', &number.to_string()));
+        commands.push(lines.collect());
     }
     let open = |open: &str, close: &str, times: usize| {
         format!("{}sudo x{}", open.repeat(times), close.repeat(times))

@@ -4,7 +4,7 @@
 //!
 //! - `evaluate` walks the tree. `dataflow_rules` finds fork bombs and piped downloads. `programs` is the table of programs that
 //!   execute text, `find` judges the predicates of `find`, `wrappers` and `command_runners` find inner commands, `shells`,
-//!   `shell_call` and `script` judge scripts, `written_files` those that the command writes (`written_text`),
+//!   `shell_call` and `script` judge scripts, `written_files` those that the command writes (`writers`, `written_text`),
 //!   `double_expansion` finds text that bash evaluates twice.
 //! - `destructive_targets` judges deleted paths from the possible working directories (`places`). `unconfined` finds commands
 //!   that the OS sandbox does not limit.
@@ -39,5 +39,6 @@ mod values;
 pub(crate) mod visit;
 pub(crate) mod word_list;
 pub(crate) mod wrappers;
+mod writers;
 mod written_files;
 mod written_text;

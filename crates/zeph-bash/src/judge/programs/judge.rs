@@ -305,7 +305,12 @@ impl Decider<'_> {
                 text if text.starts_with(['|', '!']) => {
                     self.joined(name, &[value.after(1)], around);
                 }
-                _ => self.output(value),
+                _ => {
+                    self.output(value);
+                    if !row.builds {
+                        self.file_written(value, None, false);
+                    }
+                }
             },
             Kind::InPlace => self.output(&Word::unknown("")),
             Kind::Setting => self.setting(row, value, around),
