@@ -470,7 +470,7 @@ text = "Done."
     assert_eq!(output.json_lines()[1]["error_category"], "policy_blocked");
 }
 
-/// Proves PERM-20: in the interactive session, for calls of the model and for commands that the user types.
+/// Proves PERM-20, D-42: in the interactive session, calls of the model are judged, and commands of the user are not.
 #[test]
 fn the_interactive_session_has_the_gate() {
     let (model, judge) = (model(), always("DENY"));
@@ -482,13 +482,14 @@ fn the_interactive_session_has_the_gate() {
     terminal.type_keys("go\r");
     terminal.shows("Well.");
     terminal.prompts("");
-    terminal.type_keys("!touch ran\r");
-    judge.wait_for_requests(2);
-    terminal.prompts("");
     assert!(!home.has("ran"));
-    assert_eq!(asked(&judge.last())["origin"], "user");
+    terminal.type_keys("!touch ran\r");
+    terminal.prompts("");
+    assert!(home.has("ran"));
+    assert_eq!(judge.requests().len(), 1);
     let entries = audit(&home.database());
-    assert!(entries.iter().all(|entry| entry.result == "blocked"));
+    let results: Vec<&str> = entries.iter().map(|entry| entry.result.as_str()).collect();
+    assert_eq!(results, ["blocked", "success"]);
 }
 
 /// Proves PERM-20, AGT-5: a cancellation ends the judgement immediately.

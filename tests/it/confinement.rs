@@ -238,7 +238,12 @@ fn refused_access_becomes_one_question() {
         return;
     }
     let write = |name: &str| format!("touch ~/other/dir/{name} && echo made");
-    let home = Home::scripted(&scenario(&[&write("a"), &write("b"), &write("c")]));
+    let home = Home::scripted(&scenario(&[
+        &write("a"),
+        &write("b"),
+        &write("c"),
+        "touch ~/other/more/x && echo made",
+    ]));
     for folder in ["other/dir", "other/more"] {
         std::fs::create_dir_all(home.home().join(folder)).unwrap();
     }

@@ -84,6 +84,7 @@ mod tools_run;
 mod transactions;
 mod type_names;
 mod undo;
+mod user_commands;
 mod utility;
 mod web;
 mod wire;

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit, results_of, wait_for};
+use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit, results_of};
 
 /// A home with these rules, `tool action pattern`, in the user's file.
 fn home(rules: &[(&str, &str, &str)]) -> Home {
@@ -622,8 +622,7 @@ fn what_may_be_denied_is_not_run_unasked() {
     }
 }
 
-/// Proves PERM-2, PERM-7a: at a terminal, approved calls run, typed commands need no approval, and deny rules
-/// precede both.
+/// Proves PERM-2, PERM-7a, D-42: at a terminal, deny rules precede approved calls. No rule applies to a typed command.
 #[test]
 fn the_interactive_session_has_the_rules() {
     let server = OpenAi::start(|n, _| match n {
@@ -645,13 +644,11 @@ fn the_interactive_session_has_the_rules() {
     terminal.type_keys("1");
     terminal.shows("Well.");
     terminal.prompts("");
-    terminal.type_keys("!touch denied\r");
-    terminal.shows("says deny");
-    terminal.prompts("");
-    terminal.type_keys("!echo typed > typed\r");
-    wait_for("what was typed", || home.has("typed").then_some(()));
-    assert_eq!(home.read("ran"), "agreed\n");
     assert!(!home.has("denied"));
+    terminal.type_keys("!touch denied\r");
+    terminal.prompts("");
+    assert!(home.has("denied"));
+    assert_eq!(home.read("ran"), "agreed\n");
     let entries = audit(&home.database());
     let told: Vec<(&str, &str)> = entries
         .iter()
@@ -662,7 +659,7 @@ fn the_interactive_session_has_the_rules() {
         [
             ("blocked", "auto"),
             ("success", "user"),
-            ("blocked", "auto")
+            ("success", "user")
         ]
     );
 }

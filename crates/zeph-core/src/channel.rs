@@ -1,10 +1,13 @@
 //! The port to the user or the program at the other end of the conversation.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 use zeph_llm::{Retry, Usage};
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantScope;
+use zeph_tools::user_terminal::UserTerminal;
 use zeph_tools::{
     Confirmation, FileLocation, FilterStats, OutputStream, RolledBack, ToolErrorCategory,
 };
@@ -165,6 +168,11 @@ pub trait Channel: Send + Sync {
 
     /// Asks whether a call may run. Only one question is open at a time.
     async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer;
+
+    /// The terminal of the user, which a command that the user typed may use. `None` if there is none.
+    fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {
+        None
+    }
 
     /// Asks whether a turn continues. It is called only if the channel can ask and shows its questions.
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer;

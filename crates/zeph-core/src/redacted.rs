@@ -11,6 +11,7 @@ use serde_json::Value;
 use zeph_tools::Confirmation;
 use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::secrets::SecurityPatterns;
+use zeph_tools::user_terminal::UserTerminal;
 
 use crate::channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 
@@ -100,6 +101,10 @@ impl Channel for RedactedChannel {
         let mut params = params.clone();
         self.secrets.redact_known_json(&mut params);
         self.inner.confirm(&question, &params).await
+    }
+
+    fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {
+        self.inner.user_terminal()
     }
 
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {

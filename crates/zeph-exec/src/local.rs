@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::future::pending;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,6 +44,8 @@ pub struct LocalRunner {
     denied: Option<Arc<dyn DeniedFiles>>,
     next: AtomicU64,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// The supervisor of commands of the user, if the first one hides files from its commands.
+    of_user: Mutex<Option<Arc<Connection>>>,
     /// Whether the supervisor was restarted, and no command has reported that yet.
     restarted: AtomicBool,
 }
@@ -59,6 +62,7 @@ impl LocalRunner {
             denied: None,
             next: AtomicU64::new(1),
             connection: Mutex::new(None),
+            of_user: Mutex::new(None),
             restarted: AtomicBool::new(false),
         }
     }
@@ -163,11 +167,28 @@ impl LocalRunner {
 
     /// Returns the running supervisor, or starts one.
     async fn connect(&self) -> Result<Arc<Connection>, RunError> {
-        let mut connection = self.connection.lock().await;
+        self.connect_to(&self.connection, self.is_hiding() || self.is_covering())
+            .await
+    }
+
+    /// Returns a supervisor that hides no files. A supervisor that hides files may be in a user namespace, in which
+    /// programs such as `sudo` do not work.
+    async fn connect_for_user(&self) -> Result<Arc<Connection>, RunError> {
+        match self.is_hiding() || self.is_covering() {
+            true => self.connect_to(&self.of_user, false).await,
+            false => self.connect().await,
+        }
+    }
+
+    async fn connect_to(
+        &self,
+        connection: &Mutex<Option<Arc<Connection>>>,
+        hides: bool,
+    ) -> Result<Arc<Connection>, RunError> {
+        let mut connection = connection.lock().await;
         if let Some(running) = connection.as_ref().filter(|running| !running.is_ended()) {
             return Ok(Arc::clone(running));
         }
-        let hides = self.is_hiding() || self.is_covering();
         let started = Connection::start(&self.supervisor, self.tag.as_ref(), hides)
             .map(Arc::new)
             .map_err(RunError::Unavailable)?;
@@ -202,13 +223,43 @@ impl CommandRunner for LocalRunner {
         }))
     }
 
+    async fn start_for_user(
+        &self,
+        command: CommandSpec,
+        side: Option<OwnedFd>,
+    ) -> Result<Box<dyn RunningCommand>, RunError> {
+        let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
+        let connection = self.connect_for_user().await?;
+        let restarted = self.restarted.swap(false, Ordering::Relaxed);
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
+        // At a terminal, no process has the write ends of the pipes, so that they end immediately.
+        let replies = match side {
+            Some(side) => connection.run_at_terminal(id, &command, side),
+            None => connection.run(id, &command, None, ends, None),
+        };
+        let replies = replies.map_err(RunError::Spawn)?.ok_or(RunError::Lost)?;
+        Ok(Box::new(Running {
+            connection,
+            replies,
+            id,
+            pipes,
+            deadline,
+            restarted,
+            over: false,
+            missed: None,
+        }))
+    }
+
     async fn hides(&self) -> bool {
         self.is_hiding() && (seatbelt::is_there() || self.supervisor_hides().await)
     }
 
     async fn shutdown(&self) {
-        if let Some(connection) = self.connection.lock().await.take() {
-            let _ = timeout(SHUTDOWN, connection.close()).await;
+        for connection in [&self.connection, &self.of_user] {
+            if let Some(connection) = connection.lock().await.take() {
+                let _ = timeout(SHUTDOWN, connection.close()).await;
+            }
         }
     }
 }

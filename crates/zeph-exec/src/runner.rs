@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -140,6 +141,17 @@ pub trait CommandRunner: Send + Sync {
     /// # Errors
     /// [`RunError`] if the command cannot be started.
     async fn start(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError>;
+
+    /// Requests the start of a command that the user typed: without a sandbox, and at the terminal `side` if there is one.
+    /// Its output is then read from the other side of the terminal.
+    ///
+    /// # Errors
+    /// As [`CommandRunner::start`].
+    async fn start_for_user(
+        &self,
+        command: CommandSpec,
+        side: Option<OwnedFd>,
+    ) -> Result<Box<dyn RunningCommand>, RunError>;
 
     /// Whether denied files that exist when a command starts are hidden from it.
     async fn hides(&self) -> bool;

@@ -39,6 +39,29 @@ pub(super) fn die_with_parent(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn die_with_parent(_command: &mut Command) {}
 
+/// Makes the process of `command` the leader of a new session. Its standard input, a terminal, becomes the controlling
+/// terminal of the session.
+#[allow(
+    unsafe_code,
+    reason = "pre_exec is unsafe; what it runs is audited here"
+)]
+pub(super) fn lead_session(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+
+    use rustix::process::{ioctl_tiocsctty, setsid};
+
+    // SAFETY: the closure runs in the forked child before exec, where only async-signal-safe
+    // functions may be called. It makes two system calls (setsid, ioctl), allocates nothing, takes
+    // no lock, and its errors are plain numbers. Descriptor 0 is open: it was set before.
+    unsafe {
+        command.pre_exec(|| {
+            setsid()?;
+            ioctl_tiocsctty(rustix::stdio::stdin())?;
+            Ok(())
+        });
+    }
+}
+
 /// Gives the calling thread its own mounts, working directory and root. Processes that it starts share them.
 ///
 /// # Errors

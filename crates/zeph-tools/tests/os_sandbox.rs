@@ -478,6 +478,14 @@ impl CommandRunner for Lacking {
         Ok(Box::new(Unconfined))
     }
 
+    async fn start_for_user(
+        &self,
+        _command: CommandSpec,
+        _side: Option<std::os::fd::OwnedFd>,
+    ) -> Result<Box<dyn RunningCommand>, RunError> {
+        Ok(Box::new(Unconfined))
+    }
+
     async fn hides(&self) -> bool {
         false
     }

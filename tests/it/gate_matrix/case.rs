@@ -268,6 +268,8 @@ pub(super) struct Case {
     /// The response of the model to a repair request.
     pub(super) reformat: Option<fn() -> Reply>,
     expect: Option<Expect>,
+    /// The expectation for a command that the user types.
+    typed: Expect,
     exceptions: BTreeMap<Entry, Expect>,
     /// Entry points at which the row is impossible, with the reason.
     pub(super) skipped: BTreeMap<Entry, &'static str>,
@@ -289,6 +291,7 @@ impl Case {
             judge: None,
             reformat: None,
             expect: None,
+            typed: Expect::runs().by("user"),
             exceptions: BTreeMap::new(),
             skipped: BTreeMap::new(),
         }
@@ -377,8 +380,13 @@ impl Case {
         self.skipped.get(&entry).copied()
     }
 
-    /// The expectation at an entry point.
+    /// The expectation at an entry point. No gate judges a command that the user types, unless the program does not start.
     pub(super) fn expected(&self, entry: Entry) -> &Expect {
+        let is_gate = !["audit", "reputation", "known", "executors"].contains(&self.gate);
+        let is_started = |expect: &Expect| expect.no_start.is_none();
+        if entry == Entry::Typed && is_gate && self.expect.as_ref().is_some_and(is_started) {
+            return &self.typed;
+        }
         let expect = self.exceptions.get(&entry).or(self.expect.as_ref());
         expect.unwrap_or_else(|| panic!("{} / {} says nothing of {entry:?}", self.gate, self.what))
     }

@@ -62,7 +62,6 @@ fn spoil(home: &Home) {
 fn asks(what: [&'static str; 2], make: impl Fn(Case) -> Case) -> [Case; 2] {
     let [no, yes] = what;
     let case = |what| make(Case::new("permission", Outcome::Asked, what));
-    let typed = Expect::runs().by("user");
     [
         case(no)
             .say(Say::No)
@@ -74,19 +73,16 @@ fn asks(what: [&'static str; 2], make: impl Fn(Case) -> Case) -> [Case; 2] {
             .at(
                 &[Entry::Terminal],
                 &Expect::blocked().tells_model(&["the user refused this call"]),
-            )
-            .at(&[Entry::Typed], &typed),
+            ),
         case(yes)
             .say(Say::Yes)
             .at(&[Entry::Scheduled], &Expect::unasked())
-            .expect(Expect::runs().by("user"))
-            .at(&[Entry::Typed], &typed),
+            .expect(Expect::runs().by("user")),
     ]
 }
 
 pub(super) fn permission() -> Vec<Case> {
     let case = |outcome, what| Case::new("permission", outcome, what);
-    let typed = Expect::runs().by("user");
     let mut cases = vec![
         case(Outcome::Allowed, "a rule that allows")
             .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"allow\"")
@@ -111,8 +107,7 @@ pub(super) fn permission() -> Vec<Case> {
                 Expect::runs()
                     .by("remembered")
                     .matched("remembered bash \"touch ran\""),
-            )
-            .at(&[Entry::Typed], &typed),
+            ),
         case(Outcome::Denied, "a rule that denies, whoever agrees")
             .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
             .args(&["--yes"])
@@ -162,7 +157,6 @@ pub(super) fn permission() -> Vec<Case> {
             &[Entry::Terminal],
             &Expect::blocked().tells_model(&["the user refused this call"]),
         )
-        .at(&[Entry::Typed], &typed)
         .at(&ONE_CALL, &Expect::no_start(&["policies.json:1"])),
     ];
     cases.extend(asks(["a command: no", "a command: yes"], |case| case));

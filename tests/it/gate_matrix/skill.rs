@@ -56,7 +56,6 @@ pub(super) fn skill() -> Vec<Case> {
         })
         .before(invoke())
         .expect(refused.matched("allowed-tools of the skill notes"))
-        .at(&[Entry::Typed], &Expect::runs())
         .at(&ONE_CALL, &Expect::runs()),
         Case::new(
             "skill",

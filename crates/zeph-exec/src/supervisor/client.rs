@@ -118,8 +118,28 @@ impl Connection {
     ) -> io::Result<Option<UnboundedReceiver<Reply>>> {
         let mut run = Run::new(id, command, plan);
         run.input = input.is_some();
+        self.request(run, pipes.into_iter().chain(input).collect())
+    }
+
+    /// Requests the start of a command in a session of its own at the terminal `side`. As [`Connection::run`].
+    pub(crate) fn run_at_terminal(
+        &self,
+        id: u64,
+        command: &CommandSpec,
+        side: OwnedFd,
+    ) -> io::Result<Option<UnboundedReceiver<Reply>>> {
+        let mut run = Run::new(id, command, None);
+        (run.input, run.terminal) = (true, true);
+        self.request(run, vec![side.try_clone()?, side.try_clone()?, side])
+    }
+
+    fn request(
+        &self,
+        run: Run,
+        pipes: Vec<OwnedFd>,
+    ) -> io::Result<Option<UnboundedReceiver<Reply>>> {
+        let id = run.id;
         let frame = encode(&Request::Run(Box::new(run)))?;
-        let pipes = pipes.into_iter().chain(input).collect();
         let (sender, replies) = unbounded_channel();
         match &mut *lock(&self.calls) {
             Some(calls) => calls.insert(id, sender),

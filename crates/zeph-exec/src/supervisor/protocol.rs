@@ -54,6 +54,9 @@ pub(super) struct Run {
     /// Whether a third descriptor is its standard input. Otherwise, the standard input is closed.
     #[serde(default)]
     pub(super) input: bool,
+    /// Whether that descriptor is the terminal of a session of its own.
+    #[serde(default)]
+    pub(super) terminal: bool,
 }
 
 /// The limits of a command: a [`Plan`] as a message.
@@ -129,6 +132,7 @@ impl Run {
                 .collect(),
             confinement: plan.map(Confinement::from),
             input: false,
+            terminal: false,
         }
     }
 }

@@ -60,7 +60,7 @@ enum Progress {
     Started(Result<(Child, Option<String>), SpawnError>),
 }
 
-/// Starts a command as the leader of a process group, in its sandbox if it has one.
+/// Starts a command as the leader of a process group or of a session, in its sandbox if it has one.
 pub(super) fn spawn(mut run: Run, ends: ChildStdio) -> Result<Leader, SpawnError> {
     let Some(plan) = run.confinement.take().map(Plan::from) else {
         return Ok(Leader {
@@ -129,6 +129,11 @@ fn start(run: Run, ends: ChildStdio) -> io::Result<Child> {
                   environment that was chosen, below the supervisor"
     )]
     let mut command = Command::new(program);
+    if run.terminal {
+        sys::lead_session(&mut command);
+    } else {
+        command.process_group(0);
+    }
     command
         .args(argv)
         .current_dir(OsString::from(run.cwd))
@@ -141,8 +146,7 @@ fn start(run: Run, ends: ChildStdio) -> io::Result<Child> {
         .env(CALL_TAG, tree::tag(run.id))
         .stdin(ends.stdin.map_or_else(Stdio::null, Stdio::from))
         .stdout(ends.stdout)
-        .stderr(ends.stderr)
-        .process_group(0);
+        .stderr(ends.stderr);
     sys::die_with_parent(&mut command);
     command.spawn()
 }

@@ -16,6 +16,7 @@ use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::executor::SkillEnv;
 use crate::secrets::Kinds;
 use crate::trust::TrustLevel;
+use crate::user_terminal::UserTerminal;
 
 /// The origin of the approval of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -66,8 +67,11 @@ pub enum Origin {
     /// A model.
     #[default]
     Model,
-    /// The user, who typed it: `!command`, `zeph tools call`, a script for `zeph tools run`.
+    /// The user, by `zeph tools call` or a script for `zeph tools run`.
     User,
+    /// The user, who typed it as `!command`. No gate judges it, and no sandbox limits it. No text of a model or of a file
+    /// becomes such a call.
+    Typed,
 }
 
 /// The decision of the adversarial gate about a call.
@@ -142,9 +146,18 @@ pub struct CallContext {
     skill_env: Option<Arc<SkillEnv>>,
     confinement: Arc<Confinement>,
     access_prompt: Option<Arc<dyn AccessPrompt>>,
+    terminal: Option<Arc<dyn UserTerminal>>,
     events: Arc<dyn EventSink>,
     extensions: Extensions,
     trace: Arc<Mutex<AuditNotes>>,
+}
+
+impl Origin {
+    /// Whether the call is the user's own.
+    #[must_use]
+    pub fn is_user(self) -> bool {
+        matches!(self, Self::User | Self::Typed)
+    }
 }
 
 impl AuditNotes {
@@ -182,6 +195,7 @@ impl CallContext {
             skill_env: None,
             confinement: Arc::default(),
             access_prompt: None,
+            terminal: None,
             events,
             extensions: Extensions::default(),
             trace: Arc::default(),
@@ -290,6 +304,18 @@ impl CallContext {
     #[must_use]
     pub fn access_prompt(&self) -> Option<&Arc<dyn AccessPrompt>> {
         self.access_prompt.as_ref()
+    }
+
+    /// Sets the terminal of the user, for a command that the user typed.
+    #[must_use]
+    pub fn with_terminal(self, terminal: Option<Arc<dyn UserTerminal>>) -> Self {
+        Self { terminal, ..self }
+    }
+
+    /// Returns the terminal of the user, if the call may use it.
+    #[must_use]
+    pub fn terminal(&self) -> Option<&dyn UserTerminal> {
+        self.terminal.as_deref()
     }
 
     /// Sets the origin.

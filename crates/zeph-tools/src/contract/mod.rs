@@ -48,3 +48,4 @@ pub mod tafc;
 pub mod time;
 pub mod tool_set;
 pub mod trust;
+pub mod user_terminal;

@@ -156,6 +156,10 @@ impl ToolLayer for AdversarialLayer {
         "adversarial"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let config = self.config();
         if config.exempt_tools.contains(&call.tool) {

@@ -31,6 +31,10 @@ impl ToolLayer for AnomalyLayer {
         "anomaly"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let (session, tool) = (&call.conversation, &call.tool);
         if let Some(rate) = self.anomalies.blocked(session, tool) {

@@ -81,6 +81,10 @@ impl ToolLayer for AuditLayer {
         "audit"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let start = Instant::now();
         let mut result = match self.admit(call).await {

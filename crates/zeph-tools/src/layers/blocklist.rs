@@ -36,6 +36,10 @@ impl ToolLayer for BlocklistLayer {
         "blocklist"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         if call.tool == BASH {
             let verdict = self.admission.refuse_blocked(&call.parse()?, cx)?;

@@ -125,6 +125,10 @@ impl ToolLayer for CacheLayer {
         "cache"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let policy = self.registry.load().cache_policy(&call.tool);
         if policy.is_cacheable {

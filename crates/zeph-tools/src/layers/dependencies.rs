@@ -34,6 +34,10 @@ impl ToolLayer for DependencyLayer {
         "dependencies"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let (session, tool) = (&call.conversation, &call.tool);
         let registry = self.registry.load_full();

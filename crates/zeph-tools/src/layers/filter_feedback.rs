@@ -41,6 +41,10 @@ impl ToolLayer for FilterLayer {
         "filter"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let of_model = cx.origin == Origin::Model;
         let command = (call.tool == BASH).then(|| text(call, "command")).flatten();

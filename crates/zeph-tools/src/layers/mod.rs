@@ -32,7 +32,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 
 use crate::call::ToolCall;
-use crate::context::CallContext;
+use crate::context::{ApprovedBy, CallContext, Origin};
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::executor::{ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
@@ -58,6 +58,9 @@ pub trait ToolLayer: Send + Sync {
     /// # Errors
     /// The refusal of the layer, or an error of an inner layer: no layer swallows an error.
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult;
+
+    /// Whether the layer decides if a call may run. A command that the user typed skips such layers.
+    fn is_gate(&self) -> bool;
 
     /// Whether the layer would ask about this call on the normal path.
     fn requires_confirmation(&self, call: &ToolCall) -> bool;
@@ -104,12 +107,13 @@ impl Next<'_> {
     /// # Errors
     /// Any error of the inner layers.
     pub async fn run(self, call: &ToolCall, cx: &CallContext) -> ToolResult {
-        if let Some((layer, rest)) = self.layers.split_first() {
-            let next = Next {
-                layers: rest,
-                ..self
-            };
-            return layer.handle(call, cx, next).await;
+        let mut layers = self.layers;
+        while let Some((layer, rest)) = layers.split_first() {
+            layers = rest;
+            if cx.origin == Origin::Typed && layer.is_gate() {
+                continue;
+            }
+            return layer.handle(call, cx, Next { layers, ..self }).await;
         }
         cx.trace().attempts += 1;
         let answer = match self.path {
@@ -159,6 +163,9 @@ impl LayeredExecutor {
             trace.trust = self.trust.get();
             // A confirmed call is judged again.
             trace.policy_match = None;
+            if cx.origin == Origin::Typed {
+                trace.approved_by = ApprovedBy::User;
+            }
         }
         let next = Next {
             layers: &self.layers,

@@ -189,6 +189,10 @@ impl ToolLayer for OverflowLayer {
         "overflow"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let mut result = next.run(call, cx).await;
         // Stored text is not stored again.

@@ -11,7 +11,7 @@ use super::grants::Grants;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
 use crate::call::{Phase, ToolCall};
 use crate::confirmation::Confirmation;
-use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
+use crate::context::{ApprovedBy, CallContext, UserDecision};
 use crate::contract::confinement::{Confinement, SandboxAccess, SandboxProfile, SandboxSupport};
 use crate::contract::effective_trust::EffectiveTrust;
 use crate::def::{Risk, ToolDef};
@@ -352,7 +352,7 @@ impl PermissionLayer {
             let asked = subject_of(call, def, places);
             let same_host = asked.url.as_ref().and_then(SubjectUrl::host)
                 == subject.url.as_ref().and_then(SubjectUrl::host);
-            path == CallPath::Confirmed && (same_host || cx.origin == Origin::User)
+            path == CallPath::Confirmed && (same_host || cx.origin.is_user())
         };
         match decision.effect {
             Effect::Allow => Ok(()),
@@ -434,7 +434,7 @@ fn approved(subject: &CallSubject<'_>, cx: &CallContext, effect: Effect) -> Resu
         Some(_) => Err(ToolError::blocked(
             "the arguments are not those that the user agreed to",
         )),
-        None if effect == Effect::Allow || cx.origin == Origin::User => Ok(()),
+        None if effect == Effect::Allow || cx.origin.is_user() => Ok(()),
         None => Err(ToolError::blocked("this call was not approved")),
     }
 }
@@ -443,6 +443,10 @@ fn approved(subject: &CallSubject<'_>, cx: &CallContext, effect: Effect) -> Resu
 impl ToolLayer for PermissionLayer {
     fn name(&self) -> &'static str {
         "permission"
+    }
+
+    fn is_gate(&self) -> bool {
+        true
     }
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {

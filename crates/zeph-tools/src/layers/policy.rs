@@ -76,6 +76,10 @@ impl ToolLayer for PolicyLayer {
         "policy"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         self.judge(call, cx)?;
         let about = self.registry.load().get(&call.tool).map(|def| def.about);

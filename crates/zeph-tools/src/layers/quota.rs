@@ -29,6 +29,10 @@ impl ToolLayer for QuotaLayer {
         "quota"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let counted = cx.trace().counted;
         if !counted {

@@ -138,6 +138,10 @@ impl ToolLayer for RedactLayer {
         "redact"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let mut result = if KEEPS_ARGUMENTS.contains(&call.tool.as_str()) {
             let mut kept = call.clone();

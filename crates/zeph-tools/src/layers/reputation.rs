@@ -29,6 +29,10 @@ impl ToolLayer for ReputationLayer {
         "reputation"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let result = next.run(call, cx).await;
         let trace = cx.trace();

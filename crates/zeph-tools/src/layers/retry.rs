@@ -83,6 +83,10 @@ impl ToolLayer for RetryLayer {
         "retry"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         // Delays count with their nominal time, executions with their real time.
         let mut elapsed = Duration::ZERO;

@@ -40,6 +40,10 @@ impl ToolLayer for SkillLayer {
         "skill"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let held = self.skills.held(&call.conversation);
         let registry = self.registry.load_full();

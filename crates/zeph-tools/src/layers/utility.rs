@@ -63,6 +63,10 @@ impl ToolLayer for UtilityLayer {
         "utility"
     }
 
+    fn is_gate(&self) -> bool {
+        true
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let key = CacheKey::new(&call.tool, &call.params);
         if cx.origin == Origin::Model {

@@ -40,6 +40,10 @@ impl ToolLayer for ValidationLayer {
         "known"
     }
 
+    fn is_gate(&self) -> bool {
+        false
+    }
+
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let registry = self.registry.load_full();
         let Some(def) = registry.get(&call.tool) else {

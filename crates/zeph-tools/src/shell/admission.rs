@@ -11,7 +11,7 @@ use arc_swap::ArcSwapOption;
 
 use crate::call::ToolCall;
 use crate::confirmation::Confirmation;
-use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
+use crate::context::{ApprovedBy, CallContext, UserDecision};
 use crate::contract::call_path::CallPath;
 use crate::def::Risk;
 use crate::error::ToolError;
@@ -186,7 +186,7 @@ impl CommandGate {
         match verdict {
             Verdict::Allow | Verdict::Block { .. } => Ok(text),
             Verdict::Ask { .. } if path == CallPath::Confirmed => {
-                if cx.approved.is_some() || cx.origin == Origin::User {
+                if cx.approved.is_some() || cx.origin.is_user() {
                     let mut trace = cx.trace();
                     if trace.approved_by != ApprovedBy::Remembered {
                         trace.approved_by = ApprovedBy::User;

@@ -100,11 +100,7 @@ impl Commands {
         limit: Option<TimeLimit>,
         of_call: Option<&SkillEnv>,
     ) -> Result<CommandSpec, ToolError> {
-        let Some(shell) = &self.shell else {
-            return Err(ToolError::permanent(
-                "neither bash nor sh was found on PATH; no command can be run",
-            ));
-        };
+        let shell = self.shell()?;
         if text.len() > MAX_COMMAND_BYTES {
             return Err(ToolError::invalid(format!(
                 "/command: with its quotes it has {} bytes, more than {MAX_COMMAND_BYTES}; write a script to a file \
@@ -120,8 +116,7 @@ impl Commands {
             (None, None) => None,
         };
         Ok(CommandSpec {
-            // Without `--`, a command that starts with a dash would be an option.
-            argv: vec![shell.into(), "-c".into(), "--".into(), text.into()],
+            argv: argv(shell, text),
             cwd,
             env: env::select(&self.base_env, &self.config.env, skill.as_ref()),
             timeout: limit.map(TimeLimit::duration),
@@ -129,6 +124,46 @@ impl Commands {
             sandbox: CommandSandbox::Session,
         })
     }
+
+    /// Prepares a command that the user typed. It starts in `cwd`, or in the directory of all commands.
+    ///
+    /// # Errors
+    /// If no shell is installed, or `cwd` does not exist any more.
+    pub(super) fn prepare_for_user(
+        &self,
+        text: &str,
+        cwd: Option<PathBuf>,
+    ) -> Result<CommandSpec, ToolError> {
+        let cwd = cwd.unwrap_or_else(|| self.cwd.clone());
+        if !cwd.is_dir() {
+            return Err(ToolError::Missing {
+                message: format!(
+                    "the directory {} does not exist any more; !cd DIRECTORY changes it",
+                    cwd.display()
+                ),
+            });
+        }
+        Ok(CommandSpec {
+            argv: argv(self.shell()?, text),
+            cwd,
+            env: env::select(&self.base_env, &self.config.env, None),
+            timeout: None,
+            readable_folders: Vec::new(),
+            sandbox: CommandSandbox::Off,
+        })
+    }
+
+    fn shell(&self) -> Result<&Path, ToolError> {
+        self.shell.as_deref().ok_or_else(|| {
+            ToolError::permanent("neither bash nor sh was found on PATH; no command can be run")
+        })
+    }
+}
+
+/// The arguments that make `shell` run `text`.
+fn argv(shell: &Path, text: &str) -> Vec<OsString> {
+    // Without `--`, a command that starts with a dash would be an option.
+    vec![shell.into(), "-c".into(), "--".into(), text.into()]
 }
 
 fn clone_pair((name, value): (&String, &String)) -> (String, String) {

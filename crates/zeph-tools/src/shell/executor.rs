@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::cache::BackgroundActivity;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
-use crate::context::CallContext;
+use crate::context::{CallContext, Origin};
 use crate::contract::call_path::CallPath;
 use crate::contract::confinement::Confinement;
 use crate::contract::effective_trust::EffectiveTrust;
@@ -38,6 +38,7 @@ use super::sandbox::plan;
 use super::sandbox::profile::PreparedSandbox;
 use super::time_limit::TimeLimit;
 use super::transaction::Transactions;
+use super::user_command::UserDirectories;
 use zeph_bash::{Parsed, PolicyError, ShellPolicy, Verdict};
 use zeph_exec::local::LocalRunner;
 use zeph_exec::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
@@ -46,7 +47,7 @@ use zeph_exec::supervisor::{CALL_TAG, SupervisorCommand};
 /// Runs commands, and stores their background jobs.
 pub struct ShellExecutor {
     admission: Arc<CommandGate>,
-    commands: Commands,
+    pub(super) commands: Commands,
     pub(super) runner: Arc<dyn CommandRunner>,
     transactions: Transactions,
     pub(super) sandbox: SandboxNotices,
@@ -56,6 +57,7 @@ pub struct ShellExecutor {
     pub(super) secrets: Arc<SecurityPatterns>,
     filters: Arc<FilterPipeline>,
     pub(super) jobs: Jobs,
+    pub(super) user_directories: UserDirectories,
 }
 
 impl ShellExecutor {
@@ -124,6 +126,7 @@ impl ShellExecutor {
             secrets: Arc::default(),
             filters: Arc::new(FilterPipeline::off()),
             jobs: Jobs::default(),
+            user_directories: UserDirectories::default(),
         })
     }
 
@@ -235,6 +238,9 @@ impl ShellExecutor {
         cx: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
         let params: BashParams = call.parse()?;
+        if cx.origin == Origin::Typed {
+            return self.user_command(call, cx, &params).await;
+        }
         self.find_out_what_is_hidden().await;
         let text = self.admission.admit(path, call, &params, cx)?;
         let limit = self.commands.check(&params)?;

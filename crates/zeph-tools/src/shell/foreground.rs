@@ -12,6 +12,7 @@ use crate::error::ToolError;
 use crate::gate::parsed_call::digest;
 use crate::gate::{ApprovalOptions, ApprovalProposal};
 use crate::output::ToolOutput;
+use crate::user_terminal::LentTerminal;
 
 use super::bash::{self, BASH, BashParams};
 use super::capture::Capture;
@@ -22,7 +23,7 @@ use super::sandbox::access_request::AccessRequest;
 use super::sandbox::profile::PreparedSandbox;
 use super::time_limit::TimeLimit;
 use zeph_exec::StdStream;
-use zeph_exec::runner::CommandSpec;
+use zeph_exec::runner::{CommandOutcome, CommandSpec, OutputFn, RunError, RunningCommand};
 
 /// The maximum number of questions about accesses of one call.
 pub(super) const MAX_QUESTIONS: usize = 4;
@@ -56,7 +57,7 @@ impl ShellExecutor {
                 Err(error) => return FinishedRun::failed(error),
             };
             let run = self
-                .run_once(call, cx, params, (&command, limit), &sandbox)
+                .run_once(call, cx, params, (&command, limit), &sandbox, Caller::Model)
                 .await;
             let Some(request) = &run.request else {
                 return run;
@@ -104,6 +105,27 @@ impl ShellExecutor {
         approved
     }
 
+    /// Runs a command of the user, without a sandbox and without a time limit, at the terminal `lent` if there is one.
+    pub(super) async fn run_unconfined(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        params: &BashParams,
+        command: &CommandSpec,
+        lent: Option<Box<dyn LentTerminal>>,
+    ) -> Result<ToolOutput, ToolError> {
+        let sandbox = PreparedSandbox::without_plan(command.env.clone());
+        let run = self.run_once(
+            call,
+            cx,
+            params,
+            (command, None),
+            &sandbox,
+            Caller::User(lent),
+        );
+        run.await.result
+    }
+
     async fn run_once(
         &self,
         call: &ToolCall,
@@ -111,6 +133,7 @@ impl ShellExecutor {
         params: &BashParams,
         (command, limit): (&CommandSpec, Option<TimeLimit>),
         sandbox: &PreparedSandbox,
+        caller: Caller,
     ) -> FinishedRun {
         let command = CommandSpec {
             env: sandbox.env.clone(),
@@ -123,13 +146,22 @@ impl ShellExecutor {
         let filter = self.filters().start(&params.command, most);
         let capture = Capture::new(&self.overflow, &self.secrets);
         let mut recorder = Recorder::new(call, cx, capture, filter);
-        let mut record = |stream: StdStream, bytes: &[u8]| recorder.record(stream.into(), bytes);
-        let run = async {
-            let mut running = self.runner.start(command).await?;
-            let ended = running.wait(&cx.cancel, &mut record).await?;
-            Ok((running, ended))
+        let is_user = matches!(caller, Caller::User(_));
+        let run = match caller {
+            Caller::User(Some(lent)) => {
+                recorder.is_shown();
+                self.run_at_terminal(command, lent, cx, &mut recorder).await
+            }
+            caller => {
+                let started = match caller {
+                    Caller::Model => self.runner.start(command).await,
+                    Caller::User(_) => self.runner.start_for_user(command, None).await,
+                };
+                let mut record =
+                    |stream: StdStream, bytes: &[u8]| recorder.record(stream.into(), bytes);
+                wait(started, cx, &mut record).await
+            }
         };
-        let run = run.await;
         let code = run.as_ref().ok().and_then(|(_, ended)| exit_code(ended));
         let (captured, filtered) = recorder.finish(code);
         let reduced = ModelOutput::new(captured.merged.clone(), filtered, &self.overflow);
@@ -152,7 +184,10 @@ impl ShellExecutor {
             self.adopt(call, cx, params, running, &ended)
         };
         let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
-        let request = self.refusal(&ended, sandbox, &place, stderr, merged);
+        let request = match is_user {
+            true => None,
+            false => self.refusal(&ended, sandbox, &place, stderr, merged),
+        };
         let failure = match &request {
             Some(request) => Some((ToolErrorCategory::PolicyBlocked, request.message.clone())),
             None => Self::failure(&ended, stderr, limit),
@@ -173,6 +208,25 @@ impl ShellExecutor {
             request,
         }
     }
+}
+
+/// The caller of a command.
+enum Caller {
+    /// A model or a script: the command is confined.
+    Model,
+    /// The user, who typed it: it runs at this terminal, if there is one.
+    User(Option<Box<dyn LentTerminal>>),
+}
+
+/// Waits for the end of a command that was started.
+async fn wait(
+    started: Result<Box<dyn RunningCommand>, RunError>,
+    cx: &CallContext,
+    record: OutputFn<'_>,
+) -> Result<(Box<dyn RunningCommand>, CommandOutcome), RunError> {
+    let mut running = started?;
+    let ended = running.wait(&cx.cancel, record).await?;
+    Ok((running, ended))
 }
 
 impl FinishedRun {

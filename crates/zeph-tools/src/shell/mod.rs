@@ -7,6 +7,7 @@
 //! - [`transaction`] restores files after a failed command.
 //! - [`legacy_lists`] are the rules of the older list settings.
 //! - `time_limit` computes the time limit of a command.
+//! - `user_command` runs the commands that the user typed.
 //! - `jobs` are background jobs.
 
 pub(crate) mod admission;
@@ -32,6 +33,7 @@ pub mod read_guard;
 pub mod sandbox;
 pub(crate) mod time_limit;
 pub mod transaction;
+mod user_command;
 mod version_control;
 
 pub use crate::provenance::extract_paths;

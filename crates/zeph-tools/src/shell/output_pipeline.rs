@@ -19,6 +19,8 @@ pub(super) struct Recorder<'c> {
     call: &'c ToolCall,
     cx: &'c CallContext,
     last: OutputStream,
+    /// Whether the user sees the output by other means.
+    is_shown: bool,
 }
 
 impl From<StdStream> for OutputStream {
@@ -44,7 +46,13 @@ impl<'c> Recorder<'c> {
             call,
             cx,
             last: OutputStream::Stdout,
+            is_shown: false,
         }
+    }
+
+    /// Notes that the user sees the output by other means. It is not shown again.
+    pub(super) fn is_shown(&mut self) {
+        self.is_shown = true;
     }
 
     /// Processes the bytes of a stream.
@@ -77,6 +85,9 @@ impl<'c> Recorder<'c> {
     }
 
     fn show(&self, stream: OutputStream, shown: Shown<'_>) {
+        if self.is_shown {
+            return;
+        }
         self.cx.emit(ToolEvent::Output {
             call_id: self.call.id.clone(),
             stream,

@@ -8,10 +8,12 @@ use serde_json::Value;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::layers::grants::GrantScope;
+use zeph_tools::user_terminal::UserTerminal;
 
 use super::check_in_dialog;
 use super::confirm_dialog;
 use super::keyboard::{Keyboard, Pressed, Show, is_connected};
+use super::lend::{OutputEnd, TerminalLender};
 use super::markdown::Markdown;
 use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
 use super::screen::{DisplayMode, Screen};
@@ -71,7 +73,7 @@ pub(crate) struct TerminalChannel {
     keyboard: Keyboard,
 }
 
-struct Shared {
+pub(super) struct Shared {
     screen: Mutex<Screen>,
     /// The notices that wait while the user types; `None` otherwise.
     held: Mutex<Option<Vec<String>>>,
@@ -84,6 +86,18 @@ impl Shared {
 
     fn held(&self) -> MutexGuard<'_, Option<Vec<String>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops the output of Zeph while a command has the terminal.
+    pub(super) fn lend(&self) {
+        self.held().get_or_insert_default();
+        self.screen().lend();
+    }
+
+    /// Continues the output of Zeph after a command had the terminal.
+    pub(super) fn take_back(&self, end: &OutputEnd) {
+        self.screen().take_back(&end.reset(), end.is_midline());
+        self.release();
     }
 
     fn release(&self) {
@@ -318,6 +332,15 @@ impl Channel for TerminalChannel {
         };
         asking.answer = said;
         answer
+    }
+
+    fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {
+        (self.options.can_ask && is_connected()).then(|| {
+            Arc::new(TerminalLender {
+                shared: Arc::clone(&self.shared),
+                keyboard: self.keyboard.clone(),
+            }) as _
+        })
     }
 
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {

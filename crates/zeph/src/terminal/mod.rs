@@ -1,5 +1,6 @@
 //! The terminal interface: output, input and questions.
 
+mod alternate_screen;
 mod burst;
 mod channel;
 mod check_in_dialog;
@@ -9,6 +10,7 @@ mod editor;
 mod history;
 pub(crate) mod interactive;
 mod keyboard;
+mod lend;
 mod line;
 mod markdown;
 mod reasoning;

@@ -30,6 +30,11 @@ pub(super) fn note() {
     });
 }
 
+/// The mode in which the terminal was found.
+pub(super) fn found() -> Option<&'static Termios> {
+    FOUND.get()?.as_ref()
+}
+
 /// Notes whether the terminal marks pastes.
 pub(super) fn note_pastes(marked: bool) {
     MARKS_PASTES.store(marked, Ordering::Relaxed);

@@ -46,6 +46,8 @@ struct Running {
     /// The line of output that has not ended.
     partial: String,
     lines: usize,
+    /// The user saw its output directly.
+    had_terminal: bool,
 }
 
 /// An output stream that the user reads.
@@ -231,6 +233,7 @@ impl Screen {
                 tool,
                 partial: String::new(),
                 lines: 0,
+                had_terminal: false,
             },
         );
         wait
@@ -270,7 +273,7 @@ impl Screen {
     }
 
     fn finished(&mut self, id: &str, failed: bool, display: &str, duration_ms: u64) {
-        let mut lines = 0;
+        let (mut lines, mut had_terminal) = (0, false);
         if let Some(mut running) = self.running.remove(id) {
             if !running.partial.is_empty() {
                 running.lines += 1;
@@ -280,7 +283,7 @@ impl Screen {
                     self.write(&line);
                 }
             }
-            lines = running.lines;
+            (lines, had_terminal) = (running.lines, running.had_terminal);
         }
         match self.running.values().next() {
             Some(other) => {
@@ -291,6 +294,11 @@ impl Screen {
         }
         if self.amount == DisplayMode::Quiet {
             return;
+        }
+        if had_terminal {
+            let shown = tool_lines::finished_at_terminal(failed, display, self.style);
+            self.end_line();
+            return self.write(&shown);
         }
         self.begin(Section::Calls);
         let mut shown = String::new();
@@ -355,6 +363,24 @@ impl Screen {
         self.asking = true;
         self.end_text();
         self.write(question);
+    }
+
+    /// Stops the output until [`Screen::take_back`]: a command has the terminal.
+    pub(super) fn lend(&mut self) {
+        self.end_text();
+        self.write("");
+        self.asking = true;
+        for running in self.running.values_mut() {
+            running.had_terminal = true;
+        }
+    }
+
+    /// Continues the output after a command had the terminal. `reset` restores the terminal, and the cursor may be after
+    /// text (`midline`).
+    pub(super) fn take_back(&mut self, reset: &str, midline: bool) {
+        self.raw(reset);
+        self.asking = false;
+        self.midline = midline;
     }
 
     /// Ends the line of a prompt that the terminal shows.

@@ -113,6 +113,19 @@ pub(super) fn finished(
     }
 }
 
+/// The lines after a command that had the terminal: its failure, or its remarks.
+pub(super) fn finished_at_terminal(failed: bool, display: &str, style: Style) -> String {
+    let display = clean(display);
+    let text = display.trim_matches('\n');
+    if failed {
+        // The lines that follow are the output.
+        let reason = text.lines().next().unwrap_or_default();
+        return block(reason, 1, "", |line| style.paint(RED, line), style);
+    }
+    let told = remarks(text).unwrap_or_default();
+    block(&told, REMARKS, "", ToOwned::to_owned, style)
+}
+
 /// The lines at the end of a command's result that are not its output, such as `[exit code: 1]`.
 fn remarks(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().rev().take(REMARKS).collect();

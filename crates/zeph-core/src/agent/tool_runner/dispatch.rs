@@ -113,7 +113,24 @@ impl Dispatcher {
         }
     }
 
-    /// Runs a call that the user typed. It needs no confirmation, but every gate judges it.
+    /// Runs a `!command` that the user typed: no gate judges it, and it may use the terminal of the user.
+    pub(super) async fn run_typed_command(
+        &self,
+        call: &ToolCall,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
+        self.emit_started(call);
+        let start = Instant::now();
+        let cx = self
+            .context(cancel, UserDecision::Nobody)
+            .with_origin(Origin::Typed)
+            .with_terminal(self.channel.user_terminal());
+        let result = self.execute_confirmed(call, &cx).await;
+        self.emit_finished(call, &result, start.elapsed());
+        result
+    }
+
+    /// Runs a call of the user. It needs no confirmation, but every gate judges it.
     pub async fn run_user_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
         self.refresh().await;
         self.emit_started(call);

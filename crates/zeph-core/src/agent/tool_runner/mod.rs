@@ -71,7 +71,7 @@ impl ToolRunner {
             serde_json::json!({ "command": command }),
             session.id(),
         );
-        let result = self.dispatcher.run_user_call(&call, cancel).await;
+        let result = self.dispatcher.run_typed_command(&call, cancel).await;
         let text = format!(
             "[the user ran a command]\n$ {command}\n{}",
             content_for_llm(&result)

@@ -120,7 +120,7 @@ fn data(asked: Asked<'_>, secrets: &SecurityPatterns) -> Value {
         "phase": call.phase.as_str(),
         "origin": match origin {
             Origin::Model => "model",
-            Origin::User => "user",
+            Origin::User | Origin::Typed => "user",
         },
         "claim_source": claim,
     })

@@ -95,7 +95,8 @@ impl PreparedSandbox {
         }
     }
 
-    fn without_plan(env: Vec<(OsString, OsString)>) -> Self {
+    /// No sandbox, with the environment `env`.
+    pub(in crate::shell) fn without_plan(env: Vec<(OsString, OsString)>) -> Self {
         Self {
             plan: None,
             env,

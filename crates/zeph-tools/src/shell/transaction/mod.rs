@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
-use crate::context::{CallContext, Origin};
+use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::event::{RolledBack, ToolEvent};
 use crate::feedback::ToolResult;
@@ -131,7 +131,7 @@ impl Transactions {
         cx: &CallContext,
     ) -> Result<Transaction<'_>, ToolError> {
         let with = |state| Ok(Transaction { of: self, state });
-        if !self.enabled || cx.origin == Origin::User || !detect::writes(command) {
+        if !self.enabled || cx.origin.is_user() || !detect::writes(command) {
             return with(State::None);
         }
         let reason = if background {
