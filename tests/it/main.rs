@@ -57,6 +57,7 @@ mod piped;
 mod policy;
 mod providers;
 mod quota;
+mod readme;
 mod reflection;
 mod reformat;
 mod reload;
