@@ -239,7 +239,7 @@ fn a_person_has_the_conversation_summed_up() {
     let server = talkative();
     let home = Home::openai(&server);
     let compact = || home.zeph(["--continue", "-p", "/compact"]).code(0);
-    compact().prints(&["nothing to sum up"]);
+    compact().prints(&["nothing to summarize"]);
     say(&home, "one");
     compact().prints(&[
         "compacted: 2 messages",
@@ -372,7 +372,7 @@ fn what_cannot_be_summed_up_stays() {
     let told = home.zeph(["--continue", "-p", &long("p4")]).code(4);
     assert_has(
         &told.stderr,
-        &["as long as what it sums up", "/compact", "/clear"],
+        &["as long as the messages", "/compact", "/clear"],
     );
 }
 

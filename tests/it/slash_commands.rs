@@ -102,7 +102,7 @@ fn wrong_words() {
     check("/undo", "error: there is nothing to undo");
     check("/undo forget", "error: there is nothing to undo");
     check("/undo 3", "/undo 3 is no command; did you mean /undo?");
-    check("/compact", "there is nothing to sum up yet");
+    check("/compact", "there is nothing to summarize yet");
     check("/cost", "no model has been asked yet");
     check("/sessions", "0 messages");
     check("/resume 00000000", "error: ");

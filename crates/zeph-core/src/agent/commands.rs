@@ -84,7 +84,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/compact",
         Command::Compact,
-        "sum up older messages; the store keeps them",
+        "summarize older messages; the store keeps them",
     ),
     (
         "/status",

@@ -318,7 +318,7 @@ impl Agent {
         let budget = context_budget(&self.config, self.model.provider.context_window());
         format!(
             "stopped: the conversation takes about {} tokens, over {} % of its budget (limit {}). \
-             /compact sums up what is older, /clear starts over; [agent] context_budget_tokens sets the budget",
+             /compact summarizes older messages, /clear starts over; [agent] context_budget_tokens sets the budget",
             self.session.history.estimated_tokens(),
             limits.context_limit() * 100 / budget.max(1),
             limits.context_limit(),

@@ -138,7 +138,7 @@ fn notes(ended: &CommandOutcome, job: Option<&str>) -> Vec<String> {
     }
     if ended.restarted {
         notes.push(
-            "[the process that runs shell commands had died and was started anew; background \
+            "[the process that runs shell commands had died and was restarted; background \
              jobs of earlier commands are gone]"
                 .to_owned(),
         );

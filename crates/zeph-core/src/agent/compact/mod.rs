@@ -191,7 +191,7 @@ impl Agent {
         self.tools.follow_window(&self.session);
         match compacted {
             Ok(compacted) => Ok(self.report(&compacted)),
-            Err(CompactionFailure::Nothing) => Ok("there is nothing to sum up yet".to_owned()),
+            Err(CompactionFailure::Nothing) => Ok("there is nothing to summarize yet".to_owned()),
             Err(CompactionFailure::Cancelled) => {
                 Ok("cancelled; the conversation stays as it is".to_owned())
             }
@@ -237,7 +237,7 @@ impl Agent {
         // The estimate of the system prompt counts bytes.
         let cost = text_tokens(&notes).max(tokens(notes.len()));
         if triggered && cost >= taken {
-            let why = "the summary is as long as what it sums up";
+            let why = "the summary is as long as the messages";
             return Err(CompactionFailure::failed(why));
         }
         let summary = self.new_summary(method, &leaving, notes, before, taken);

@@ -247,9 +247,11 @@ impl Work<'_> {
             zeph_llm::candle::quantize::requantize(&from, &to)?;
             fs::rename(&to, &from).map_err(|error| error.to_string())
         });
-        let done = done.await.context("the weights cannot be written anew")?;
+        let done = done
+            .await
+            .context("the weights cannot be rewritten as Q8_0")?;
         done.map_err(anyhow::Error::msg)
-            .context("the weights cannot be written anew")?;
+            .context("the weights cannot be rewritten as Q8_0")?;
         let config = ProviderConfig {
             model: stage.path().to_string_lossy().into_owned(),
             ..ProviderConfig::new(name.to_owned(), ProviderKind::Candle)
