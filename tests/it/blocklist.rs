@@ -305,7 +305,7 @@ fn constructs_run_if_their_commands_may_run() {
 }
 
 /// Proves SH-11: each construct is refused by its name, `founding` names all of them, and the refusal states what to
-/// write instead. The description of `bash` lists what is refused.
+/// write instead. The description of `bash` lists the refusals.
 #[test]
 fn constructs_are_refused_by_name() {
     let home = Home::new();

@@ -69,6 +69,7 @@ mod search_code;
 mod secret_arguments;
 mod secrets;
 mod seen;
+mod server_models;
 mod skills;
 mod slash_commands;
 mod spending;

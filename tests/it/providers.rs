@@ -255,6 +255,7 @@ fn ollama(models: Value, can: impl Fn(&str) -> Value + Send + 'static) -> OpenAi
             other => panic!("{other}"),
         }
     })
+    .with_scripted_models()
 }
 
 /// Proves LLM-2: a local Ollama is the provider, with its first model that supports tools.

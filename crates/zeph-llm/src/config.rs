@@ -103,6 +103,54 @@ impl ProviderKind {
         }
     }
 
+    /// The efforts that its API accepts; empty for a provider without such a setting.
+    #[must_use]
+    pub fn efforts(self) -> &'static [Effort] {
+        const CLAUDE: [Effort; 6] = [
+            Effort::None,
+            Effort::Low,
+            Effort::Medium,
+            Effort::High,
+            Effort::Xhigh,
+            Effort::Max,
+        ];
+        const OLLAMA: [Effort; 4] = [Effort::None, Effort::Low, Effort::Medium, Effort::High];
+        match self {
+            Self::Openai => &Effort::ALL,
+            Self::Claude => &CLAUDE,
+            Self::Ollama => &OLLAMA,
+            Self::Candle | Self::Scripted => &[],
+        }
+    }
+
+    /// Parses an effort.
+    ///
+    /// # Errors
+    /// A message that lists the accepted values.
+    pub fn parse_effort(self, text: &str) -> Result<Effort, String> {
+        let mut efforts = self.efforts().iter();
+        match efforts.find(|effort| effort.as_str() == text) {
+            Some(effort) => Ok(*effort),
+            None => Err(self.effort_fault(text)),
+        }
+    }
+
+    fn effort_fault(self, text: &str) -> String {
+        let wire = self.as_str();
+        let names: Vec<&str> = self
+            .efforts()
+            .iter()
+            .map(|effort| effort.as_str())
+            .collect();
+        match names.is_empty() {
+            true => format!("`effort` has no meaning for `type = \"{wire}\"`: remove it"),
+            false => format!(
+                "`effort` = {text:?} is not possible for `type = \"{wire}\"`: use one of {}",
+                names.join(", ")
+            ),
+        }
+    }
+
     /// Whether its API has embeddings.
     fn has_embeddings(self) -> bool {
         matches!(self, Self::Openai | Self::Ollama)
@@ -164,13 +212,9 @@ impl ProviderConfig {
             kind if kind != ProviderKind::Openai && self.api.is_some() => {
                 foreign("api", kind.as_str())
             }
-            kind if self.effort.is_some_and(|effort| effort.fault(kind).is_some()) => {
-                self.effort.and_then(|effort| effort.fault(kind))
+            kind if self.effort.is_some_and(|effort| !kind.efforts().contains(&effort)) => {
+                self.effort.map(|effort| kind.effort_fault(effort.as_str()))
             }
-            ProviderKind::Claude if self.is_unable_to_reason() => Some(format!(
-                "`effort` has no meaning for the model `{}`, which does not reason: remove it",
-                self.model
-            )),
             kind if self.embedding_model.is_some() && !kind.has_embeddings() => {
                 foreign("embedding_model", kind.as_str())
             }
@@ -279,11 +323,6 @@ impl ProviderConfig {
         self.images.unwrap_or_else(usual)
     }
 
-    /// Whether an effort is set for a model of Anthropic that does not reason.
-    fn is_unable_to_reason(&self) -> bool {
-        self.effort.is_some() && crate::claude::reasoning(&self.model).is_none()
-    }
-
     /// Whether the model calls tools.
     pub(crate) fn uses_tools(&self) -> bool {
         self.tool_use.unwrap_or(true)
@@ -377,6 +416,40 @@ model = "m"
         ] {
             let text = format!("name = \"a\"\ntype = \"{kind}\"\nmodel = \"m\"\n{rest}");
             assert_eq!(parse(&text).key_env(), expect, "{text}");
+        }
+    }
+
+    /// Proves LLM-12.
+    #[test]
+    fn unknown_values_list_the_allowed_ones() {
+        for (text, kind, expect) in [
+            ("xhigh", ProviderKind::Openai, Ok(Effort::Xhigh)),
+            ("none", ProviderKind::Claude, Ok(Effort::None)),
+            (
+                "minimal",
+                ProviderKind::Claude,
+                Err("use one of none, low, medium, high, xhigh, max"),
+            ),
+            (
+                "max",
+                ProviderKind::Ollama,
+                Err("use one of none, low, medium, high"),
+            ),
+            (
+                "hihg",
+                ProviderKind::Openai,
+                Err("\"hihg\" is not possible"),
+            ),
+            ("low", ProviderKind::Candle, Err("has no meaning")),
+        ] {
+            match (kind.parse_effort(text), expect) {
+                (Ok(found), Ok(expect)) => assert_eq!(found, expect),
+                (Err(found), Err(expect)) => assert!(found.contains(expect), "{found}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+        for effort in Effort::ALL {
+            assert_eq!(serde_json::to_value(effort).unwrap(), effort.as_str());
         }
     }
 }

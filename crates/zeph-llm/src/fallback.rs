@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::provider::{
-    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamEvent, StreamSink,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, ServerModel, StreamEvent,
+    StreamSink,
 };
 use crate::usage::Prices;
 
@@ -150,6 +151,10 @@ impl LlmProvider for Fallback {
             )));
             tried += 1;
         }
+    }
+
+    async fn models(&self) -> Result<Vec<ServerModel>, LlmError> {
+        self.now().models().await
     }
 
     /// The model of the first provider: embeddings of another model could not be compared with its own.

@@ -47,8 +47,8 @@ pub use fallback::Fallback;
 pub use message::{Message, MessagePart, Role};
 pub use ollama::OllamaProvider;
 pub use provider::{
-    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, Retry, StopReason,
-    StreamEvent, StreamSink,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, Retry, ServerModel,
+    StopReason, StreamEvent, StreamSink,
 };
 pub use text_tools::TextTools;
 pub use tool::{ToolChoice, ToolDefinition, ToolUseRequest};

@@ -169,6 +169,15 @@ impl fmt::Display for Retry {
 /// Receives the events of a stream, in order, on the task that awaits the response.
 pub type StreamSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
+/// A model that a server lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerModel {
+    /// Its name, as sent in requests.
+    pub name: String,
+    /// The window in tokens, if the server reports it.
+    pub context_window: Option<usize>,
+}
+
 /// An embedding model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingModel {
@@ -210,7 +219,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// The maximum number of tokens of a request and its response.
+    /// The maximum number of tokens of a request and its response. A server may report it with the first request.
     fn context_window(&self) -> usize;
 
     /// The prices of its tokens; `None` if they are not known.
@@ -245,6 +254,14 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
     /// As [`LlmProvider::chat_stream`].
     async fn chat_with_tools(&self, request: ChatRequest<'_>) -> Result<ChatResponse, LlmError> {
         self.chat_stream(request, &mut |_| ()).await
+    }
+
+    /// Asks the server for its models, without retries. Empty for a provider without a server.
+    ///
+    /// # Errors
+    /// As [`LlmProvider::chat_stream`].
+    async fn models(&self) -> Result<Vec<ServerModel>, LlmError> {
+        Ok(Vec::new())
     }
 
     /// The model of [`LlmProvider::embed`]; `None` if the provider has no embeddings.

@@ -49,6 +49,8 @@ type Script = Box<dyn FnMut(usize, &Request) -> Reply + Send>;
 struct Shared {
     script: Mutex<Script>,
     requests: Mutex<Vec<Request>>,
+    about_models: Mutex<Vec<(String, Reply)>>,
+    has_models: AtomicBool,
     came: Condvar,
     stopped: AtomicBool,
 }
@@ -76,6 +78,8 @@ impl OpenAi {
         let shared = Arc::new(Shared {
             script: Mutex::new(Box::new(script)),
             requests: Mutex::default(),
+            about_models: Mutex::default(),
+            has_models: AtomicBool::new(false),
             came: Condvar::new(),
             stopped: AtomicBool::new(false),
         });
@@ -95,6 +99,18 @@ impl OpenAi {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Lets the script answer requests about models, such as `/api/show`. Otherwise they get 404 and are not recorded.
+    pub(crate) fn with_scripted_models(self) -> Self {
+        self.shared.has_models.store(true, Ordering::Release);
+        self
+    }
+
+    /// Sets the response to a request about models.
+    pub(crate) fn about_models(&self, path: &str, reply: Reply) {
+        let mut known = self.shared.about_models.lock().unwrap();
+        known.insert(0, (path.to_owned(), reply));
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
@@ -135,6 +151,12 @@ impl Drop for OpenAi {
 fn serve(mut socket: TcpStream, shared: &Shared) {
     let _ = socket.set_nodelay(true);
     while let Some(request) = read_request(&mut socket) {
+        if let Some(reply) = about_models(shared, &request) {
+            if write_reply(&mut socket, &reply).is_err() || reply.end != End::Whole {
+                return;
+            }
+            continue;
+        }
         // The number equals the index in the list, because one lock covers both.
         let reply = {
             let mut script = shared.script.lock().unwrap();
@@ -153,6 +175,18 @@ fn serve(mut socket: TcpStream, shared: &Shared) {
             return;
         }
     }
+}
+
+/// The response to a request about models that the script does not get.
+fn about_models(shared: &Shared, request: &Request) -> Option<Reply> {
+    let asked = request.path.split('?').next()?;
+    let known = shared.about_models.lock().unwrap();
+    let known = known.iter().find(|(path, _)| path == asked);
+    let is_asked = ["/v1/models", "/props", "/api/show"].contains(&asked)
+        && !shared.has_models.load(Ordering::Acquire);
+    let none = || Reply::error(404, "not_found", "no such path");
+    let reply = known.map(|(_, reply)| reply.clone());
+    reply.or_else(|| is_asked.then(none))
 }
 
 fn read_request(socket: &mut TcpStream) -> Option<Request> {

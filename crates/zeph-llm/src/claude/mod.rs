@@ -18,11 +18,10 @@ pub(crate) mod wire;
 
 use secrecy::SecretString;
 
-pub(crate) use models::reasoning;
 pub use models::{context_window, max_output_tokens};
 
 use crate::config::{ProviderConfig, RetryConfig};
-use crate::error::LlmError;
+use crate::error::{LlmError, LlmErrorKind};
 use crate::http_provider::{Limits, RemoteProvider};
 use wire::Messages;
 
@@ -35,6 +34,13 @@ pub(crate) fn provider(
     retry: RetryConfig,
     api_key: Option<SecretString>,
 ) -> Result<RemoteProvider<Messages>, LlmError> {
+    if config.effort.is_some() && models::reasoning(&config.model).is_none() {
+        let message = format!(
+            "`effort` has no meaning for the model `{}`, which does not reason: remove it",
+            config.model
+        );
+        return Err(LlmError::new(LlmErrorKind::Config, &config.name, message));
+    }
     let limits = Limits::of(config, context_window(&config.model));
     let wire = Messages {
         model: config.model.clone(),

@@ -22,7 +22,7 @@ const MODELS: &[(&str, (usize, u32))] = &[
 
 /// How a model is asked to reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reasoning {
+pub(super) enum Reasoning {
     /// With a number of tokens (`thinking.budget_tokens`).
     Budget,
     /// With an effort (`output_config.effort`); the model decides about the tokens.
@@ -48,7 +48,7 @@ const REASONING: &[(&str, Option<Reasoning>)] = &[
 
 /// How `model` is asked to reason; `None` if it does not reason. Compatible servers with models of other names know
 /// the older form.
-pub(crate) fn reasoning(model: &str) -> Option<Reasoning> {
+pub(super) fn reasoning(model: &str) -> Option<Reasoning> {
     let model = model.rsplit('/').next().unwrap_or(model);
     REASONING
         .iter()

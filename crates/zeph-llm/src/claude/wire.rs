@@ -12,6 +12,7 @@ use super::models::{Reasoning, reasoning};
 use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::http_provider::error_mapping::{Failure, Target};
+use crate::http_provider::models::{ModelsApi, WindowSource};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::wire::{Framing, Wire};
@@ -131,6 +132,11 @@ impl Wire for Messages {
 
     const NAME: &'static str = "the Messages API";
     const PLACE: ApiPath = endpoint::ANTHROPIC_MESSAGES;
+    const MODELS: ModelsApi = ModelsApi {
+        path: "models",
+        query: Some("limit=1000"),
+        window: WindowSource::List,
+    };
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("x-api-key", "");
     const HEADERS: &'static [(&'static str, &'static str)] = &[("anthropic-version", "2023-06-01")];

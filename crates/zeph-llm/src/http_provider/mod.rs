@@ -14,6 +14,7 @@
 pub(crate) mod embeddings;
 pub(crate) mod error_mapping;
 pub(crate) mod lenient;
+pub(crate) mod models;
 pub(crate) mod ndjson;
 pub(crate) mod request_body;
 pub(crate) mod response_builder;
@@ -34,17 +35,18 @@ use reqwest::{Client, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use zeph_backoff::parse_retry_after;
 
-use crate::config::{ProviderConfig, RetryConfig};
+use crate::config::{ProviderConfig, ProviderKind, RetryConfig};
 use crate::endpoint::Endpoint;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::http::{LazyClient, read_capped};
 use crate::message::MessagePart;
 use crate::provider::{
-    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, ServerModel, StreamSink,
 };
 use crate::retry::Retries;
 use crate::usage::Prices;
 use error_mapping::{ErrorBody, Failure, RequestKind, Target};
+use models::Window;
 use request_body::request_body;
 use response_builder::ResponseBuilder;
 use stream_reader::AnswerReader;
@@ -59,10 +61,10 @@ const DRAIN: Duration = Duration::from_millis(20);
 const MIN_SECRET_LEN: usize = 8;
 
 /// Properties of a provider that do not depend on its API.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Limits {
-    /// Tokens in the model's window.
-    pub(crate) context_window: usize,
+    /// The model's window.
+    pub(crate) window: Window,
     /// Whether the model takes images.
     pub(crate) images: bool,
     /// Whether the model calls tools by the API.
@@ -72,10 +74,15 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The configured values; `window` is the default of the window.
+    /// The configured values; `window` is the default of the window. The windows of vendors are known.
     pub(crate) fn of(config: &ProviderConfig, window: usize) -> Self {
+        let is_known = config.is_vendor() && config.kind != ProviderKind::Ollama;
         Self {
-            context_window: config.context_window.unwrap_or(window),
+            window: match config.context_window {
+                Some(tokens) => Window::fixed(tokens),
+                None if is_known => Window::fixed(window),
+                None => Window::reported_or(window),
+            },
             images: config.takes_images(),
             tools: config.uses_tools(),
             prices: config.known_prices(),
@@ -327,7 +334,7 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
     }
 
     fn context_window(&self) -> usize {
-        self.limits.context_window
+        self.limits.window.tokens()
     }
 
     fn prices(&self) -> Option<Prices> {
@@ -347,6 +354,7 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
             },
             ..request
         };
+        self.learn_window().await;
         let mut retries = Retries::begin(self.retry);
         let mut answer = ResponseBuilder::default();
         let mut body = self.body(request, None)?;
@@ -378,6 +386,10 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
         answer
             .finish(id_taken, sink)
             .map_err(|failure| self.error(failure))
+    }
+
+    async fn models(&self) -> Result<Vec<ServerModel>, LlmError> {
+        self.list_models().await
     }
 
     fn embedding_model(&self) -> Option<&EmbeddingModel> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::embeddings::EmbeddingsApi;
 use super::error_mapping::{Failure, Target};
+use super::models::ModelsApi;
 use super::response_builder::ResponseBuilder;
 use crate::endpoint::ApiPath;
 use crate::provider::{ChatRequest, StreamSink};
@@ -36,6 +37,8 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     const KEY_HEADER: (&'static str, &'static str);
     /// The headers of every request.
     const HEADERS: &'static [(&'static str, &'static str)] = &[];
+    /// The list of models of a server.
+    const MODELS: ModelsApi;
     /// The embeddings API, if the servers have one.
     const EMBEDDINGS: Option<EmbeddingsApi> = None;
 

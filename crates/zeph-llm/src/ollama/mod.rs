@@ -23,7 +23,7 @@ use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
 use crate::http_provider::{Limits, RemoteProvider};
 use crate::provider::{
-    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, ServerModel, StreamSink,
 };
 use crate::usage::Prices;
 use wire::OllamaChat;
@@ -52,7 +52,7 @@ impl OllamaProvider {
         let limits = Limits::of(config, DEFAULT_CONTEXT_WINDOW);
         let wire = OllamaChat {
             model: config.model.clone(),
-            context_window: limits.context_window,
+            window: limits.window.clone(),
             max_output_tokens: config.max_output_tokens,
             images: limits.images,
             effort: config.effort,
@@ -94,6 +94,10 @@ impl LlmProvider for OllamaProvider {
         sink: StreamSink<'_>,
     ) -> Result<ChatResponse, LlmError> {
         self.remote.chat_stream(request, sink).await
+    }
+
+    async fn models(&self) -> Result<Vec<ServerModel>, LlmError> {
+        self.remote.models().await
     }
 
     fn embedding_model(&self) -> Option<&EmbeddingModel> {

@@ -10,6 +10,7 @@ use crate::endpoint::{self, ApiPath};
 use crate::error::LlmErrorKind;
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::http_provider::error_mapping::{Failure, Target};
+use crate::http_provider::models::{ModelsApi, Window, WindowSource};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::wire::{Framing, Wire, output_limit};
@@ -22,8 +23,8 @@ use crate::tool::ToolChoice;
 pub(crate) struct OllamaChat {
     /// The model's name.
     pub(super) model: String,
-    /// Tokens of the window that the server gives the model.
-    pub(super) context_window: usize,
+    /// The window that the server gives the model.
+    pub(super) window: Window,
     /// The maximum number of tokens of the response.
     pub(super) max_output_tokens: Option<u32>,
     /// Whether the model takes images; otherwise a text replaces them.
@@ -84,6 +85,11 @@ impl Wire for OllamaChat {
 
     const NAME: &'static str = "Ollama's API";
     const PLACE: ApiPath = endpoint::OLLAMA_CHAT;
+    const MODELS: ModelsApi = ModelsApi {
+        path: "tags",
+        query: None,
+        window: WindowSource::Show,
+    };
     const FRAMING: Framing = Framing::Lines;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
@@ -100,7 +106,7 @@ impl Wire for OllamaChat {
             stream: true,
             think: self.effort.map(|effort| Think::new(effort, &self.model)),
             options: Options {
-                num_ctx: self.context_window,
+                num_ctx: self.window.tokens(),
                 num_predict: output_limit(self.max_output_tokens, request),
             },
             tools: tools.iter().map(WireTool::from).collect(),

@@ -12,6 +12,7 @@ use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::http_provider::error_mapping::{Failure, Target};
+use crate::http_provider::models::{ModelsApi, WindowSource};
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::wire::{Framing, Wire, output_limit};
@@ -99,6 +100,11 @@ impl Wire for Responses {
 
     const NAME: &'static str = "the Responses API";
     const PLACE: ApiPath = endpoint::OPENAI_RESPONSES;
+    const MODELS: ModelsApi = ModelsApi {
+        path: "models",
+        query: None,
+        window: WindowSource::ListOrProps,
+    };
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(crate::openai::embeddings::EMBEDDINGS);

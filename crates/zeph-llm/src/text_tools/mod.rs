@@ -20,8 +20,8 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::http_provider::response_builder::new_id;
 use crate::message::MessagePart;
 use crate::provider::{
-    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StopReason, StreamEvent,
-    StreamSink,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, ServerModel, StopReason,
+    StreamEvent, StreamSink,
 };
 use crate::tool::{ToolChoice, ToolUseRequest};
 use crate::usage::Prices;
@@ -200,6 +200,10 @@ impl LlmProvider for TextTools {
             Ok(response) if may_call => self.with_calls(response, &request, &seams, sink),
             response => response,
         }
+    }
+
+    async fn models(&self) -> Result<Vec<ServerModel>, LlmError> {
+        self.inner.models().await
     }
 
     fn embedding_model(&self) -> Option<&EmbeddingModel> {

@@ -18,6 +18,7 @@ mod provider;
 mod read_rules;
 mod reload;
 mod secrets;
+mod server_models;
 mod session;
 mod skills;
 mod status;
@@ -61,6 +62,7 @@ pub(crate) use provider::{
 use read_rules::{read_rules, reads};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::{redaction_values, withhold, withhold_environment};
+pub(crate) use server_models::{Listing, ModelCompletion, ServerModels, lines as model_lines};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 pub(crate) use skills::SkillPins;
 pub(crate) use status::unserved_servers;

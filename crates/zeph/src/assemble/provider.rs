@@ -288,28 +288,50 @@ fn local<'a>(
     Ok(Cow::Borrowed(config))
 }
 
+/// The key of a provider, if it has one.
+fn key_of(config: &ProviderConfig, env: &Environment) -> anyhow::Result<Option<SecretString>> {
+    match config.key_env() {
+        None => Ok(None),
+        Some(name) => match env.var(name) {
+            Some(value) => Ok(Some(SecretString::from(
+                value
+                    .to_str()
+                    .with_context(|| format!("the value of {name} is not valid UTF-8"))?
+                    .trim()
+                    .to_owned(),
+            ))),
+            None => {
+                let missing = missing_key(config, env).unwrap_or_default();
+                bail!("provider {:?} cannot be asked: {missing}", config.name)
+            }
+        },
+    }
+}
+
+/// Builds a provider that is asked only for its models: a model and prices are not necessary.
+///
+/// # Errors
+/// The provider has no key or is invalid.
+pub(super) fn unpriced(
+    config: &ProviderConfig,
+    loaded: &Loaded,
+    env: &Environment,
+) -> anyhow::Result<Arc<dyn LlmProvider>> {
+    let key = key_of(config, env)?;
+    Ok(zeph_llm::build_provider(
+        config,
+        loaded.config.llm.retry,
+        key,
+    )?)
+}
+
 /// Builds a configured provider with its key.
 fn build(
     config: &ProviderConfig,
     loaded: &Loaded,
     env: &Environment,
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
-    let key = match config.key_env() {
-        None => None,
-        Some(name) => match env.var(name) {
-            Some(value) => Some(SecretString::from(
-                value
-                    .to_str()
-                    .with_context(|| format!("the value of {name} is not valid UTF-8"))?
-                    .trim()
-                    .to_owned(),
-            )),
-            None => {
-                let missing = missing_key(config, env).unwrap_or_default();
-                bail!("provider {:?} cannot be asked: {missing}", config.name)
-            }
-        },
-    };
+    let key = key_of(config, env)?;
     let retry = loaded.config.llm.retry;
     let config = local(config, loaded, env)?;
     let config = match config.kind == ProviderKind::Ollama && config.model.trim().is_empty() {

@@ -4,17 +4,20 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use zeph_core::{Agent, SessionSwitch};
-use zeph_llm::{Effort, LlmProvider, ProviderConfig};
+use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
 use zeph_tools::plural::pluralize;
 
 use super::args::GlobalArgs;
 use crate::assemble::{
-    App, AuditLines, OpenSession, SessionChoice, choose_provider, chosen_config, meant,
-    open_session, with_substitutes,
+    App, AuditLines, ModelCompletion, OpenSession, ServerModels, SessionChoice, choose_provider,
+    chosen_config, meant, model_lines, open_session, with_substitutes,
 };
 use crate::config::{Environment, Loaded};
 use crate::terminal::{Converse, InteractiveOptions, TerminalChannel};
+
+/// The maximum number of models of one server that `/model` shows.
+const MAX_LISTED_MODELS: usize = 20;
 
 /// The conversation at the terminal.
 pub(super) struct Conversation {
@@ -22,6 +25,7 @@ pub(super) struct Conversation {
     channel: Arc<TerminalChannel>,
     /// The configuration of the current provider.
     config: ProviderConfig,
+    models: Arc<ServerModels>,
     provider: Arc<dyn LlmProvider>,
     agent: Agent,
     session: String,
@@ -50,8 +54,10 @@ impl Conversation {
             open_session(&assembly.store, choice, &assembly.env.cwd).await?;
         let agent = assembly.open_agent(&provider, Arc::clone(&channel) as _, &id, None);
         let agent = agent.await?;
+        let models = Arc::new(ServerModels::new(&assembly.loaded, &assembly.env, &config));
         let options = InteractiveOptions {
             model: provider.model().to_owned(),
+            models: Arc::new(ModelCompletion::new(Arc::clone(&models))),
             project: assembly.env.cwd.clone(),
             history_file: assembly.loaded.paths.data_dir.join("history.txt"),
             mode: assembly.permissions.mode.clone(),
@@ -61,6 +67,7 @@ impl Conversation {
             assembly,
             channel,
             config,
+            models,
             provider,
             agent,
             session: id,
@@ -80,19 +87,33 @@ impl Conversation {
         self.assembly.close().await
     }
 
-    /// Which providers there are.
-    fn models(&self) -> String {
+    /// The providers, with the models of their servers.
+    async fn models(&self) -> String {
         let mut text = format!(
             "asked       {} ({}{})\n",
             self.provider.model(),
             self.config.name,
             effort_of(&self.config)
         );
-        for config in &self.assembly.loaded.config.llm.providers {
+        let listed = self.models.list().await;
+        let configured = self.assembly.loaded.config.llm.providers.iter();
+        let is_configured = configured
+            .clone()
+            .any(|config| config.name == self.config.name);
+        for config in configured.chain((!is_configured).then_some(&self.config)) {
             let _ = writeln!(text, "{:<11} {}", config.name, config.model);
+            let mut listings = listed.iter();
+            let Some((_, listing)) = listings.find(|(listed, _)| listed.name == config.name) else {
+                continue;
+            };
+            let is_current = config.name == self.config.name;
+            let current = is_current.then(|| self.provider.model());
+            for line in model_lines(listing, current, MAX_LISTED_MODELS) {
+                let _ = writeln!(text, "{line}");
+            }
         }
         text.push_str(
-            "/model NAME asks the provider of this name, or another model of the one that is asked",
+            "/model NAME asks the provider of this name, or another model of the one that is asked; Tab completes it",
         );
         text
     }
@@ -101,7 +122,10 @@ impl Conversation {
         let loaded = &self.assembly.loaded;
         let mut config = meant(loaded, &self.config, name);
         if let Some(effort) = effort {
-            let effort = Effort::parse(effort, config.kind).map_err(anyhow::Error::msg)?;
+            let effort = config
+                .kind
+                .parse_effort(effort)
+                .map_err(anyhow::Error::msg)?;
             config.effort = Some(effort);
         }
         let provider = with_substitutes(&config, loaded, &self.assembly.env)?;
@@ -112,6 +136,7 @@ impl Conversation {
         self.agent = agent.await?;
         self.provider = provider;
         self.config = config;
+        self.models.set_current(&self.config);
         Ok(format!(
             "{} ({}{}) is asked from now on",
             self.provider.model(),
@@ -173,7 +198,7 @@ impl Converse for Conversation {
 
     async fn switch(&mut self, to: SessionSwitch) -> anyhow::Result<String> {
         match to {
-            SessionSwitch::Models => Ok(self.models()),
+            SessionSwitch::Models => Ok(self.models().await),
             SessionSwitch::Model { name, effort } => {
                 self.ask_another(&name, effort.as_deref()).await
             }

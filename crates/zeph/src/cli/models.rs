@@ -1,13 +1,16 @@
-//! `zeph models …`: models that run in this process.
+//! `zeph models …`: models that run in this process, and the models of servers.
 
 use std::fmt::Write as _;
 
 use clap::Subcommand;
+use serde_json::{Value, json};
+use zeph_llm::ProviderConfig;
 
 use super::args::GlobalArgs;
 use super::{Exit, load_config, print, print_as_is};
+use crate::assemble::{Listing, ServerModels, chosen_config, model_lines};
 use crate::models::{Manifest, ModelStore, Wanted, pull};
-use crate::output::json_lines;
+use crate::output::{json_lines, stderr_line};
 
 /// `zeph models …`
 #[derive(Debug, Subcommand)]
@@ -24,7 +27,7 @@ pub(crate) enum ModelsCommand {
         #[arg(long, value_name = "HEX")]
         sha256: Option<String>,
     },
-    /// List the fetched models
+    /// List the fetched models, and those of the configured servers
     List {
         /// Print JSON
         #[arg(long)]
@@ -62,10 +65,25 @@ pub(crate) async fn run(global: &GlobalArgs, command: ModelsCommand) -> anyhow::
             let model = pull(&store, &env, &retry, wanted, global.quiet).await?;
             print(&list(&[model]))?;
         }
-        ModelsCommand::List { json: true } => {
-            print_as_is(&json_lines(&store.list()?)?)?;
+        ModelsCommand::List { json } => {
+            let fetched = store.list()?;
+            let current = chosen_config(&loaded, &env, global.model.as_deref()).ok();
+            let servers = current.map(|current| ServerModels::new(&loaded, &env, &current));
+            let listed = match &servers {
+                Some(servers) => servers.list().await,
+                None => Vec::new(),
+            };
+            let current = servers.as_ref().map(ServerModels::current);
+            if json {
+                print_as_is(&json_lines(&all_as_json(
+                    &fetched,
+                    &listed,
+                    current.as_ref(),
+                )?)?)?;
+            } else {
+                print(&all_as_text(&fetched, &listed, current.as_ref()))?;
+            }
         }
-        ModelsCommand::List { json: false } => print(&list(&store.list()?))?,
         ModelsCommand::Path { name } => {
             print(&store.find(&name)?.0.display().to_string())?;
         }
@@ -76,6 +94,57 @@ pub(crate) async fn run(global: &GlobalArgs, command: ModelsCommand) -> anyhow::
         }
     }
     Ok(Exit::Done)
+}
+
+/// The model of this provider that gets requests.
+fn current_of<'a>(config: &ProviderConfig, current: Option<&'a ProviderConfig>) -> Option<&'a str> {
+    let current = current.filter(|current| current.name == config.name)?;
+    Some(&current.model)
+}
+
+fn all_as_text(
+    fetched: &[Manifest],
+    listed: &[(&ProviderConfig, Listing)],
+    current: Option<&ProviderConfig>,
+) -> String {
+    let mut text = list(fetched);
+    for (config, listing) in listed {
+        let _ = write!(text, "\n{} ({})", config.name, config.kind.as_str());
+        for line in model_lines(listing, current_of(config, current), usize::MAX) {
+            let _ = write!(text, "\n{line}");
+        }
+    }
+    text
+}
+
+/// The fetched models as their records, and each model of a server as an object. A server without a list is reported
+/// on standard error.
+fn all_as_json(
+    fetched: &[Manifest],
+    listed: &[(&ProviderConfig, Listing)],
+    current: Option<&ProviderConfig>,
+) -> anyhow::Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for model in fetched {
+        all.push(serde_json::to_value(model)?);
+    }
+    for (config, listing) in listed {
+        match listing {
+            Err(why) => stderr_line(&format!(
+                "warning: the models of {:?} are not known: {why}",
+                config.name
+            )),
+            Ok(models) => all.extend(models.iter().map(|model| {
+                json!({
+                    "name": model.name,
+                    "provider": config.name,
+                    "context_window": model.context_window,
+                    "current": current_of(config, current) == Some(model.name.as_str()),
+                })
+            })),
+        }
+    }
+    Ok(all)
 }
 
 fn list(models: &[Manifest]) -> String {

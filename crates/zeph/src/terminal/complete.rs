@@ -1,6 +1,7 @@
 //! Completion of slash commands and of `@file`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ignore::WalkBuilder;
@@ -18,17 +19,28 @@ const MAX_IGNORE_BYTES: u64 = 64 * 1024;
 /// Suggestions.
 const MAX_SUGGESTIONS: usize = 40;
 
+/// The words that can follow `/model`.
+pub(crate) trait ModelWords: std::fmt::Debug + Send + Sync {
+    /// The names of providers and models. It may wait shortly for a server.
+    fn names(&self) -> Vec<String>;
+
+    /// The efforts that the provider or model of this name accepts.
+    fn efforts(&self, name: &str) -> Vec<&'static str>;
+}
+
 /// Completes the text before the cursor.
 pub(super) struct Words {
     project: PathBuf,
+    models: Arc<dyn ModelWords>,
     files: Vec<String>,
     listed: Option<Instant>,
 }
 
 impl Words {
-    pub(super) fn new(project: PathBuf) -> Self {
+    pub(super) fn new(project: PathBuf, models: Arc<dyn ModelWords>) -> Self {
         Self {
             project,
+            models,
             files: Vec::new(),
             listed: None,
         }
@@ -66,17 +78,51 @@ impl Completer for Words {
                     ..Suggestion::default()
                 })
                 .collect(),
+            Some(Word::Model { start, typed }) => {
+                let names = self.models.names();
+                let found = matching(&names, typed).into_iter();
+                found.map(|name| suggestion(name, start, pos)).collect()
+            }
+            Some(Word::Effort { start, typed, name }) => {
+                let efforts = self.models.efforts(name).into_iter();
+                let found = efforts.filter(|effort| effort.starts_with(typed));
+                found.map(|effort| suggestion(effort, start, pos)).collect()
+            }
             None => Vec::new(),
         };
         CompletionResult::fresh(suggestions)
     }
 }
 
+fn suggestion(value: &str, start: usize, end: usize) -> Suggestion {
+    Suggestion {
+        value: value.to_owned(),
+        span: Span { start, end },
+        append_whitespace: true,
+        ..Suggestion::default()
+    }
+}
+
 /// The word before the cursor that can be completed.
 #[derive(Debug, PartialEq, Eq)]
 enum Word<'a> {
-    Command { start: usize, typed: &'a str },
-    File { start: usize, typed: &'a str },
+    Command {
+        start: usize,
+        typed: &'a str,
+    },
+    File {
+        start: usize,
+        typed: &'a str,
+    },
+    Model {
+        start: usize,
+        typed: &'a str,
+    },
+    Effort {
+        start: usize,
+        typed: &'a str,
+        name: &'a str,
+    },
 }
 
 fn word(line: &str, pos: usize) -> Option<Word<'_>> {
@@ -87,6 +133,11 @@ fn word(line: &str, pos: usize) -> Option<Word<'_>> {
     let typed = &before[start..];
     if let Some(path) = typed.strip_prefix('@') {
         return Some(Word::File { start, typed: path });
+    }
+    match before[..start].split_whitespace().collect::<Vec<_>>()[..] {
+        ["/model"] => return Some(Word::Model { start, typed }),
+        ["/model", name] => return Some(Word::Effort { start, typed, name }),
+        _ => {}
     }
     (typed.starts_with('/') && before[..start].trim().is_empty())
         .then_some(Word::Command { start, typed })
@@ -195,13 +246,44 @@ mod tests {
                 typed: "x",
             }),
         );
+        check(
+            "/model te",
+            Some(Word::Model {
+                start: 7,
+                typed: "te",
+            }),
+        );
+        check(
+            "/model local ",
+            Some(Word::Effort {
+                start: 13,
+                typed: "",
+                name: "local",
+            }),
+        );
+        check("/model a b c", None);
         check("mail@host", None);
         check("", None);
         assert_eq!(word("é", 1), None);
         assert_eq!(word("é", 99), None);
     }
 
-    /// Proves CLI-4 for completion: commands, and files except ignored ones.
+    #[derive(Debug)]
+    struct Names;
+
+    impl ModelWords for Names {
+        fn names(&self) -> Vec<String> {
+            ["local", "qwen3:8b", "qwen3-coder"]
+                .map(str::to_owned)
+                .to_vec()
+        }
+
+        fn efforts(&self, _: &str) -> Vec<&'static str> {
+            vec!["low", "high"]
+        }
+    }
+
+    /// Proves CLI-4, LLM-13 for completion: commands, models, and files except ignored ones.
     #[test]
     fn commands_and_files_are_completed() {
         let dir = tempfile::tempdir().unwrap();
@@ -220,7 +302,7 @@ mod tests {
             write(name);
         }
         std::fs::write(dir.path().join(".gitignore"), "target\n").unwrap();
-        let mut words = Words::new(dir.path().to_owned());
+        let mut words = Words::new(dir.path().to_owned(), Arc::new(Names));
         let mut check = |line: &str, expect: &[&str]| {
             let result = words.complete(line, line.len());
             let values: Vec<_> = result
@@ -234,6 +316,9 @@ mod tests {
         check("see @lib", &["@src/lib.rs", "@a/Library.md"]);
         check("see @src/", &["@src/lib.rs", "@src/list.rs"]);
         check("see @nothing", &[]);
+        check("/model ", &["local", "qwen3:8b", "qwen3-coder"]);
+        check("/model coder", &["qwen3-coder"]);
+        check("/model local h", &["high"]);
         check("plain", &[]);
     }
 }

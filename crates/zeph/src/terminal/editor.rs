@@ -19,7 +19,7 @@ use reedline::{
 use tokio::sync::oneshot;
 use zeph_tools::permission_mode::SessionMode;
 
-use super::complete::Words;
+use super::complete::{ModelWords, Words};
 use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
 
@@ -74,6 +74,7 @@ impl Editor {
     /// If no thread can be started.
     pub(super) fn start(
         project: PathBuf,
+        models: Arc<dyn ModelWords>,
         history_file: &Path,
         keyboard: Keyboard,
         look: Look,
@@ -94,7 +95,12 @@ impl Editor {
                 let empty = Arc::new(AtomicBool::new(true));
                 let mut editor = match look.plain {
                     true => None,
-                    false => Some(build(project, history, look.colour, Arc::clone(&empty))),
+                    false => Some(build(
+                        Words::new(project, models),
+                        history,
+                        look.colour,
+                        Arc::clone(&empty),
+                    )),
                 };
                 while let Ok(answer) = receive.recv() {
                     let _reading = keyboard.hold();
@@ -188,7 +194,7 @@ impl Drop for Restore {
 }
 
 fn build(
-    project: PathBuf,
+    words: Words,
     history: Option<InputHistory>,
     colour: bool,
     empty: Arc<AtomicBool>,
@@ -219,7 +225,7 @@ fn build(
         .with_ansi_colors(colour)
         .use_bracketed_paste(true)
         .with_edit_mode(Box::new(Emacs::new(keys)))
-        .with_completer(Box::new(Words::new(project)))
+        .with_completer(Box::new(words))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(
             IdeMenu::default().with_name(MENU),
         )))

@@ -18,6 +18,7 @@ use zeph_llm::{Usage, Usd};
 use zeph_tools::permission_mode::SessionMode;
 
 use super::channel::TerminalChannel;
+use super::complete::ModelWords;
 use super::editor::{Editor, Input, Look};
 use super::keyboard::{Keyboard, Mode};
 use super::signals::Handles;
@@ -31,6 +32,8 @@ const TWICE: Duration = Duration::from_secs(2);
 pub(crate) struct InteractiveOptions {
     /// The model's name.
     pub(crate) model: String,
+    /// The words after `/model`.
+    pub(crate) models: Arc<dyn ModelWords>,
     /// The directory the session works in.
     pub(crate) project: PathBuf,
     /// The file of earlier inputs.
@@ -77,6 +80,7 @@ pub(crate) async fn run(
     let terminal = channel.options();
     let (mut editor, trouble) = Editor::start(
         options.project.clone(),
+        Arc::clone(&options.models),
         &options.history_file,
         channel.keyboard().clone(),
         Look {

@@ -23,5 +23,6 @@ mod style;
 mod tool_lines;
 
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
+pub(crate) use complete::ModelWords;
 pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};
 pub(crate) use restore::put_back;
