@@ -243,6 +243,7 @@ async fn the_configuration_says_where() {
         sandbox: SandboxConfig {
             mode,
             writable: vec![base.join("outside/cache"), base.join("outside/file")],
+            ..SandboxConfig::default()
         },
         ..ShellConfig::default()
     };
@@ -516,6 +517,7 @@ impl RunningCommand for Unconfined {
             background: Vec::new(),
             lingering: false,
             unconfined: Some("it lacks all".into()),
+            denials: Vec::new(),
             restarted: false,
         })
     }

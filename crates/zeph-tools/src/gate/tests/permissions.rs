@@ -677,6 +677,7 @@ fn autonomous() {
             mode,
             trust,
             phase: Phase::Autonomous,
+            ..PermissionContext::default()
         };
         judge(&places(&[]), rules, given, tool, params, expect);
     };
