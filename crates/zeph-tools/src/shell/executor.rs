@@ -39,7 +39,7 @@ use super::sandbox::profile::PreparedSandbox;
 use super::time_limit::TimeLimit;
 use super::transaction::Transactions;
 use super::user_command::UserDirectories;
-use zeph_bash::{Parsed, PolicyError, ShellPolicy, Verdict};
+use zeph_bash::{Parsed, PolicyError, ShellPolicy, Verdict, WorkingDirState};
 use zeph_exec::local::LocalRunner;
 use zeph_exec::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
 use zeph_exec::supervisor::{CALL_TAG, SupervisorCommand};
@@ -277,7 +277,10 @@ impl ShellExecutor {
         env: Vec<(OsString, OsString)>,
     ) -> Result<PreparedSandbox, ToolError> {
         let parsed = Parsed::new(&params.command);
-        let names = program_names(&parsed);
+        let mut names = program_names(&parsed);
+        // Programs that the named ones start.
+        let reads = zeph_bash::read_only(&parsed, &WorkingDirState::default());
+        names.extend(reads.map(|reads| reads.programs).unwrap_or_default());
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let config = &self.commands.config.sandbox;
         self.sandbox.prepare(config, confinement, &names, env)

@@ -24,6 +24,7 @@ const GIT_SETTINGS: &[(&str, &str)] = &[
     ("core.askPass", "false"),
     ("core.editor", "false"),
     ("credential.helper", ""),
+    ("diff.autoRefreshIndex", "false"),
     ("diff.ignoreSubmodules", "dirty"),
     ("gpg.program", "false"),
     ("gpg.ssh.program", "false"),
@@ -45,28 +46,25 @@ const READING: &[(&str, &str)] = &[
     ("PYTHONDONTWRITEBYTECODE", "1"),
 ];
 
-/// Variables that name programs, options or configuration files. Commands that only read do not receive them.
+/// Variables that name programs, directories or configuration files. Commands that only read do not receive them, nor
+/// variables that end with `_OPTIONS`.
 const REMOVED: &[&str] = &[
     "BASH_ENV",
+    "CDPATH",
     "ENV",
     "GIT_CONFIG_PARAMETERS",
     "GIT_EXTERNAL_DIFF",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GIT_ASKPASS",
-    "GREP_OPTIONS",
     "LESSOPEN",
     "LESSCLOSE",
     "RIPGREP_CONFIG_PATH",
     "FD_CONFIG_PATH",
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
-    "LS_OPTIONS",
-    "TAR_OPTIONS",
-    "TREE_OPTIONS",
     "XZ_DEFAULTS",
     "ZSTD_CLEVEL",
-    "NODE_OPTIONS",
     "PYTHONSTARTUP",
     "PYTHONPATH",
     "PERL5OPT",
@@ -129,6 +127,7 @@ fn reading_environment(
     let is_replaced = |name: &OsString| {
         let text = name.to_str().unwrap_or_default();
         REMOVED.contains(&text)
+            || text.ends_with("_OPTIONS")
             || text.starts_with("GIT_CONFIG_")
             || set.iter().any(|(other, _)| other == name)
     };
