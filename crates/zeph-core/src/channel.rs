@@ -169,7 +169,7 @@ pub trait Channel: Send + Sync {
     /// Asks whether a call may run. Only one question is open at a time.
     async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer;
 
-    /// The terminal of the user, which a command that the user typed may use. `None` if there is none.
+    /// The terminal of the user, for commands that the user typed. A channel without a terminal returns `None`.
     fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {
         None
     }

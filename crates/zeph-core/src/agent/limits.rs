@@ -87,7 +87,7 @@ pub struct Step<'a> {
 #[derive(Debug, Clone)]
 pub struct Limits {
     policy: IterationPolicy,
-    /// The number of iterations at the next check-in; `None` if there is no further one.
+    /// The number of iterations at the next check-in; `None` means no further one.
     next_check_in: Option<usize>,
     context_limit: usize,
     iterations: usize,

@@ -128,7 +128,7 @@ impl Commands {
     /// Prepares a command that the user typed. It starts in `cwd`, or in the directory of all commands.
     ///
     /// # Errors
-    /// If no shell is installed, or `cwd` does not exist any more.
+    /// If no shell is installed, or `cwd` does not exist.
     pub(super) fn prepare_for_user(
         &self,
         text: &str,
@@ -138,7 +138,7 @@ impl Commands {
         if !cwd.is_dir() {
             return Err(ToolError::Missing {
                 message: format!(
-                    "the directory {} does not exist any more; !cd DIRECTORY changes it",
+                    "the directory {} does not exist; !cd DIRECTORY changes it",
                     cwd.display()
                 ),
             });

@@ -149,7 +149,7 @@ impl ShellExecutor {
         let is_user = matches!(caller, Caller::User(_));
         let run = match caller {
             Caller::User(Some(lent)) => {
-                recorder.is_shown();
+                recorder.end_live_output();
                 self.run_at_terminal(command, lent, cx, &mut recorder).await
             }
             caller => {

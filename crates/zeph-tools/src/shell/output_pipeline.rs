@@ -50,8 +50,8 @@ impl<'c> Recorder<'c> {
         }
     }
 
-    /// Notes that the user sees the output by other means. It is not shown again.
-    pub(super) fn is_shown(&mut self) {
+    /// Shows no output live, because the user sees it by other means.
+    pub(super) fn end_live_output(&mut self) {
         self.is_shown = true;
     }
 

@@ -126,7 +126,7 @@ impl ShellExecutor {
         Ok((running, ended?))
     }
 
-    /// Runs a `cd` command, and stores the directory that it leads to.
+    /// Runs a `cd` command, and stores the new directory.
     async fn change_directory(
         &self,
         call: &ToolCall,

@@ -138,7 +138,7 @@ impl LentTerminal for Lent {
             tokio::select! {
                 piece = output.recv() => return piece,
                 _ = resized.recv() => {
-                    // The kernel tells the command.
+                    // The kernel notifies the command.
                     if let Ok(size) = tcgetwinsize(io::stdout()) {
                         let _ = tcsetwinsize(&*self.main, size);
                     }

@@ -1,5 +1,7 @@
 //! The displayed parts of a turn, and the layout of the next part below them.
 
+mod exclusive;
+
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -358,31 +360,6 @@ impl Screen {
         self.write("\n");
     }
 
-    /// Shows a question; until [`Screen::answered`] nothing moves.
-    pub(super) fn ask(&mut self, question: &str) {
-        self.asking = true;
-        self.end_text();
-        self.write(question);
-    }
-
-    /// Stops the output until [`Screen::take_back`]: a command has the terminal.
-    pub(super) fn lend(&mut self) {
-        self.end_text();
-        self.write("");
-        self.asking = true;
-        for running in self.running.values_mut() {
-            running.had_terminal = true;
-        }
-    }
-
-    /// Continues the output after a command had the terminal. `reset` restores the terminal, and the cursor may be after
-    /// text (`midline`).
-    pub(super) fn take_back(&mut self, reset: &str, midline: bool) {
-        self.raw(reset);
-        self.asking = false;
-        self.midline = midline;
-    }
-
     /// Ends the line of a prompt that the terminal shows.
     pub(super) fn end_prompt(&mut self) {
         self.raw("\n");
@@ -391,29 +368,6 @@ impl Screen {
     /// Writes a sequence that a reader does not see.
     pub(super) fn steer(&mut self, sequence: &str) {
         self.raw(sequence);
-    }
-
-    /// Shows more of a question.
-    pub(super) fn ask_more(&mut self, text: &str) {
-        self.write(text);
-    }
-
-    /// Prompts for a line of text.
-    pub(super) fn ask_reason(&mut self) {
-        self.write("\n  tell it why: ");
-        // The terminal echoes the line and its end.
-        self.midline = false;
-    }
-
-    /// Ends the question with the decision `answer`.
-    pub(super) fn answered(&mut self, answer: &str) {
-        self.asking = false;
-        if self.midline {
-            let answer = self.style.paint(DIM, &clean(answer));
-            self.write(&answer);
-            self.write("\n");
-        }
-        self.section = Section::Calls;
     }
 
     /// The turn is over: nothing is waited for, and the cursor is at a line's beginning.
