@@ -370,17 +370,8 @@ impl<'p> Decider<'p> {
         if first.assigned {
             self.ask("a variable decides which command runs");
         }
-        match self.policy.entry(words) {
-            Some((Fit::Yes, entry)) => {
-                self.block(format!("`{entry}` is on the blocklist"));
-                return;
-            }
-            Some((Fit::Maybe, entry)) => {
-                self.ask(format!(
-                    "whether it is `{entry}` cannot be known before it runs"
-                ));
-            }
-            _ => {}
+        if self.is_on_blocklist(words) {
+            return;
         }
         let name = file_name(text).to_owned();
         self.name_all(&name, words, around);
@@ -397,6 +388,22 @@ impl<'p> Decider<'p> {
         self.depth -= 1;
     }
 
+    /// Blocks a command that begins with an entry of the blocklist, and returns whether it does. If it may, a
+    /// confirmation is required.
+    pub(super) fn is_on_blocklist(&mut self, words: &[Word]) -> bool {
+        match self.policy.entry(words) {
+            Some((Fit::Yes, entry)) => {
+                self.block(format!("`{entry}` is on the blocklist"));
+                return true;
+            }
+            Some((Fit::Maybe, entry)) => self.ask(format!(
+                "whether it is `{entry}` cannot be known before it runs"
+            )),
+            _ => {}
+        }
+        false
+    }
+
     /// Judges `eval`, `source`, `.` and commands that change the directory.
     fn builtins(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         match name {
@@ -408,7 +415,13 @@ impl<'p> Decider<'p> {
                 self.joined(name, &words[1 + usize::from(ends)..], around);
             }
             "source" | "." => {
-                let operand = words[1..].iter().find(|word| word.known() != Some("--"));
+                let at = words[1..]
+                    .iter()
+                    .position(|word| word.known() != Some("--"));
+                let operands = at.map_or(&[][..], |at| &words[1 + at..]);
+                // The shell searches the file in `PATH`.
+                self.is_on_blocklist(operands);
+                let operand = operands.first();
                 let literal = operand
                     .and_then(Word::known)
                     .is_some_and(|path| !self.places.is_system(path));

@@ -97,6 +97,13 @@ impl Decider<'_> {
             }
             _ => self.forget_positional(),
         }
+        if let (Program::File(file), rest) = (call.program, call.rest)
+            && let Some(at) = arguments.len().checked_sub(rest.len() + 1)
+            && arguments.get(at) == Some(file)
+        {
+            // Shells search a file without a directory in `PATH`.
+            self.is_on_blocklist(&arguments[at..]);
+        }
         self.program(name, &call.program, true, around);
         self.places.values = before;
     }
