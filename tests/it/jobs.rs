@@ -357,7 +357,7 @@ fn a_job_has_the_same_gates() {
             of_job("job_output", "job-1"),
             job("touch ran", "/"),
             background("touch ran; sudo true"),
-            background("touch ran; x=`id`"),
+            background("touch ran; x=`sudo id`"),
             background("touch ran; ("),
         ],
     );

@@ -9,7 +9,7 @@ const WITH_CALLS: &str = r#"
 text = "I make a note."
 chunks = 2
 calls = [
-  { tool = "bash", input = { command = "echo noted" } },
+  { tool = "bash", input = { command = "echo noted | tee note" } },
   { tool = "read", input = { path = "missing.txt" } },
 ]
 usage = { input = 100, output = 10, cached = 40 }

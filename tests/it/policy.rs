@@ -450,7 +450,8 @@ fn policy_explain_matches_enforcement() {
     let bash = |command: &str| json!({ "command": command });
     let rules = |tool: &str, params: Value, expect: &str| check(RULES, &[], tool, params, expect);
     rules("bash", bash("echo a"), "allow");
-    rules("bash", bash("echo a; ls"), "ask");
+    rules("bash", bash("echo a; mkdir d"), "ask");
+    rules("bash", bash("echo a; ls"), "allow");
     rules("bash", bash("echo a; rm b"), "deny");
     rules("bash", bash("touch b"), "allow");
     rules("bash", bash("touch b; ls"), "ask");
@@ -579,7 +580,7 @@ fn replay() {
         &json!({ "path": "src/b", "content": "x" }),
         &[],
     );
-    form(&home, "bash", &json!({ "command": "echo hi" }), &[]);
+    form(&home, "bash", &json!({ "command": "touch hi" }), &[]);
     // No rule decided these calls, because earlier gates did.
     form(&home, "bash", &json!({ "command": "sudo ls" }), &[]);
     form(&home, "read", &json!({ "paht": "src/a" }), &[]);
@@ -593,7 +594,7 @@ fn replay() {
     let other = home.path("other.toml");
     std::fs::write(
         &other,
-        format!("{RULES}[[tools.permissions.bash]]\npattern = 'echo *'\naction = 'allow'\n"),
+        format!("{RULES}[[tools.permissions.bash]]\npattern = 'touch *'\naction = 'allow'\n"),
     )
     .unwrap();
     let other = other.display().to_string();

@@ -65,7 +65,7 @@ fn day(port: u16) -> Vec<Step> {
         look("cat README.md | head -20"),
         read("grep", json!({ "pattern": "fn " })),
         look("grep -rn greeting src"),
-        read("find_path", json!({ "pattern": "**/*.rs" })),
+        read("find_path", json!({ "path": ".", "pattern": "**/*.rs" })),
         look("wc -l src/*.rs"),
         look("find . -name '*.toml' -not -path './target/*'"),
         look("git diff HEAD"),

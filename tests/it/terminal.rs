@@ -64,7 +64,7 @@ fn ctrl_c_cancels_the_turn() {
         [[steps]]
         calls = [{ tool = "bash", input = { command = "touch made" } }]
         [[steps]]
-        calls = [{ tool = "bash", input = { command = "echo started; sleep 7213" } }]
+        calls = [{ tool = "bash", input = { command = "echo started | tee log; sleep 7213" } }]
         [[steps]]
         expect = { last_user_contains = "still there" }
         text = "Still here."
@@ -86,7 +86,7 @@ fn ctrl_c_cancels_the_turn() {
     assert!(!home.has("made"));
     terminal.prompts("");
     terminal.type_keys("a command\r");
-    terminal.shows("$ echo started; sleep 7213");
+    terminal.shows("$ echo started | tee log; sleep 7213");
     terminal.type_keys("y");
     terminal.shows("│ started");
     wait_for("the command", || is_running("sleep\x007213").then_some(()));
@@ -165,7 +165,7 @@ fn leaving_in_a_turn_leaves_nothing_running() {
     let home = Home::scripted(
         r##"
         [[steps]]
-        calls = [{ tool = "bash", input = { command = "echo started; sleep 7214" } }]
+        calls = [{ tool = "bash", input = { command = "echo started | tee log; sleep 7214" } }]
         "##,
     );
     let mut terminal = Terminal::start(&home, &[]);

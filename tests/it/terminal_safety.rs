@@ -285,7 +285,7 @@ fn is_harmless(what: &str, raw: &str) {
 fn nothing_hostile_reaches_the_terminal() {
     let hostile = hostile();
     let command = format!(
-        "cat hostile.txt; : '{}'",
+        "cat hostile.txt | tee copy; : '{}'",
         hostile.replace(['\r', '\u{8}'], "")
     );
     let calls: Vec<(&str, Value)> = vec![
@@ -403,7 +403,7 @@ fn emoji_stay_readable() {
 /// Proves AGT-5, CLI-3: if the terminal hangs up, the processes of a user command end.
 #[test]
 fn a_hangup_leaves_no_process() {
-    let home = asking("echo started; sleep 7219");
+    let home = asking("echo started | tee log; sleep 7219");
     let mut terminal = Terminal::start(&home, &["-p", "go"]);
     terminal.shows(KEYS);
     terminal.type_keys("1");

@@ -114,6 +114,8 @@ pub struct AuditNotes {
     pub rolled_back: bool,
     /// The access that the sandbox refused to its command, if the command failed for that reason.
     pub sandbox_refusal: Option<String>,
+    /// Whether this machine cannot enforce the sandbox in which the call may run without confirmation.
+    pub sandbox_missing: bool,
     /// The secrets that were found in its output.
     pub secrets: Kinds,
 }

@@ -108,7 +108,14 @@ impl PermissionLayer {
 
     fn given_in(&self, call: &ToolCall, cx: &CallContext) -> PermissionContext {
         let trace = cx.trace();
-        self.given(call, trace.trust, trace.sandbox_refusal.is_some())
+        let given = self.given(call, trace.trust, trace.sandbox_refusal.is_some());
+        match trace.sandbox_missing {
+            true => PermissionContext {
+                sandbox: SandboxSupport::default(),
+                ..given
+            },
+            false => given,
+        }
     }
 
     fn given(
@@ -285,7 +292,8 @@ impl PermissionLayer {
     }
 
     /// Decides about a command, and runs it in the sandbox that the decision implies. If the sandbox refuses an access
-    /// to a command that only reads, it is decided again as any other command.
+    /// to a command that only reads, it is decided again as any other command. If the sandbox cannot be enforced, it is
+    /// decided again as without one.
     async fn run_command(
         &self,
         call: &ToolCall,
@@ -303,9 +311,7 @@ impl PermissionLayer {
                 access: self.granted_access(call),
             });
             let result = next.run(call, &cx).await;
-            let is_refused =
-                profile == SandboxProfile::ReadOnly && cx.trace().sandbox_refusal.is_some();
-            if !is_refused || result.is_ok() {
+            if result.is_ok() || !is_decided_again(profile, &cx) {
                 return result;
             }
         }
@@ -413,6 +419,17 @@ impl PermissionLayer {
             "{hint}; this {place}{before} allows it for good:\n{}",
             as_toml(&rules)
         )
+    }
+}
+
+/// Whether a command that failed with this profile is decided again: the sandbox could not be enforced, or it refused an
+/// access to a command that only reads.
+fn is_decided_again(profile: SandboxProfile, cx: &CallContext) -> bool {
+    let trace = cx.trace();
+    match profile {
+        SandboxProfile::Configured => false,
+        SandboxProfile::Unconfirmed => trace.sandbox_missing,
+        SandboxProfile::ReadOnly => trace.sandbox_missing || trace.sandbox_refusal.is_some(),
     }
 }
 

@@ -168,6 +168,9 @@ impl ShellExecutor {
         let (running, ended) = match run {
             Ok(run) => run,
             Err(error) => {
+                if matches!(error, RunError::Unconfined(_)) {
+                    cx.trace().sandbox_missing = true;
+                }
                 let printed = ToolOutput {
                     overflow: reduced.overflow,
                     filter: reduced.filter,

@@ -140,7 +140,8 @@ fn list(tools: &[ToolDef]) -> String {
                 Availability::OnceNamed(tool) => format!(" [offered once a result names {tool}]"),
                 Availability::NotNow => " [what serves it does not answer]".to_owned(),
             };
-            format!("{:<18} {}{later}", def.id, def.description)
+            let purpose = def.description.lines().next().unwrap_or_default();
+            format!("{:<18} {purpose}{later}", def.id)
         })
         .collect();
     lines.join("\n")

@@ -169,7 +169,8 @@ impl Dispatcher {
             .with_batch_quota(quota)
             .with_argument_repair(self.repairer.clone());
         let prompt = CallAccessPrompt::new(self.confirmer.clone(), cancel.clone());
-        let prompt = (decision == UserDecision::CanAsk).then(|| Arc::new(prompt));
+        let is_asked = decision == UserDecision::CanAsk && self.channel.shows_questions();
+        let prompt = is_asked.then(|| Arc::new(prompt));
         let cx = cx.with_access_prompt(prompt.clone().map(|prompt| prompt as _));
         for suspect in &suspects {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));

@@ -20,7 +20,7 @@ use crate::shell::foreground::{MAX_QUESTIONS, TOO_MANY_REFUSALS, add_access};
 use crate::shell::model_output::{ModelOutput, budget};
 use crate::shell::sandbox::access_request::AccessRequest;
 use crate::shell::time_limit::TimeLimit;
-use zeph_exec::runner::{CommandOutcome, CommandSpec, RunningCommand};
+use zeph_exec::runner::{CommandOutcome, CommandSpec, RunError, RunningCommand};
 
 use super::definitions::{JobParams, NoParams};
 use super::job::{End, Job, Origin, Snapshot, State, Stop};
@@ -106,8 +106,11 @@ impl ShellExecutor {
         let running = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
-            running = self.launch(command) => running?,
+            running = self.launch(command) => running.inspect_err(|error| {
+                cx.trace().sandbox_missing = matches!(error, RunError::Unconfined(_));
+            }),
         };
+        let running = running.map_err(|error| run_failed(error, ToolOutput::default()))?;
         let job = self
             .jobs
             .open(call, cx, &params.command, (place, sandbox), limit)?;
@@ -128,10 +131,9 @@ impl ShellExecutor {
         self.refusal(ended, sandbox, &job.place, stderr, merged)
     }
 
-    async fn launch(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, ToolError> {
-        let failed = |error| run_failed(error, ToolOutput::default());
-        let mut running = self.runner.start(command).await.map_err(failed)?;
-        running.started().await.map_err(failed)?;
+    async fn launch(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError> {
+        let mut running = self.runner.start(command).await?;
+        running.started().await?;
         Ok(running)
     }
 
