@@ -70,7 +70,7 @@ fn every_way_to_end_has_its_entry() {
     call("bash", "no JSON").code(2);
     call("bash", &bash("exit 5")).code(0);
     call("bash", &bash("rm -rf /")).run();
-    let asked = bash("echo asked");
+    let asked = bash("touch asked");
     home.zeph(["tools", "call", "bash", &asked]).run();
     call("bash", r#"{"command": "sleep 60", "timeout_secs": 1}"#).code(1);
     call("bash", &bash("kill -9 $$")).run();

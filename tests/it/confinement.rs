@@ -99,7 +99,7 @@ fn read_only_command_obeys_rules_and_paths() {
     }
 }
 
-/// Proves SH-23, PERM-9: the sandbox enforces what the table claims. A program of the table under another name does not
+/// Proves SH-23, PERM-9: the sandbox enforces the claims of the table. A program of the table under another name does not
 /// write, reach the network or signal other processes, and the call then needs confirmation.
 #[test]
 fn read_only_sandbox_refuses_writes_and_sockets() {
@@ -174,7 +174,7 @@ fn auto_mode_runs_confined_commands() {
         "policy_blocked",
     );
     assert_has(&message, &["network", "[tools.shell.sandbox] network"]);
-    // A refusal that the command survives is none.
+    // A refusal that the command survives does not count.
     runs(&home, &auto, "touch ~/other/dir/x 2> /dev/null || true");
     is_refused(&home, &auto, "$X", "confirmation_required");
     is_refused(&home, &auto, "sudo ls", "policy_blocked");

@@ -117,8 +117,8 @@ fn hostile() -> Home {
     home
 }
 
-/// Proves PERM-9, SH-23: read-only commands start no program that a repository names, whatever the environment of the
-/// user says.
+/// Proves PERM-9, SH-23: read-only commands start no program that a repository names, regardless of the
+/// environment of the user.
 #[test]
 fn inspection_of_a_hostile_repository_starts_nothing() {
     if !enforced() {

@@ -44,7 +44,7 @@ pub enum CommandSandbox {
     /// The plan of the session, if it has one.
     #[default]
     Session,
-    /// This plan. Without a plan of the session, there is no sandbox.
+    /// This plan. If the session has no plan, the command runs without a sandbox.
     Plan(Box<Plan>),
     /// None.
     Off,

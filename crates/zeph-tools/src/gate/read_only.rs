@@ -82,7 +82,7 @@ fn expand(
         if found.len() > MAX_DIRECTORIES {
             return None;
         }
-        // A pattern of bash that is no glob here may match any name.
+        // A pattern that cannot be compiled may match any name.
         let glob = GlobBuilder::new(text).literal_separator(true).build();
         let matcher = glob.ok().map(|glob| glob.compile_matcher());
         let mut below = Vec::new();

@@ -269,7 +269,7 @@ impl ShellExecutor {
     /// Prepares the sandbox of a command with the environment `env`.
     ///
     /// # Errors
-    /// If the call may run only in a sandbox, and there is none.
+    /// If the call may run only in a sandbox, and the session has none.
     pub(super) fn prepare_sandbox(
         &self,
         params: &BashParams,

@@ -22,7 +22,7 @@ const OPTIONAL_DIRECTORIES: &[&str] = &["__pycache__"];
 pub(in crate::shell) struct AccessRequest {
     /// The accesses with which the command can run again. Empty if the configuration refuses them.
     pub(in crate::shell) access: Vec<SandboxAccess>,
-    /// The message for the model: what was refused, and the setting that allows it.
+    /// The message for the model: the refused access, and the setting that allows it.
     pub(in crate::shell) message: String,
 }
 

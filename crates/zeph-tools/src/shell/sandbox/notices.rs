@@ -133,7 +133,7 @@ impl SandboxNotices {
     /// Prepares the sandbox of a command.
     ///
     /// # Errors
-    /// If the call may run only in a sandbox, and there is none.
+    /// If the call may run only in a sandbox, and the session has none.
     pub(in crate::shell) fn prepare(
         &self,
         config: &SandboxConfig,

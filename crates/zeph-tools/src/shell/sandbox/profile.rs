@@ -147,7 +147,7 @@ fn reading_environment(
 /// session; `None` without a sandbox.
 ///
 /// # Errors
-/// If the call may run only in a sandbox, and there is none.
+/// If the call may run only in a sandbox, and the session has none.
 pub(in crate::shell) fn prepare(
     session: Option<&Plan>,
     config: &SandboxConfig,

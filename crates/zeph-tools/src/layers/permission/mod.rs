@@ -1,5 +1,7 @@
 //! The `permission` layer: allow, ask or deny. The confirmed path skips only the question, and runs only the call
-//! that the user saw.
+//! that the user saw. `command` runs a decided command.
+
+mod command;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,12 +9,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use command::after_refusal;
+
 use super::grants::Grants;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
 use crate::call::{Phase, ToolCall};
 use crate::confirmation::Confirmation;
 use crate::context::{ApprovedBy, CallContext, UserDecision};
-use crate::contract::confinement::{Confinement, SandboxAccess, SandboxProfile, SandboxSupport};
+use crate::contract::confinement::{SandboxProfile, SandboxSupport};
 use crate::contract::effective_trust::EffectiveTrust;
 use crate::def::{Risk, ToolDef};
 use crate::error::ToolError;
@@ -291,44 +295,6 @@ impl PermissionLayer {
         }
     }
 
-    /// Decides about a command, and runs it in the sandbox that the decision implies. If the sandbox refuses an access
-    /// to a command that only reads, it is decided again as any other command. If the sandbox cannot be enforced, it is
-    /// decided again as without one.
-    async fn run_command(
-        &self,
-        call: &ToolCall,
-        def: &ToolDef,
-        cx: &CallContext,
-        next: &Next<'_>,
-    ) -> ToolResult {
-        loop {
-            let (next, profile) = match self.judge(call, def, cx, next)? {
-                Pass::Unchanged(profile) => (*next, profile),
-                Pass::Approved => (next.confirmed(), SandboxProfile::Configured),
-            };
-            let cx = cx.with_confinement(Confinement {
-                profile,
-                access: self.granted_access(call),
-            });
-            let result = next.run(call, &cx).await;
-            if result.is_ok() || !is_decided_again(profile, &cx) {
-                return result;
-            }
-        }
-    }
-
-    /// The accesses that the user approved for more than one call.
-    fn granted_access(&self, call: &ToolCall) -> Vec<SandboxAccess> {
-        let (grants, _) = self
-            .permissions
-            .grants
-            .holding(&call.conversation, &[0; 32]);
-        grants
-            .iter()
-            .filter_map(SandboxAccess::from_grant)
-            .collect()
-    }
-
     /// Decides whether a redirect of a call for a URL may be followed. If the new URL needs a question, it is
     /// refused, except on the host that the user approved, and for approved calls of the user.
     fn judge_redirect(
@@ -419,28 +385,6 @@ impl PermissionLayer {
             "{hint}; this {place}{before} allows it for good:\n{}",
             as_toml(&rules)
         )
-    }
-}
-
-/// Whether a command that failed with this profile is decided again: the sandbox could not be enforced, or it refused an
-/// access to a command that only reads.
-fn is_decided_again(profile: SandboxProfile, cx: &CallContext) -> bool {
-    let trace = cx.trace();
-    match profile {
-        SandboxProfile::Configured => false,
-        SandboxProfile::Unconfirmed => trace.sandbox_missing,
-        SandboxProfile::ReadOnly => trace.sandbox_missing || trace.sandbox_refusal.is_some(),
-    }
-}
-
-/// Returns a sentence about the access that the sandbox refused to the command, which ran as a read-only one before.
-fn after_refusal(cx: &CallContext) -> String {
-    match &cx.trace().sandbox_refusal {
-        None => String::new(),
-        Some(refusal) => {
-            let refused = refusal.split("; ").next().unwrap_or_default();
-            format!(" It ran in the read-only sandbox first, and failed: {refused}.")
-        }
     }
 }
 
