@@ -124,7 +124,7 @@ fn read_only_sandbox_refuses_writes_and_sockets() {
         "kill -0 1 && kill -0 $ZEPH_TEST_PID && echo signalled; true",
     );
     home.write("a.txt", "text\n");
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", bin.display(), crate::rig::search_path());
     let own = std::process::id().to_string();
     let call = |command: &str| {
         let params = json!({ "command": command }).to_string();

@@ -129,7 +129,7 @@ fn inspection_of_a_hostile_repository_starts_nothing() {
     let path = format!(
         "{0}/bin:{0}/node_modules/.bin:.:{1}",
         project.display(),
-        std::env::var("PATH").unwrap()
+        crate::rig::search_path()
     );
     let lines: String = [
         "ls -la",

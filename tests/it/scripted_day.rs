@@ -252,7 +252,7 @@ fn project(calls: &[Step], per_turn: usize) -> Home {
 fn path() -> String {
     let cargo = PathBuf::from(env!("CARGO"));
     let programs = cargo.parent().unwrap().display();
-    format!("{programs}:{}", std::env::var("PATH").unwrap())
+    format!("{programs}:{}", crate::rig::search_path())
 }
 
 fn free_port() -> u16 {

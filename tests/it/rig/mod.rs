@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) use api::{APIS, Api};
 pub(crate) use database::{Audit, audit, cell, count, execute, session_ids, vectors};
 pub(crate) use home::{Home, openai_config};
-pub(crate) use process::{KEY, Output, Running, Zeph};
+pub(crate) use process::{KEY, Output, Running, Zeph, search_path};
 pub(crate) use reply::Reply;
 pub(crate) use server::{OpenAi, Request};
 pub(crate) use terminal::Terminal;

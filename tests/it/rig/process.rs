@@ -440,3 +440,9 @@ impl std::fmt::Display for Output {
         )
     }
 }
+
+/// The `PATH` of the tests, for runs with additional directories.
+#[allow(clippy::disallowed_methods, reason = "PATH alone is handed on")]
+pub(crate) fn search_path() -> String {
+    std::env::var("PATH").unwrap()
+}
