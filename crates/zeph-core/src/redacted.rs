@@ -247,7 +247,7 @@ mod tests {
         let shown = kept.0.lock().unwrap().clone();
         assert!(!shown.contains(KEY) && !shown.contains(&token()), "{shown}");
         assert!(!shown.contains("k3Vq9Zt1mm"), "{shown}");
-        assert_eq!(shown.matches(MARK).count(), 13, "{shown}");
+        assert_eq!(shown.matches(MARK).count(), 12, "{shown}");
     }
 
     /// Proves D-22, PERM-7: a question shows what runs, without known values.

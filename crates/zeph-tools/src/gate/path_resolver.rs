@@ -198,6 +198,7 @@ impl PathResolver {
     }
 
     /// Returns the names in a directory. `None` if it cannot be listed or has more than `max` entries.
+    #[cfg(feature = "shell")]
     pub(super) fn names(&self, directory: &Path, max: usize) -> Option<Vec<OsString>> {
         self.disk.names(directory, max)
     }

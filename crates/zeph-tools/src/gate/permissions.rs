@@ -302,9 +302,18 @@ impl<'r> Judge<'_, 'r> {
     fn reads_only(&self) -> bool {
         self.given.sandbox.is_complete()
             && !self.given.ignores_read_only
-            && *self
-                .reads_only
-                .get_or_init(|| read_only::is(self.subject, self.read))
+            && *self.reads_only.get_or_init(|| self.find_reads_only())
+    }
+
+    #[cfg(feature = "shell")]
+    fn find_reads_only(&self) -> bool {
+        read_only::is(self.subject, self.read)
+    }
+
+    /// Returns `false`: without the shell feature, commands are not parsed.
+    #[cfg(not(feature = "shell"))]
+    fn find_reads_only(&self) -> bool {
+        self.read.is_some_and(|_| false)
     }
 
     /// Decides by the nature of the tool and the mode, if no rule matches.

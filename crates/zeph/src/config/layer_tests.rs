@@ -45,7 +45,7 @@ fn faults_are_named_with_their_place() {
     check(
         "[tools]\nshell.timeout = 0\nmode = \"pln\"",
         &[
-            "c.toml:3:8: `tools.mode` must be one of \"plan\", \"ask\", \"auto-edit\", \"full\", not \"pln\"\n  help: did you mean \"plan\"?",
+            "c.toml:3:8: `tools.mode` must be one of \"plan\", \"ask\", \"auto-edit\", \"auto\", \"full\", not \"pln\"\n  help: did you mean \"plan\"?",
             "c.toml:2:17: `tools.shell.timeout` must be an integer of at least 1, not 0",
         ],
     );
@@ -146,7 +146,7 @@ fn texts_of_variables_and_flags() {
         "tools.mode",
         "pln",
         Err(
-            "f: `tools.mode` must be one of \"plan\", \"ask\", \"auto-edit\", \"full\", not \"pln\"",
+            "f: `tools.mode` must be one of \"plan\", \"ask\", \"auto-edit\", \"auto\", \"full\", not \"pln\"",
         ),
     );
     check("llm.default", "1", Ok("[llm] default = \"1\""));

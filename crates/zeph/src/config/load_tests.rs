@@ -150,13 +150,13 @@ fn all_faults_at_once() {
         "~/.config/zeph/config.toml:2:1: `max_tool_iteration` is not a key of [agent]\n  \
          help: did you mean `max_tool_iterations`?\n\
          ~/.config/zeph/config.toml:3:22: `agent.max_parallel_calls` must be an integer of at least 1, not 0\n\
-         ~/repo/.zeph/config.toml:2:1: a project's file may only move it to the right: `full` → `auto-edit` → `ask` → `plan` (`tools.mode`): \"full\" is looser than \"ask\"\n  \
+         ~/repo/.zeph/config.toml:2:1: a project's file may only move it to the right: `full` → `auto` → `auto-edit` → `ask` → `plan` (`tools.mode`): \"full\" is looser than \"ask\"\n  \
          help: remove it there; if you want it, set it in ~/.config/zeph/config.toml\n\
          ~/repo/.zeph/config.toml:4:1: a project's file may not set it (`memory.path`): a repository that was cloned could misuse it\n  \
          help: remove it there; if you want it, set it in ~/.config/zeph/config.toml\n\
          ~/repo/.zeph/config.toml:5:1: `synchronus` is not a key of [memory]\n  help: did you mean `synchronous`?\n\
          environment variable ZEPH_TOOLS_SHELL_TIMEOUT: `tools.shell.timeout` must be an integer of at least 1, not \"soon\"\n\
-         --mode: `tools.mode` must be one of \"plan\", \"ask\", \"auto-edit\", \"full\", not \"x\""
+         --mode: `tools.mode` must be one of \"plan\", \"ask\", \"auto-edit\", \"auto\", \"full\", not \"x\""
     );
 }
 

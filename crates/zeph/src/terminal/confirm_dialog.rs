@@ -302,7 +302,7 @@ mod tests {
                 "? May write run?  risk: high\n  path: x\n  \
                  @@ -1 +1,2 @@\n  -old\n  +new\\u{{1b}}[8m\n  +++ hidden\n{WHY}  \
                  [2] until /clear or the end, and [3] for good, would let run:\n    \
-                 write `/p/x`\n  \
+                 write `/p/x`\n  {ACCEPT_ALL}\n  \
                  [1] once  [2] this session  [3] always  [4] no  [5] no, and tell it why "
             )
         );

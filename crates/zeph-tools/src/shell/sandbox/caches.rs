@@ -120,7 +120,7 @@ mod tests {
                 .collect()
         };
         for path in TABLE.iter().flat_map(parts) {
-            assert!(path.starts_with("~/."), "{path}");
+            assert!(path.starts_with("~/"), "{path}");
             for forbidden in ["/bin", "rc", "config", "hooks", "profile", "env"] {
                 let mut names = path.trim_end_matches('/').split('/');
                 assert!(!names.any(|name| name == forbidden), "{path}");
