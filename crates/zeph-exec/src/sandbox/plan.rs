@@ -179,18 +179,6 @@ impl Plan {
     pub fn allows(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root))
     }
-
-    /// The writable paths except devices, for a message.
-    #[must_use]
-    pub fn directories(&self) -> String {
-        let names: Vec<_> = self
-            .writable
-            .iter()
-            .filter(|path| !path.starts_with("/dev"))
-            .map(|path| path.display().to_string())
-            .collect();
-        names.join(", ")
-    }
 }
 
 /// The `TMPDIR` of commands, or `/tmp`.
@@ -261,7 +249,10 @@ mod tests {
     fn commands_write_where_the_configuration_says() {
         let check = |allowed: &[&str], writable: &[&str], env: &[(&str, &str)], expect: &str| {
             let plan = plan(allowed, writable, env);
-            assert_eq!(plan.directories(), expect);
+            let is_device = |path: &&PathBuf| path.starts_with("/dev");
+            let names = plan.writable.iter().filter(|path| !is_device(path));
+            let names: Vec<String> = names.map(|path| path.display().to_string()).collect();
+            assert_eq!(names.join(", "), expect);
             assert!(plan.required && plan.sockets == Sockets::Local);
         };
         check(&[], &[], &[], "/repo, /tmp");

@@ -87,13 +87,31 @@ pub(in crate::shell) fn request(
         messages.push(format!(
             "the OS sandbox kept the command from writing {}; commands write only below {}; {key}",
             first.display(),
-            of.plan.directories(),
+            directories(of),
         ));
     }
     Some(AccessRequest {
         access,
         message: messages.join("; "),
     })
+}
+
+/// The writable paths except devices, for a message. Caches are summarized.
+fn directories(of: &FailedCommand<'_>) -> String {
+    let paths = of
+        .plan
+        .writable
+        .iter()
+        .filter(|path| !path.starts_with("/dev"));
+    let (caches, others): (Vec<_>, Vec<_>) = paths.partition(|path| caches::contains(path, of.env));
+    let mut names: Vec<String> = others
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    if !caches.is_empty() {
+        names.push("the caches of package managers".to_owned());
+    }
+    names.join(", ")
 }
 
 fn is_optional(path: &Path, env: &[(OsString, OsString)]) -> bool {
