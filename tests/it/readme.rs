@@ -165,7 +165,7 @@ impl Reader {
     }
 }
 
-/// Proves PKG-5 for the README: a reader who follows it in order succeeds at each step.
+/// Proves CLI-1 for the README: a reader who follows it in order succeeds at each step.
 #[test]
 fn readme_works_in_the_order_of_reading() {
     let mut reader = Reader::new();
