@@ -86,7 +86,9 @@ fn full_screen_program_gets_the_terminal() {
     terminal.shows("[exit code: 4]");
     // The mode of the terminal is restored.
     terminal.prompts("");
-    terminal.type_keys("half\x03");
+    terminal.type_keys("half");
+    terminal.prompts("half");
+    terminal.type_keys("\x03");
     terminal.prompts("");
     terminal.type_keys("go on\r");
     terminal.shows("Understood.");
