@@ -12,6 +12,7 @@ static START: LazyLock<WorkingDirState> = LazyLock::new(|| WorkingDirState {
     cwd: "/home/alice/project".into(),
     home: Some("/home/alice".into()),
     roots: vec!["/home/alice/project".into()],
+    ..WorkingDirState::default()
 });
 
 fn decide(command: &str) -> Verdict {
