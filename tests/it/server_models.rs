@@ -88,6 +88,8 @@ fn models_are_listed_and_completed_in_the_terminal() {
 fn window(config: &str) -> String {
     let home = Home::new();
     home.config(config);
+    // The window matters for long requests only.
+    home.write("AGENTS.md", &"Be brief.\n".repeat(1800));
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
     terminal.type_keys("hello\r");

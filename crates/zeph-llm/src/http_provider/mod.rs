@@ -56,6 +56,8 @@ use wire::{Framing, Wire};
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long the end of a finished response may take, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
+/// The minimum size of a request before the server is asked for the window of the model. Shorter ones fit any window.
+const MIN_WINDOW_BYTES: usize = 16 << 10;
 /// The minimum length of a key that counts as a secret. A shorter one is a placeholder for a server without keys, and
 /// may be a common word.
 const MIN_SECRET_LEN: usize = 8;
@@ -354,10 +356,13 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
             },
             ..request
         };
-        self.learn_window().await;
         let mut retries = Retries::begin(self.retry);
         let mut answer = ResponseBuilder::default();
         let mut body = self.body(request, None)?;
+        if body.len() >= MIN_WINDOW_BYTES {
+            self.learn_window().await;
+            body = self.body(request, None)?;
+        }
         loop {
             let before = answer.text_len();
             let Err(error) = self.attempt(body.clone(), &mut answer, sink).await else {
