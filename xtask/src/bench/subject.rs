@@ -75,7 +75,7 @@ impl Home {
         let model = Model::start(script)?;
         let config = format!(
             "[agent]\nmax_tool_iterations = 300\ncontext_budget_tokens = 100000000\n\
-             [[llm.providers]]\nname = \"bench\"\ntype = \"openai\"\nmodel = \"bench\"\n\
+             [[llm.providers]]\nname = \"bench\"\ntype = \"openai\"\nmodel = \"bench\"\ncontext_window = 128000\n\
              base_url = \"http://{}\"\n",
             model.address()
         );
