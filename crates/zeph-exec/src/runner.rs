@@ -46,7 +46,7 @@ pub enum CommandSandbox {
     Session,
     /// This plan. If the session has no plan, the command runs without a sandbox.
     Plan(Box<Plan>),
-    /// None.
+    /// No sandbox.
     Off,
 }
 

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::denial::Denials;
-use super::plan::{Plan, Sockets};
+use super::plan::Plan;
 
 /// Does nothing, because the system lacks Landlock.
 ///
@@ -14,34 +13,48 @@ pub(super) fn confine(_plan: &Plan) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Does nothing, because the system lacks seccomp.
-///
-/// # Errors
-/// None.
-pub(super) fn refuse_sockets(_sockets: Sockets) -> io::Result<bool> {
-    Ok(false)
-}
+/// The filter without reports.
+pub(super) mod sockets {
+    use std::io;
 
-/// The receiving end of reports, which this system does not have.
-#[derive(Debug)]
-pub(super) struct Listener;
+    use crate::sandbox::Sockets;
 
-impl Listener {
-    /// Watches nothing.
+    /// Does nothing, because the system lacks seccomp.
     ///
     /// # Errors
     /// None.
-    pub(super) fn watch(self, _plan: Plan) -> io::Result<Denials> {
-        Ok(Denials::default())
+    pub(in crate::sandbox) fn refuse_sockets(_sockets: Sockets) -> io::Result<bool> {
+        Ok(false)
     }
 }
 
-/// Does nothing, because the system reports no system calls.
-///
-/// # Errors
-/// None.
-pub(super) fn install(_plan: &Plan) -> io::Result<Option<Listener>> {
-    Ok(None)
+/// The filter with reports.
+pub(super) mod watcher {
+    use std::io;
+
+    use crate::sandbox::{Denials, Plan};
+
+    /// The receiving end of reports, which this system does not have.
+    #[derive(Debug)]
+    pub(crate) struct Listener;
+
+    impl Listener {
+        /// Watches nothing.
+        ///
+        /// # Errors
+        /// None.
+        pub(crate) fn watch(self, _plan: Plan) -> io::Result<Denials> {
+            Ok(Denials::default())
+        }
+    }
+
+    /// Does nothing, because the system reports no system calls.
+    ///
+    /// # Errors
+    /// None.
+    pub(in crate::sandbox) fn install(_plan: &Plan) -> io::Result<Option<Listener>> {
+        Ok(None)
+    }
 }
 
 /// Does nothing, because a thread has no mounts of its own.

@@ -7,12 +7,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::plan::Plan;
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+
+use super::plan::Plan;
 
 /// The handled version: Linux 6.10. On older kernels, the rights that they know are handled.
 const VERSION: ABI = ABI::V5;

@@ -3,16 +3,10 @@
 //! [`plan`] holds the limits for the commands of a session. The supervisor applies a plan to the thread that starts a command;
 //! all descendants inherit the limits and cannot remove them.
 //!
-//! On Linux, mounts hide denied files (`mount_mask`), Landlock limits writes and hides private files (`landlock`), and seccomp
-//! blocks the network. `denials` detects refused accesses from the system calls in `system_calls`; `seccomp` is for kernels
-//! that cannot report them. macOS uses `seatbelt`, other systems `disabled`.
+//! On Linux, mounts hide denied files (`mount_mask`), Landlock limits writes and hides private files (`landlock`), and
+//! `seccomp` blocks the network and reports refused accesses (`denial`). macOS uses `seatbelt`, other systems `disabled`.
 
 mod denial;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
-mod denials;
 #[cfg(not(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
@@ -30,11 +24,6 @@ pub(super) mod seatbelt;
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 mod seccomp;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
-mod system_calls;
 
 #[cfg(not(target_os = "linux"))]
 use disabled as landlock;
@@ -45,11 +34,6 @@ use disabled as mount_mask;
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
 use disabled as seccomp;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
-use disabled as denials;
 
 use std::io;
 use std::thread;
@@ -58,6 +42,7 @@ pub use denial::Denial;
 pub(crate) use denial::Denials;
 pub use enforcement::Enforcement;
 pub use plan::{Plan, PlanOptions, Sockets};
+pub(crate) use seccomp::watcher::Listener;
 
 /// The notice if files cannot be hidden.
 pub const NOT_HIDDEN: &str = "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
@@ -85,29 +70,9 @@ pub(crate) enum ApplyError {
 pub(crate) struct Applied {
     /// The part of the plan that this machine does not enforce.
     pub(crate) unconfined: Option<String>,
-    /// Receives the reports of refused accesses, if the kernel sends them.
-    listener: Option<denials::Listener>,
-}
-
-impl Applied {
-    /// Separates the listener. Another thread has to watch it: the restricted one waits for its reports.
-    pub(crate) fn take_watch(&mut self) -> Option<Watch> {
-        self.listener.take().map(Watch)
-    }
-}
-
-/// Reports of refused accesses that no thread receives yet.
-#[derive(Debug)]
-pub(crate) struct Watch(denials::Listener);
-
-impl Watch {
-    /// Starts a thread that records the denials of `plan`. The calling thread must not be restricted by the plan.
-    ///
-    /// # Errors
-    /// If the thread cannot be started. The reported system calls then fail.
-    pub(crate) fn start(self, plan: Plan) -> io::Result<Denials> {
-        self.0.watch(plan)
-    }
+    /// Receives the reports of refused accesses, if the kernel sends them. Another thread has to watch it: the restricted
+    /// one waits for its reports.
+    pub(crate) listener: Option<Listener>,
 }
 
 /// Restricts the calling thread and all processes that it starts from now on. This cannot be undone.
@@ -121,11 +86,12 @@ pub(crate) fn apply(plan: &Plan) -> Result<Applied, ApplyError> {
         None => true,
     };
     let landlock = landlock::confine(plan)?;
-    let listener = denials::install(plan)?;
+    let listener = seccomp::watcher::install(plan)?;
     let cuts_network = plan.sockets != Sockets::All;
     let found = Enforcement {
         landlock,
-        seccomp: cuts_network && (listener.is_some() || seccomp::refuse_sockets(plan.sockets)?),
+        seccomp: cuts_network
+            && (listener.is_some() || seccomp::sockets::refuse_sockets(plan.sockets)?),
         seatbelt: false,
     };
     Ok(Applied {
@@ -167,7 +133,7 @@ pub fn probe() -> io::Result<Enforcement> {
     let thread = thread::Builder::new().spawn(|| {
         Ok(Enforcement {
             landlock: landlock::confine(&Plan::nothing())?,
-            seccomp: seccomp::refuse_sockets(Sockets::Local)?,
+            seccomp: seccomp::sockets::refuse_sockets(Sockets::Local)?,
             seatbelt: seatbelt::is_there(),
         })
     })?;

@@ -14,7 +14,7 @@ use std::thread;
 use super::protocol::Run;
 use super::{CALL_TAG, tree};
 use crate::runner::Exit;
-use crate::sandbox::{self, ApplyError, Denials, Plan, Watch};
+use crate::sandbox::{self, ApplyError, Denials, Listener, Plan};
 use crate::sys;
 
 /// The pipe ends of a command. Without `stdin`, its standard input is closed.
@@ -55,7 +55,7 @@ impl From<io::Error> for SpawnError {
 /// A message of the thread that starts a command.
 enum Progress {
     /// The thread is restricted, and its denials are to be watched.
-    Restricted(Watch),
+    Restricted(Listener),
     /// The command runs, or was not started.
     Started(Result<(Child, Option<String>), SpawnError>),
 }
@@ -85,8 +85,8 @@ pub(super) fn spawn(mut run: Run, ends: ChildStdio) -> Result<Leader, SpawnError
     let mut denials = Denials::default();
     loop {
         match progress.recv() {
-            // If the watch cannot start, the reported system calls fail, and the command with them.
-            Ok(Progress::Restricted(watch)) => denials = watch.start(plan.clone())?,
+            // If the watcher cannot start, the reported system calls fail, and the command with them.
+            Ok(Progress::Restricted(listener)) => denials = listener.watch(plan.clone())?,
             Ok(Progress::Started(started)) => {
                 let (child, unconfined) = started?;
                 return Ok(Leader {
@@ -111,10 +111,10 @@ fn start_restricted(
     ends: ChildStdio,
     progress: &mpsc::Sender<Progress>,
 ) -> Result<(Child, Option<String>), SpawnError> {
-    let mut applied = sandbox::apply(plan).map_err(SpawnError::Unconfined)?;
-    if let Some(watch) = applied.take_watch() {
+    let applied = sandbox::apply(plan).map_err(SpawnError::Unconfined)?;
+    if let Some(listener) = applied.listener {
         progress
-            .send(Progress::Restricted(watch))
+            .send(Progress::Restricted(listener))
             .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
     }
     Ok((start(run, ends)?, applied.unconfined))

@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::sandbox::plan::Sockets;
 use rustix::net::AddressFamily;
 use seccompiler::{
     BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule, TargetArch,
 };
-
-use super::plan::Sockets;
 
 /// The architecture of the filters.
 #[cfg(target_arch = "x86_64")]

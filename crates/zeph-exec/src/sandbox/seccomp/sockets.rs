@@ -1,15 +1,14 @@
-//! seccomp without reports: refuses sockets for a thread and all processes that it starts.
+//! The filter without reports: it refuses sockets.
 //!
-//! The filter also refuses `io_uring_setup`, because a ring creates sockets without the system call. It ends programs
-//! for another architecture (32 bits on a 64-bit system). `denials` has the filter that reports refusals; this one is for
-//! kernels without reports.
+//! It also refuses `io_uring_setup`, because a ring creates sockets without the system call. It ends programs for another
+//! architecture (32 bits on a 64-bit system).
 
 use std::io;
 
+use crate::sandbox::plan::Sockets;
 use rustix::io::Errno;
 use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompFilter};
 
-use super::plan::Sockets;
 use super::system_calls::{ARCH, socket_rules};
 
 /// Refuses the sockets that `sockets` does not allow, for the calling thread. Returns `false` if the kernel has no such
@@ -17,7 +16,7 @@ use super::system_calls::{ARCH, socket_rules};
 ///
 /// # Errors
 /// If the kernel has the filter and refuses it.
-pub(super) fn refuse_sockets(sockets: Sockets) -> io::Result<bool> {
+pub(in crate::sandbox) fn refuse_sockets(sockets: Sockets) -> io::Result<bool> {
     let program = program(sockets).map_err(io::Error::other)?;
     match seccompiler::apply_filter(&program) {
         Ok(()) => Ok(true),

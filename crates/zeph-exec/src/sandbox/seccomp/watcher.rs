@@ -1,6 +1,6 @@
-//! Detection of accesses that the sandbox refuses, from the system calls themselves.
+//! The filter with reports: it detects the accesses that the sandbox refuses, from the system calls themselves.
 //!
-//! A seccomp filter reports the system calls that create sockets, and those that change files, to a thread of the
+//! It reports the system calls that create sockets, and those that change files, to a thread of the
 //! supervisor (`seccomp_unotify(2)`). The thread refuses sockets. It lets the other calls continue, because Landlock
 //! decides about them; it only records the paths that the plan does not allow. A path that changes after it was read
 //! thus affects the record alone.
@@ -17,9 +17,9 @@ use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompFilter, sock_filter};
 
-use super::denial::{Denial, Denials};
-use super::plan::{Plan, Sockets, can_user_write, resolve};
 use super::system_calls::{self, ARCH, Access, IO_URING_SETUP, SOCKETS, VARIANTS};
+use crate::sandbox::denial::{Denial, Denials};
+use crate::sandbox::plan::{Plan, Sockets, can_user_write, resolve};
 use crate::sys::{self, Response};
 
 /// The maximum length of a path in bytes, with its final NUL (`PATH_MAX`).
@@ -35,14 +35,14 @@ const ALLOW: u32 = 0x7fff_0000;
 
 /// The receiving end of the reports of a restricted thread.
 #[derive(Debug)]
-pub(super) struct Listener(OwnedFd);
+pub(crate) struct Listener(OwnedFd);
 
 /// Installs the filter for the calling thread and all processes that it starts. Sockets are refused from now on, unless
 /// the plan allows them. Returns `None` if the kernel cannot report system calls, or if another filter reports them.
 ///
 /// # Errors
 /// If the kernel refuses for another reason, for example for lack of memory.
-pub(super) fn install(plan: &Plan) -> io::Result<Option<Listener>> {
+pub(in crate::sandbox) fn install(plan: &Plan) -> io::Result<Option<Listener>> {
     let program = program(plan.sockets).map_err(io::Error::other)?;
     match sys::install_notifying_filter(&program) {
         Ok(listener) => Ok(Some(Listener(listener))),
@@ -57,7 +57,7 @@ impl Listener {
     ///
     /// # Errors
     /// If the thread cannot be started. All reported system calls then fail with ENOSYS.
-    pub(super) fn watch(self, plan: Plan) -> io::Result<Denials> {
+    pub(crate) fn watch(self, plan: Plan) -> io::Result<Denials> {
         let denials = Denials::default();
         let watcher = Watcher {
             listener: self.0,
