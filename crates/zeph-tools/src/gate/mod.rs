@@ -33,6 +33,9 @@ pub mod permissions;
 pub mod policy;
 #[cfg(feature = "shell")]
 mod read_only;
+#[cfg(not(feature = "shell"))]
+#[path = "read_only_disabled.rs"]
+mod read_only;
 pub mod reputation;
 pub mod rule;
 #[cfg(test)]

@@ -16,7 +16,6 @@ use std::cell::OnceCell;
 use super::command::CommandSubject;
 use super::decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
 use super::parsed_call::CallSubject;
-#[cfg(feature = "shell")]
 use super::read_only;
 use super::rule::{Action, MatchMode, Rule, RuleSet, ToolRules};
 use crate::call::Phase;
@@ -302,18 +301,9 @@ impl<'r> Judge<'_, 'r> {
     fn reads_only(&self) -> bool {
         self.given.sandbox.is_complete()
             && !self.given.ignores_read_only
-            && *self.reads_only.get_or_init(|| self.find_reads_only())
-    }
-
-    #[cfg(feature = "shell")]
-    fn find_reads_only(&self) -> bool {
-        read_only::is(self.subject, self.read)
-    }
-
-    /// Returns `false`: without the shell feature, commands are not parsed.
-    #[cfg(not(feature = "shell"))]
-    fn find_reads_only(&self) -> bool {
-        self.read.is_some_and(|_| false)
+            && *self
+                .reads_only
+                .get_or_init(|| read_only::is_read_only(self.subject, self.read))
     }
 
     /// Decides by the nature of the tool and the mode, if no rule matches.

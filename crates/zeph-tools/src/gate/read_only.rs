@@ -17,8 +17,8 @@ const MAX_ENTRIES: usize = 10_000;
 /// The maximum number of directories that a pattern is expanded in.
 const MAX_DIRECTORIES: usize = 200;
 
-/// Whether the call is such a command. `rules` are those of the tool `read`.
-pub(super) fn is(subject: &CallSubject<'_>, rules: Option<&ToolRules>) -> bool {
+/// Whether the call is a command that only reads such paths. `rules` are those of the tool `read`.
+pub(super) fn is_read_only(subject: &CallSubject<'_>, rules: Option<&ToolRules>) -> bool {
     let Some(command) = &subject.command else {
         return false;
     };

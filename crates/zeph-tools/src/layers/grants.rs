@@ -104,10 +104,9 @@ impl Grants {
         }
     }
 
-    /// Returns the grants of a conversation, and whether the call with this digest was approved. Grants that
-    /// cannot be read do not apply.
+    /// Returns the grants of a conversation. Grants that cannot be read do not apply.
     #[must_use]
-    pub fn holding(&self, conversation: &str, digest: &[u8; 32]) -> (Vec<Grant>, bool) {
+    pub fn of_conversation(&self, conversation: &str) -> Vec<Grant> {
         let mut grants = match self.store.as_ref().map(|store| store.holding()) {
             None => Vec::new(),
             Some(Ok(grants)) => grants,
@@ -116,13 +115,22 @@ impl Grants {
                 Vec::new()
             }
         };
-        let mut this_call = false;
         for given in self.sessions().get(conversation).into_iter().flatten() {
-            match given {
-                SessionGrant::Grant(grant) => grants.push(grant.clone()),
-                SessionGrant::Call { digest: of, .. } => this_call |= of == digest,
+            if let SessionGrant::Grant(grant) = given {
+                grants.push(grant.clone());
             }
         }
+        grants
+    }
+
+    /// Returns the grants of a conversation, and whether exactly the call with this digest was approved.
+    #[must_use]
+    pub fn holding(&self, conversation: &str, digest: &[u8; 32]) -> (Vec<Grant>, bool) {
+        let grants = self.of_conversation(conversation);
+        let sessions = self.sessions();
+        let mut given = sessions.get(conversation).into_iter().flatten();
+        let this_call = given
+            .any(|given| matches!(given, SessionGrant::Call { digest: of, .. } if of == digest));
         (grants, this_call)
     }
 

@@ -25,7 +25,7 @@ use super::bash::{BASH, BashParams};
 use super::command::variable;
 use super::config::ShellConfig;
 use super::{cwd, env};
-use zeph_bash::{Parsed, PolicyError, Verdict, WorkingDirState};
+use zeph_bash::{Parsed, Verdict, WorkingDirState};
 
 use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
@@ -62,17 +62,15 @@ pub(crate) struct CommandGate {
 impl CommandGate {
     /// Returns the gate of commands that start in `project` (absolute) with the variables of `base_env` that `config`
     /// passes.
-    ///
-    /// # Errors
-    /// [`PolicyError`]s if the blocklist of `config` is invalid.
     pub(super) fn new(
+        policy: ShellPolicyHandle,
         config: &ShellConfig,
         project: &Path,
         base_env: &[(OsString, OsString)],
         risk: Risk,
-    ) -> Result<Self, Vec<PolicyError>> {
-        Ok(Self {
-            policy: ShellPolicyHandle::new(config)?,
+    ) -> Self {
+        Self {
+            policy,
             start: WorkingDirState {
                 cwd: project.to_owned(),
                 home: variable(base_env, "HOME").map(PathBuf::from),
@@ -84,7 +82,7 @@ impl CommandGate {
             hidden: AtomicBool::new(false),
             risk,
             sh: false,
-        })
+        }
     }
 
     /// Sets whether `sh` runs the commands. Constructs that bash and `sh` read differently then require confirmation.

@@ -39,7 +39,7 @@ use super::sandbox::profile::PreparedSandbox;
 use super::time_limit::TimeLimit;
 use super::transaction::Transactions;
 use super::user_command::UserDirectories;
-use zeph_bash::{Parsed, PolicyError, ShellPolicy, Verdict, WorkingDirState};
+use zeph_bash::{Parsed, PolicyError, Verdict, WorkingDirState};
 use zeph_exec::local::LocalRunner;
 use zeph_exec::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
 use zeph_exec::supervisor::{CALL_TAG, SupervisorCommand};
@@ -103,12 +103,10 @@ impl ShellExecutor {
         let faults = |errors: Vec<PolicyError>| -> Vec<ShellConfigError> {
             errors.into_iter().map(ShellConfigError::Policy).collect()
         };
-        let policy = ShellPolicy::new(&(&config).into()).map_err(faults)?;
-        let definition = bash::definition(&config, &policy);
+        let policy = ShellPolicyHandle::new(&config).map_err(faults)?;
+        let definition = bash::definition(&config, &policy.load());
         let risk = definition.annotations.risk;
-        let admission = CommandGate::new(&config, &cwd, &base_env, risk)
-            .map_err(faults)?
-            .guarding(reads);
+        let admission = CommandGate::new(policy, &config, &cwd, &base_env, risk).guarding(reads);
         let temporary = variable(&base_env, "TMPDIR").map_or("/tmp".into(), PathBuf::from);
         let transactions = Transactions::new(&config, cwd.clone(), temporary)?;
         let commands = Commands::new(config, cwd, base_env);

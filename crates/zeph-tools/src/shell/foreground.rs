@@ -66,43 +66,38 @@ impl ShellExecutor {
             if sandbox.is_read_only {
                 return run;
             }
-            let access = self.sandbox.askable(&call.conversation, request);
-            if access.is_empty()
-                || !self
-                    .ask_for_access(call, cx, params, request, &access)
-                    .await
-            {
+            let approved = self.ask_for_access(call, cx, params, request).await;
+            if approved.is_empty() {
                 return run;
             }
-            add_access(&mut confinement, access);
+            add_access(&mut confinement, approved);
             cx.trace().sandbox_refusal = None;
         }
         FinishedRun::failed(ToolError::blocked(TOO_MANY_REFUSALS))
     }
 
-    /// Asks the user whether the command runs again with `access`. Returns the decision.
+    /// Asks the user whether the command runs again with the accesses of `request`. Returns the approved ones: all or
+    /// none. Without a user, or for an access that the user declined before, it asks nothing.
     pub(super) async fn ask_for_access(
         &self,
         call: &ToolCall,
         cx: &CallContext,
         params: &BashParams,
         request: &AccessRequest,
-        access: &[SandboxAccess],
-    ) -> bool {
-        let Some(prompt) = cx.access_prompt() else {
-            return false;
+    ) -> Vec<SandboxAccess> {
+        let access = self.sandbox.askable(&call.conversation, request);
+        let Some(prompt) = cx.access_prompt().filter(|_| !access.is_empty()) else {
+            return Vec::new();
         };
-        let approved = prompt
-            .ask(call, &question(call, params, request, access))
-            .await;
-        if approved {
+        let question = question(call, params, request, &access);
+        if prompt.ask(call, &question).await {
             let phrases: Vec<String> = access.iter().map(SandboxAccess::phrase).collect();
             let granted = format!("the user approved the run {}", phrases.join(" and "));
             cx.trace().record_rule_match(&granted);
-        } else {
-            self.sandbox.decline(&call.conversation, access.to_vec());
+            return access;
         }
-        approved
+        self.sandbox.decline(&call.conversation, access);
+        Vec::new()
     }
 
     /// Runs a command of the user, without a sandbox and without a time limit, at the terminal `lent` if there is one.

@@ -37,10 +37,7 @@ impl PermissionLayer {
 
     /// The accesses that the user approved for more than one call.
     fn granted_access(&self, call: &ToolCall) -> Vec<SandboxAccess> {
-        let (grants, _) = self
-            .permissions
-            .grants
-            .holding(&call.conversation, &[0; 32]);
+        let grants = self.permissions.grants.of_conversation(&call.conversation);
         grants
             .iter()
             .filter_map(SandboxAccess::from_grant)

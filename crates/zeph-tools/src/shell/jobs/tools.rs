@@ -62,25 +62,14 @@ impl ShellExecutor {
                 return Ok(running(&job));
             }
             let seen = job.look(QUICK);
-            let access = match self.request_of(&job, &seen) {
-                Some(request) => {
-                    let access = self.sandbox.askable(&call.conversation, &request);
-                    let asks = !access.is_empty();
-                    match asks
-                        && self
-                            .ask_for_access(call, cx, params, &request, &access)
-                            .await
-                    {
-                        true => access,
-                        false => Vec::new(),
-                    }
-                }
+            let approved = match self.request_of(&job, &seen) {
+                Some(request) => self.ask_for_access(call, cx, params, &request).await,
                 None => Vec::new(),
             };
-            if access.is_empty() {
+            if approved.is_empty() {
                 return self.result_of(&job, seen, cx, call);
             }
-            add_access(&mut confinement, access);
+            add_access(&mut confinement, approved);
         }
         Err(ToolError::blocked(TOO_MANY_REFUSALS))
     }
