@@ -6,7 +6,8 @@
 //! - A result: [`output`], [`error`], [`category`] (the error taxonomy), [`feedback`] (error text for the model),
 //!   [`preview`], [`confirmation`], [`cache_validity`].
 //! - The execution: [`executor`] (the two traits), [`tool_set`], [`registry`], [`context`], [`extensions`], [`event`],
-//!   [`permission_mode`], [`confinement`] (the sandbox of a command), [`trust`], [`effective_trust`], [`quota`], [`judge_decision`], [`time`].
+//!   [`permission_mode`], [`confinement`] (the sandbox of a command), [`trust`], [`effective_trust`], [`quota`],
+//!   [`judge_decision`], [`time`].
 //! - Ports: [`argument_repair`], [`embedding_cache`], [`read_tracking`].
 //!
 //! It has no I/O, and depends on no other folder except the data types of [`crate::overflow`].

@@ -33,9 +33,9 @@ use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
 use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
 use super::sandbox::access_request::AccessRequest;
-use super::sandbox::notices::{FinishedCommand, SandboxNotices};
 use super::sandbox::plan;
 use super::sandbox::profile::PreparedSandbox;
+use super::sandbox::session_sandbox::{FinishedCommand, SessionSandbox};
 use super::time_limit::TimeLimit;
 use super::transaction::Transactions;
 use super::user_command::UserDirectories;
@@ -50,7 +50,7 @@ pub struct ShellExecutor {
     pub(super) commands: Commands,
     pub(super) runner: Arc<dyn CommandRunner>,
     transactions: Transactions,
-    pub(super) sandbox: SandboxNotices,
+    pub(super) sandbox: SessionSandbox,
     trust: EffectiveTrust,
     definitions: Vec<ToolDef>,
     pub(super) overflow: OverflowConfig,
@@ -82,9 +82,9 @@ impl ShellExecutor {
         let runner = LocalRunner::new(supervisor, tag)
             .with_sandbox(sandbox.clone())
             .with_denied_files(Arc::<ReadGuard>::clone(&reads));
-        let told = SandboxNotices::new(sandbox, Arc::clone(&reads));
+        let sandbox = SessionSandbox::new(sandbox, Arc::clone(&reads));
         Ok(Self {
-            sandbox: told,
+            sandbox,
             ..Self::with_runner(config, cwd, base_env, Arc::new(runner), reads)?
         })
     }
@@ -115,7 +115,7 @@ impl ShellExecutor {
             admission: Arc::new(admission.run_by_sh(commands.run_by_sh())),
             commands,
             runner,
-            sandbox: SandboxNotices::default(),
+            sandbox: SessionSandbox::default(),
             trust: EffectiveTrust::default(),
             definitions: std::iter::once(definition)
                 .chain(jobs::definitions())

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::caches;
 use super::config::{AccessPolicy, SandboxConfig};
-use super::profile::{is_broad, lacks_network_only_here};
 use crate::contract::confinement::SandboxAccess;
+use crate::shell::command::variable;
 use zeph_exec::Plan;
-use zeph_exec::sandbox::Denial;
 use zeph_exec::sandbox::plan::resolve;
+use zeph_exec::sandbox::{Denial, Sockets};
 
 /// The maximum number of directories in one question.
 const MAX_DIRECTORIES: usize = 4;
@@ -39,7 +39,7 @@ pub(in crate::shell) struct FailedCommand<'a> {
     pub(in crate::shell) project: &'a Path,
 }
 
-/// The request that follows from `denials`; `None` if they are normal for a successful run.
+/// The request that follows from `denials`. `None` if all of them are refused writes that programs do without.
 pub(in crate::shell) fn request(
     denials: &[Denial],
     of: &FailedCommand<'_>,
@@ -60,7 +60,8 @@ pub(in crate::shell) fn request(
     let mut access = Vec::new();
     let mut messages = Vec::new();
     if is_cut {
-        let by_mode = lacks_network_only_here(of.plan, of.session);
+        // The session has the network, and the profile of the command has not.
+        let by_mode = of.plan.sockets != Sockets::All && of.session.sockets == Sockets::All;
         if by_mode && of.config.network == AccessPolicy::Ask {
             access.push(SandboxAccess::Network);
         }
@@ -125,8 +126,7 @@ fn is_optional(path: &Path, env: &[(OsString, OsString)]) -> bool {
 
 /// The directories with which the writes would have succeeded. If one of them is too general, no sandbox.
 fn writable(writes: &[(&Path, bool)], of: &FailedCommand<'_>) -> Vec<SandboxAccess> {
-    let home = of.env.iter().find(|(name, _)| name == "HOME");
-    let home = home.map(|(_, home)| resolve(Path::new(home)));
+    let home = variable(of.env, "HOME").map(|home| resolve(Path::new(home)));
     let mut directories: BTreeSet<PathBuf> = BTreeSet::new();
     for (path, is_directory) in writes {
         match directory(path, *is_directory, home.as_deref(), of.project) {
@@ -167,10 +167,16 @@ fn directory(
     (is_directory || first != path).then_some(first)
 }
 
+/// Whether a directory is too general to be granted as a whole: the root, a home directory, or a parent of `project`.
+fn is_broad(directory: &Path, home: Option<&Path>, project: &Path) -> bool {
+    directory.components().count() < 3
+        || home.is_some_and(|home| home.starts_with(directory))
+        || project.starts_with(directory)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zeph_exec::sandbox::Sockets;
 
     struct World {
         dir: tempfile::TempDir,

@@ -28,6 +28,7 @@ struct Row {
     variable: Option<String>,
     base: String,
     paths: Vec<String>,
+    #[serde(default)]
     ignored: Vec<String>,
 }
 
@@ -45,15 +46,21 @@ impl Row {
         let below = self.base.strip_prefix("~/")?;
         home.is_absolute().then(|| home.join(below))
     }
+
+    /// The absolute paths of entries of this row; none without a home directory.
+    fn whole(&self, entries: &[String], env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+        let base = self.base(env).into_iter();
+        let join = |base: PathBuf| {
+            let paths = entries.iter().map(|path| path.trim_end_matches('/'));
+            paths.map(|path| base.join(path)).collect::<Vec<_>>()
+        };
+        base.flat_map(join).collect()
+    }
 }
 
 /// The existing caches, for commands with the environment `env`. The paths are absolute.
 pub(super) fn existing(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
-    let bases = TABLE.iter().filter_map(|row| Some((row, row.base(env)?)));
-    let paths = bases.flat_map(|(row, base)| {
-        let join = move |path: &String| base.join(path.trim_end_matches('/'));
-        row.paths.iter().map(join)
-    });
+    let paths = TABLE.iter().flat_map(|row| row.whole(&row.paths, env));
     paths.filter(|path| path.exists()).collect()
 }
 
@@ -66,13 +73,14 @@ pub(super) fn create(programs: &[&str], env: &[(OsString, OsString)]) {
             .any(|name| programs.contains(&name.as_str()))
     };
     for row in TABLE.iter().filter(is_named) {
-        let Some(base) = row.base(env) else { continue };
-        for path in &row.paths {
-            let whole = base.join(path.trim_end_matches('/'));
-            if path.ends_with('/') {
-                let _ = fs::create_dir_all(&whole);
-            } else if fs::create_dir_all(&base).is_ok() {
-                let _ = OpenOptions::new().append(true).create(true).open(&whole);
+        for (entry, path) in row.paths.iter().zip(row.whole(&row.paths, env)) {
+            if entry.ends_with('/') {
+                let _ = fs::create_dir_all(&path);
+            } else if path
+                .parent()
+                .is_some_and(|base| fs::create_dir_all(base).is_ok())
+            {
+                let _ = OpenOptions::new().append(true).create(true).open(&path);
             }
         }
     }
@@ -80,22 +88,14 @@ pub(super) fn create(programs: &[&str], env: &[(OsString, OsString)]) {
 
 /// Whether a refused write to `path` is normal for a package manager.
 pub(super) fn is_ignored(path: &Path, env: &[(OsString, OsString)]) -> bool {
-    TABLE.iter().any(|row| {
-        let base = || row.base(env);
-        let starts = |base: PathBuf| row.ignored.iter().any(|it| path.starts_with(base.join(it)));
-        !row.ignored.is_empty() && base().is_some_and(starts)
-    })
+    let mut ignored = TABLE.iter().flat_map(|row| row.whole(&row.ignored, env));
+    ignored.any(|above| path.starts_with(above))
 }
 
 /// Whether `path` is in a cache, existing or not.
 pub(super) fn contains(path: &Path, env: &[(OsString, OsString)]) -> bool {
-    TABLE.iter().any(|row| {
-        let starts = |base: PathBuf| {
-            let mut paths = row.paths.iter();
-            paths.any(|it| path.starts_with(base.join(it.trim_end_matches('/'))))
-        };
-        row.base(env).is_some_and(starts)
-    })
+    let mut caches = TABLE.iter().flat_map(|row| row.whole(&row.paths, env));
+    caches.any(|above| path.starts_with(above))
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
-//! The sandbox of the operating system around commands: its configuration and its messages.
+//! The sandbox of the operating system around commands: its configuration, its use and its messages.
 //!
 //! [`config`] holds the settings, and `plan` makes the limits of a session of them. `profile` adapts them to one command
-//! (`caches` are writable, `executables` limits read-only commands with Git), and `zeph-exec` applies them. After a failure, `notices` finds the refused accesses, and
-//! `access_request` makes a question and a message of them. `denial_detection` is for machines that report no refusals.
+//! (`caches` are writable, `executables` limits read-only commands with Git), and `zeph-exec` applies them. After a
+//! failure, `session_sandbox` finds the refused accesses, and `access_request` makes a question and a message of them.
+//! `denial_detection` is for machines that report no refusals.
 
 pub(super) mod access_request;
 mod caches;
 pub mod config;
 mod denial_detection;
 mod executables;
-pub(super) mod notices;
 pub(super) mod profile;
+pub(super) mod session_sandbox;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::shell::command::variable;
 use zeph_exec::runner::CommandSandbox;
 use zeph_exec::sandbox::plan::resolve;
-use zeph_exec::{Plan, Sockets};
+use zeph_exec::Plan;
 
 /// Settings of Git for commands that only read: Git starts no program that a repository names.
 const GIT_SETTINGS: &[(&str, &str)] = &[
@@ -214,16 +214,4 @@ pub(in crate::shell) fn prepare(
         is_read_only: false,
         _private: None,
     })
-}
-
-/// Whether the limits are those of the configuration with the network, as far as the configuration allows it.
-pub(super) fn lacks_network_only_here(plan: &Plan, session: &Plan) -> bool {
-    plan.sockets != Sockets::All && session.sockets == Sockets::All
-}
-
-/// Whether a directory is too general to be granted as a whole: the root, a home directory, or a parent of `project`.
-pub(super) fn is_broad(directory: &Path, home: Option<&Path>, project: &Path) -> bool {
-    directory.components().count() < 3
-        || home.is_some_and(|home| home.starts_with(directory))
-        || project.starts_with(directory)
 }

@@ -1,4 +1,4 @@
-//! Messages about the sandbox of a session's commands.
+//! The sandbox of a session's commands: it prepares the sandbox of each command, and finds the accesses that it refused.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,9 +17,9 @@ use zeph_exec::{CommandOutcome, EndReason, Plan};
 /// The exit code of a file that cannot be executed. No write was refused then.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// The sandbox of a session's commands, and whether the user was warned about its missing parts.
+/// The sandbox of a session's commands, the warning about its missing parts, and the accesses that the user declined.
 #[derive(Debug, Default)]
-pub(in crate::shell) struct SandboxNotices {
+pub(in crate::shell) struct SessionSandbox {
     /// The plan; `None` without a sandbox.
     plan: Option<Plan>,
     reads: Arc<ReadGuard>,
@@ -39,7 +39,7 @@ pub(in crate::shell) struct FinishedCommand<'a> {
     pub(in crate::shell) project: &'a Path,
 }
 
-impl SandboxNotices {
+impl SessionSandbox {
     pub(in crate::shell) fn new(plan: Option<Plan>, reads: Arc<ReadGuard>) -> Self {
         Self {
             plan,
@@ -169,12 +169,12 @@ mod tests {
     /// Proves SH-20.
     #[test]
     fn the_user_is_warned_once() {
-        let told = SandboxNotices::new(None, Arc::default());
-        assert_eq!(told.warning(&ended(None, EndReason::Finished)), None);
+        let sandbox = SessionSandbox::new(None, Arc::default());
+        assert_eq!(sandbox.warning(&ended(None, EndReason::Finished)), None);
         let lacking = ended(Some("it lacks much"), EndReason::Finished);
-        let warning = told.warning(&lacking).unwrap();
+        let warning = sandbox.warning(&lacking).unwrap();
         assert!(warning.contains("it lacks much"), "{warning}");
-        assert_eq!(told.warning(&lacking), None);
+        assert_eq!(sandbox.warning(&lacking), None);
     }
 
     /// Proves SH-21: without a sandbox, or for a stopped command, no denial is reported.
@@ -188,9 +188,9 @@ mod tests {
             ..Plan::nothing()
         };
         let check = |plan: Option<&Plan>, unconfined, cause, expect| {
-            let notices = SandboxNotices::new(plan.cloned(), Arc::default());
+            let session = SessionSandbox::new(plan.cloned(), Arc::default());
             let config = SandboxConfig::default();
-            let sandbox = notices
+            let sandbox = session
                 .prepare(&config, &Confinement::default(), &[], Vec::new())
                 .unwrap();
             let finished = FinishedCommand {
@@ -200,7 +200,7 @@ mod tests {
                 place: Path::new("/"),
                 project: Path::new("/"),
             };
-            let refusal = notices.refusal(&finished, &line, &line);
+            let refusal = session.refusal(&finished, &line, &line);
             assert_eq!(refusal.is_some(), expect, "{refusal:?}");
         };
         check(Some(&plan), None, EndReason::Finished, true);
