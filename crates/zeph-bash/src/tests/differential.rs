@@ -1,7 +1,8 @@
 //! Differential test of the blocklist against bash. Generated scripts run in bash with only harmless stubs in
 //! `PATH`. The policy must not allow a script that runs the stub of a blocked program.
 //!
-//! Each script is judged twice: with constructs evaluated, which is the default, and with all constructs refused. `ZEPH_SCRIPTS` sets the number of scripts (docs/testing.md).
+//! Each script is judged twice: with constructs evaluated, which is the default, and with all constructs refused.
+//! `ZEPH_SCRIPTS` sets the number of scripts (docs/testing.md).
 #![allow(
     clippy::disallowed_methods,
     reason = "bash is what the policy is held against; it runs in a directory of its own"

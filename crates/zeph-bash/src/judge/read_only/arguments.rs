@@ -1,5 +1,6 @@
 //! Reads the arguments of a command by its row. Every option has to be in the row.
 
+use super::NOT_LISTED;
 use super::table::{Arity, Opt, Row, ValueKind};
 use crate::syntax::word::Word;
 
@@ -119,10 +120,7 @@ impl Reader<'_> {
     }
 
     fn unlisted(&self, option: &str) -> String {
-        format!(
-            "`{} {option}` is not in the table of read-only commands",
-            self.name
-        )
+        format!("`{} {option}` {NOT_LISTED}", self.name)
     }
 
     fn note(&mut self, option: String, opt: Opt) {

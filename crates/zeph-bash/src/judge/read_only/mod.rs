@@ -1,13 +1,18 @@
 //! Decides whether a command only reads, and collects the paths that it names.
 //!
-//! `reads.toml` is the table of commands that only read, with the options and operands that keep them so. `table`
-//! describes its format, `arguments` reads the words of a command by its row, `simple` checks a simple command, `forms` those
-//! with rules of their own, `scripts` the scripts for `awk`, `sed`, `jq` and `printf`, and `scene` completes paths. This module checks everything around simple commands. A
-//! construct without a rule is not read-only.
+//! `reads.toml` is the table of commands that only read, with the options and operands that keep them so. Its header
+//! describes the fields, and `table` compiles it. This module checks everything around simple commands. A construct without a
+//! rule is not read-only.
+//!
+//! - `simple` checks a simple command. `arguments` reads its words by its row, and `location` completes its paths.
+//! - Some commands have rules of their own: `cd` (`change_directory`), `test` (`conditions`), `find` and `xargs` (`find`).
+//! - `scripts` checks the scripts for `awk`, `sed`, `jq` and `printf`.
 
 mod arguments;
-mod forms;
-mod scene;
+mod change_directory;
+mod conditions;
+mod find;
+mod location;
 mod scripts;
 mod simple;
 mod table;
@@ -21,11 +26,13 @@ use crate::syntax::reading::Parsed;
 use crate::syntax::special_variables::{decides_what_runs, is_environment};
 use crate::syntax::word::{Atom, Word, from_atoms};
 use arguments::unresolved;
-use scene::Scene;
+use location::Location;
 use table::table;
 
 /// The path of the pipe that a process substitution passes to a command.
 const PIPE: &str = "/dev/fd/63";
+/// The end of the message about a word that no rule of the table admits.
+const NOT_LISTED: &str = "is not in the table of read-only commands";
 /// The maximum number of paths that are collected for one command.
 const MAX_PATHS: usize = 1000;
 
@@ -131,7 +138,7 @@ impl Decider<'_> {
     ) -> Result<(), String> {
         let now = self.places.now();
         let known = (self.later == 0).then(|| now.iter().cloned().collect());
-        let scene = Scene {
+        let location = Location {
             places: known.flatten(),
             start: reads.start.clone(),
             home: self.places.home_path().map(Path::to_owned),
@@ -140,26 +147,26 @@ impl Decider<'_> {
         let found = &mut reads.found;
         let is_piped = is_only_piped(command);
         for redirect in &command.redirects {
-            self.check_redirect(redirect, is_piped, &scene, found)?;
+            self.check_redirect(redirect, is_piped, &location, found)?;
         }
         match &command.kind {
             Kind::Simple { assignments, words } => {
                 for assignment in assignments {
                     check_assignment(assignment, !words.is_empty())?;
                 }
-                scene.add_globs(&command.others, found)?;
+                location.add_globs(&command.others, found)?;
                 for words in self.choices(words, is_piped) {
-                    simple::command(&words, &scene, found, false)?;
+                    simple::command(&words, &location, found, false)?;
                 }
             }
             Kind::Compound(Shape::Each { .. }, _) => {
                 for reading in self.readings(&command.others, true) {
-                    scene.add_globs(&reading.words, found)?;
+                    location.add_globs(&reading.words, found)?;
                 }
             }
             Kind::Subshell(_) | Kind::Compound(..) => {}
             Kind::Expression => {
-                forms::check_conditions(&command.others, true, &scene, found)?;
+                conditions::check_conditions(&command.others, true, &location, found)?;
             }
             Kind::Function { name, .. } => return Err(format!("it defines the function `{name}`")),
         }
@@ -173,7 +180,7 @@ impl Decider<'_> {
         &self,
         redirect: &Redirect,
         is_piped: bool,
-        scene: &Scene,
+        location: &Location,
         found: &mut ReadOnly,
     ) -> Result<(), String> {
         match redirect {
@@ -199,12 +206,12 @@ impl Decider<'_> {
                         {
                             return Err(format!("`{}` is a connection", word.shown()));
                         }
-                        scene.add(&word, false, false, found)?;
+                        location.add(&word, found)?;
                     }
                 }
                 Ok(())
             }
-            Redirect::Elsewhere(inner) => self.check_redirect(inner, is_piped, scene, found),
+            Redirect::Elsewhere(inner) => self.check_redirect(inner, is_piped, location, found),
             Redirect::Duplicate | Redirect::HereDocument(_) | Redirect::HereString(_) => Ok(()),
         }
     }
@@ -310,7 +317,7 @@ fn check_assignment(assignment: &Assignment, is_for_command: bool) -> Result<(),
 fn unknown_word(word: &Word) -> String {
     match word.pattern() {
         None => unresolved(word),
-        Some(text) => format!("`{text}` is not in the table of read-only commands"),
+        Some(text) => format!("`{text}` {NOT_LISTED}"),
     }
 }
 

@@ -1,18 +1,20 @@
 //! Checks simple commands by the table of read-only commands.
 
 use super::arguments::{Arguments, Operand, read, unresolved};
-use super::forms::{change_directory, check_conditions, find, xargs};
-use super::scene::Scene;
+use super::change_directory::change_directory;
+use super::conditions::check_conditions;
+use super::find::{find, xargs};
+use super::location::Location;
 use super::scripts::objection;
 use super::table::{Form, Operands, Row, Table, table};
-use super::{ReadOnly, check_assignment, unknown_word};
+use super::{NOT_LISTED, ReadOnly, check_assignment, unknown_word};
 use crate::syntax::ast::Assignment;
 use crate::syntax::word::Word;
 
 /// Checks a simple command; with `is_inner`, one that another command runs.
 pub(super) fn command(
     words: &[Word],
-    scene: &Scene,
+    location: &Location,
     found: &mut ReadOnly,
     is_inner: bool,
 ) -> Result<(), String> {
@@ -40,15 +42,15 @@ pub(super) fn command(
     }
     match row.form {
         Some(Form::Cd) if is_inner => Err(unknown_word(first)),
-        Some(Form::Cd) => change_directory(name, row, arguments, scene, found),
-        Some(Form::Test) => check_conditions(arguments, false, scene, found),
-        Some(Form::Find) => find(name, row, arguments, scene, found),
-        Some(Form::Xargs) => xargs(name, row, arguments, scene, found),
-        None if row.subcommands => subcommand(table, name, row, arguments, scene, found),
-        None if row.inner.is_some() => wrapper(name, row, arguments, scene, found),
+        Some(Form::Cd) => change_directory(name, row, arguments, location, found),
+        Some(Form::Test) => check_conditions(arguments, false, location, found),
+        Some(Form::Find) => find(name, row, arguments, location, found),
+        Some(Form::Xargs) => xargs(name, row, arguments, location, found),
+        None if row.subcommands => subcommand(table, name, row, arguments, location, found),
+        None if row.inner.is_some() => wrapper(name, row, arguments, location, found),
         None => {
             let given = read(name, row, arguments, None)?;
-            options_and_operands(name, row, &given, scene, found)
+            options_and_operands(name, row, &given, location, found)
         }
     }
 }
@@ -77,17 +79,13 @@ pub(super) fn options_and_operands(
     name: &str,
     row: &Row,
     given: &Arguments,
-    scene: &Scene,
+    location: &Location,
     found: &mut ReadOnly,
 ) -> Result<(), String> {
-    let moved = match &given.directory {
-        Some(directory) => scene.moved(directory, found)?,
-        None => scene.clone(),
-    };
-    let scene = &moved;
+    let location = &location.of_arguments(given, found)?;
     if !row.needs.is_empty() && !given.has(&row.needs) {
         return Err(format!(
-            "`{name}` without `{}` is not in the table of read-only commands",
+            "`{name}` without `{}` {NOT_LISTED}",
             row.needs.join("` or `")
         ));
     }
@@ -95,13 +93,11 @@ pub(super) fn options_and_operands(
         given.seen.contains(option) && !given.has(others)
     };
     if let Some((option, _)) = row.requires.iter().find(is_open) {
-        return Err(format!(
-            "`{name} {option}` is not in the table of read-only commands"
-        ));
+        return Err(format!("`{name} {option}` {NOT_LISTED}"));
     }
     let follows = given.follows && (row.follows_need.is_empty() || given.has(&row.follows_need));
     for file in &given.files {
-        scene.add(file, follows, false, found)?;
+        location.add_operand(file, follows, false, found)?;
     }
     let has_first = !given.has(&row.unless);
     let count = if has_first { row.first } else { 0 };
@@ -127,12 +123,12 @@ pub(super) fn options_and_operands(
         let word = &operand.word;
         match row.operands {
             Operands::Paths => {
-                scene.add(word, follows, operand.can_be_option, found)?;
+                location.add_operand(word, follows, operand.can_be_option, found)?;
                 is_named = true;
             }
             Operands::Text | Operands::None if word.known().is_none() => {
                 if word.pattern().is_some() {
-                    scene.add(word, false, operand.can_be_option, found)?;
+                    location.add_operand(word, false, operand.can_be_option, found)?;
                 }
             }
             Operands::Text | Operands::None => {}
@@ -142,7 +138,7 @@ pub(super) fn options_and_operands(
         && !is_named
         && (here.is_empty() || given.has(here))
     {
-        scene.add(&Word::literal("."), follows, false, found)?;
+        location.add_operand(&Word::literal("."), follows, false, found)?;
     }
     Ok(())
 }
@@ -157,12 +153,7 @@ pub(super) fn check_operands(
     let Some(operand) = operands.first() else {
         return Ok(());
     };
-    let unlisted = |word: &Word| {
-        format!(
-            "`{name} {}` is not in the table of read-only commands",
-            word.shown()
-        )
-    };
+    let unlisted = |word: &Word| format!("`{name} {}` {NOT_LISTED}", word.shown());
     if row.operands == Operands::None {
         return Err(unlisted(&operand.word));
     }
@@ -207,19 +198,14 @@ fn subcommand(
     name: &str,
     row: &Row,
     arguments: &[Word],
-    scene: &Scene,
+    location: &Location,
     found: &mut ReadOnly,
 ) -> Result<(), String> {
     let given = read(name, row, arguments, Some(0))?;
     let rest = &arguments[given.rest..];
-    let moved = match &given.directory {
-        Some(directory) => scene.moved(directory, found)?,
-        None => scene.clone(),
-    };
+    let location = &location.of_arguments(&given, found)?;
     let Some(first) = rest.first() else {
-        return Err(format!(
-            "`{name}` without a subcommand is not in the table of read-only commands"
-        ));
+        return Err(format!("`{name}` without a subcommand {NOT_LISTED}"));
     };
     let first = first.known().ok_or_else(|| unresolved(first))?;
     let one = format!("{name} {first}");
@@ -230,7 +216,7 @@ fn subcommand(
     let longer = two.and_then(|two| Some((table.row(&two)?, two, 2)));
     let shorter = || table.row(&one).map(|row| (row, one.clone(), 1));
     let Some((row, name, count)) = longer.or_else(shorter) else {
-        return Err(format!("`{one}` is not in the table of read-only commands"));
+        return Err(format!("`{one}` {NOT_LISTED}"));
     };
     if let Some(word) = rest.iter().find(|word| has_refused(row, word)) {
         return Err(unknown_word(word));
@@ -239,7 +225,7 @@ fn subcommand(
         add_program(program, found);
     }
     let given = read(&name, row, &rest[count..], None)?;
-    options_and_operands(&name, row, &given, &moved, found)
+    options_and_operands(&name, row, &given, location, found)
 }
 
 /// Checks a command that runs the command formed by its operands: `timeout 5 ls`.
@@ -247,7 +233,7 @@ fn wrapper(
     name: &str,
     row: &Row,
     arguments: &[Word],
-    scene: &Scene,
+    location: &Location,
     found: &mut ReadOnly,
 ) -> Result<(), String> {
     let given = read(name, row, arguments, row.inner)?;
@@ -269,9 +255,7 @@ fn wrapper(
         rest = after;
     }
     if rest.is_empty() && (row.inner != Some(0) || !row.assigns) {
-        return Err(format!(
-            "`{name}` without a command is not in the table of read-only commands"
-        ));
+        return Err(format!("`{name}` without a command {NOT_LISTED}"));
     }
-    command(rest, scene, found, true)
+    command(rest, location, found, true)
 }

@@ -11,9 +11,9 @@ use super::executables::executables;
 use crate::contract::confinement::{Confinement, SandboxAccess, SandboxProfile};
 use crate::error::ToolError;
 use crate::shell::command::variable;
+use zeph_exec::Plan;
 use zeph_exec::runner::CommandSandbox;
 use zeph_exec::sandbox::plan::resolve;
-use zeph_exec::Plan;
 
 /// Settings of Git for commands that only read: Git starts no program that a repository names.
 const GIT_SETTINGS: &[(&str, &str)] = &[

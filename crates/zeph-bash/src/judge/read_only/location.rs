@@ -1,17 +1,18 @@
-//! The directories from which a command runs: they complete the paths in its words.
+//! The location from which a command runs: it completes the paths in its words.
 
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::arguments::unresolved;
+use super::arguments::{Arguments, unresolved};
 use super::{PIPE, ReadOnly, ReadPath};
 use crate::syntax::word::Word;
 
 /// The pattern that replaces the paths that `find` passes to a command. `find` reports the folders that it searches.
 pub(super) const FOUND: &str = "/dev/null/*";
-/// The directories from which a command runs.
+
+/// The location from which a command runs, and the command before it in the pipeline.
 #[derive(Debug, Clone)]
-pub(super) struct Scene {
+pub(super) struct Location {
     /// The possible working directories, if all of them are known.
     pub(super) places: Option<Vec<PathBuf>>,
     /// The directory in which the whole command starts.
@@ -21,9 +22,15 @@ pub(super) struct Scene {
     pub(super) writer: Option<Rc<[Word]>>,
 }
 
-impl Scene {
-    /// Adds a path that the command reads.
-    pub(super) fn add(
+impl Location {
+    /// Adds a path that the command reads. It follows no links below the path.
+    pub(super) fn add(&self, word: &Word, found: &mut ReadOnly) -> Result<(), String> {
+        self.add_operand(word, false, false, found)
+    }
+
+    /// Adds an operand or the value of an option that is a path. With `follows_links`, the command follows links below it. With
+    /// `can_be_option`, a match of its pattern may be an option.
+    pub(super) fn add_operand(
         &self,
         word: &Word,
         follows_links: bool,
@@ -67,12 +74,19 @@ impl Scene {
         let mut globs = words
             .iter()
             .filter(|word| word.known().is_none() && word.pattern().is_some());
-        globs.try_for_each(|word| self.add(word, false, false, found))
+        globs.try_for_each(|word| self.add(word, found))
     }
 
-    /// The scene in the directory that an option names.
-    pub(super) fn moved(&self, directory: &Word, found: &mut ReadOnly) -> Result<Self, String> {
-        self.add(directory, false, false, found)?;
+    /// The location for the other arguments, if an option names their directory.
+    pub(super) fn of_arguments(
+        &self,
+        given: &Arguments,
+        found: &mut ReadOnly,
+    ) -> Result<Self, String> {
+        let Some(directory) = &given.directory else {
+            return Ok(self.clone());
+        };
+        self.add(directory, found)?;
         let to = directory.known().ok_or_else(|| unresolved(directory))?;
         let places = self.places.as_ref();
         Ok(Self {
