@@ -6,7 +6,8 @@ use reqwest::{Response, Url};
 use serde::Serialize;
 
 use super::RemoteProvider;
-use super::error_mapping::{Failure, RequestKind, Target, excerpt, from_transport};
+use super::error_mapping::{Failure, RequestKind, Target, from_transport};
+use super::excerpt::excerpt;
 use super::wire::Wire;
 use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};

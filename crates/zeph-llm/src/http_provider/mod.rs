@@ -13,6 +13,7 @@
 
 pub(crate) mod embeddings;
 pub(crate) mod error_mapping;
+pub(crate) mod excerpt;
 pub(crate) mod lenient;
 pub(crate) mod models;
 pub(crate) mod ndjson;
@@ -23,6 +24,7 @@ pub(crate) mod stream_reader;
 pub(crate) mod test_support;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod window;
 pub(crate) mod wire;
 
 use std::fmt;
@@ -46,10 +48,10 @@ use crate::provider::{
 use crate::retry::Retries;
 use crate::usage::Prices;
 use error_mapping::{ErrorBody, Failure, RequestKind, Target};
-use models::Window;
 use request_body::request_body;
 use response_builder::ResponseBuilder;
 use stream_reader::AnswerReader;
+use window::Window;
 use wire::{Framing, Wire};
 
 /// How much of an error's body is read.

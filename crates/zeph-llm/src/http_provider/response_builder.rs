@@ -7,7 +7,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use serde_json::Value;
 
-use super::error_mapping::{Failure, excerpt};
+use super::error_mapping::Failure;
+use super::excerpt::excerpt;
 use super::lenient::without_lone_surrogates;
 use crate::error::LlmErrorKind;
 use crate::message::MessagePart;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::error_mapping::{ErrorBody, Failure, Target, excerpt, from_answer, page_excerpt};
+use super::error_mapping::{ErrorBody, Failure, Target, from_answer};
+use super::excerpt::{excerpt, page_excerpt};
 use super::lenient::without_lone_surrogates;
 use super::ndjson::LineDecoder;
 use super::response_builder::ResponseBuilder;

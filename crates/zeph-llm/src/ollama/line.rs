@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::history::THINKING;
 use crate::error::LlmErrorKind;
-use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, excerpt, from_answer};
+use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answer};
+use crate::http_provider::excerpt::excerpt;
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::provider::{StopReason, StreamSink};
 

@@ -219,7 +219,7 @@ fn no_prefix_of_a_stream_yields_a_call() {
 fn wire() -> OllamaChat {
     OllamaChat {
         model: "m".to_owned(),
-        window: crate::http_provider::models::Window::fixed(4096),
+        window: crate::http_provider::window::Window::fixed(4096),
         max_output_tokens: Some(100),
         images: true,
         effort: None,
