@@ -14,6 +14,7 @@ mod history;
 mod models;
 #[cfg(test)]
 mod tests;
+mod thinking;
 pub(crate) mod wire;
 
 use secrecy::SecretString;
@@ -34,7 +35,7 @@ pub(crate) fn provider(
     retry: RetryConfig,
     api_key: Option<SecretString>,
 ) -> Result<RemoteProvider<Messages>, LlmError> {
-    if config.effort.is_some() && models::reasoning(&config.model).is_none() {
+    if config.effort.is_some() && thinking::reasoning(&config.model).is_none() {
         let message = format!(
             "`effort` has no meaning for the model `{}`, which does not reason: remove it",
             config.model

@@ -20,50 +20,16 @@ const MODELS: &[(&str, (usize, u32))] = &[
     ("claude-haiku-4", (200_000, 32_000)),
 ];
 
-/// How a model is asked to reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reasoning {
-    /// With a number of tokens (`thinking.budget_tokens`).
-    Budget,
-    /// With an effort (`output_config.effort`); the model decides about the tokens.
-    Effort,
-}
-
-/// Prefixes of the names of older models, and how they are asked to reason. The longest matching prefix wins.
-const REASONING: &[(&str, Option<Reasoning>)] = &[
-    ("claude-2", None),
-    ("claude-instant", None),
-    ("claude-3", None),
-    ("claude-3-7", Some(Reasoning::Budget)),
-    ("claude-opus-4-2", Some(Reasoning::Budget)),
-    ("claude-opus-4-0", Some(Reasoning::Budget)),
-    ("claude-opus-4-1", Some(Reasoning::Budget)),
-    ("claude-opus-4-5", Some(Reasoning::Budget)),
-    ("claude-sonnet-4-2", Some(Reasoning::Budget)),
-    ("claude-sonnet-4-0", Some(Reasoning::Budget)),
-    ("claude-sonnet-4-5", Some(Reasoning::Budget)),
-    ("claude-haiku-4-5", Some(Reasoning::Budget)),
-    ("claude-", Some(Reasoning::Effort)),
-];
-
-/// How `model` is asked to reason; `None` if it does not reason. Compatible servers with models of other names know
-/// the older form.
-pub(super) fn reasoning(model: &str) -> Option<Reasoning> {
+/// The value in the row with the longest prefix of `model`. A vendor before a slash (`anthropic/claude-…`) is skipped.
+pub(super) fn longest_prefix<T: Copy>(rows: &[(&str, T)], model: &str) -> Option<T> {
     let model = model.rsplit('/').next().unwrap_or(model);
-    REASONING
-        .iter()
-        .filter(|(prefix, _)| model.starts_with(prefix))
-        .max_by_key(|(prefix, _)| prefix.len())
-        .map_or(Some(Reasoning::Budget), |(_, reasoning)| *reasoning)
+    let fitting = rows.iter().filter(|(prefix, _)| model.starts_with(prefix));
+    let longest = fitting.max_by_key(|(prefix, _)| prefix.len());
+    longest.map(|(_, value)| *value)
 }
 
 fn of(model: &str) -> (usize, u32) {
-    let model = model.rsplit('/').next().unwrap_or(model);
-    MODELS
-        .iter()
-        .filter(|(prefix, _)| model.starts_with(prefix))
-        .max_by_key(|(prefix, _)| prefix.len())
-        .map_or(DEFAULT, |(_, limits)| *limits)
+    longest_prefix(MODELS, model).unwrap_or(DEFAULT)
 }
 
 /// The window of `model`, in tokens. A vendor before a slash (`anthropic/claude-…`) is skipped.
@@ -81,22 +47,6 @@ pub fn max_output_tokens(model: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Proves LLM-12.
-    #[test]
-    fn models_reason_in_the_form_they_know() {
-        for (model, expect) in [
-            ("claude-3-5-haiku-latest", None),
-            ("claude-3-7-sonnet-latest", Some(Reasoning::Budget)),
-            ("claude-sonnet-4-20250514", Some(Reasoning::Budget)),
-            ("anthropic/claude-sonnet-4-5", Some(Reasoning::Budget)),
-            ("claude-opus-4-6", Some(Reasoning::Effort)),
-            ("claude-sonnet-5", Some(Reasoning::Effort)),
-            ("glm-4.6", Some(Reasoning::Budget)),
-        ] {
-            assert_eq!(reasoning(model), expect, "{model}");
-        }
-    }
 
     #[test]
     fn the_longest_prefix_wins() {

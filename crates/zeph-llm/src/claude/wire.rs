@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::event::{Blocks, Document, Event};
 use super::history::Elements;
-use super::models::{Reasoning, reasoning};
+use super::thinking::{Reasoning, Thinking, reasoning};
 use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::http_provider::error_mapping::{Failure, Target};
@@ -34,35 +34,6 @@ pub(crate) struct Messages {
     pub(super) images: bool,
     /// How much the model reasons.
     pub(super) effort: Option<Effort>,
-}
-
-/// How the model thinks.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Thinking {
-    Disabled,
-    Enabled { budget_tokens: u32 },
-    Adaptive,
-}
-
-/// The least number of tokens of thinking that the API accepts.
-const MIN_THINKING_TOKENS: u32 = 1_024;
-
-impl Thinking {
-    /// The form for a model that gets a number of tokens: at most three quarters of the response. `None` if the
-    /// response is too short for thinking.
-    fn with_budget(effort: Effort, max_tokens: u32) -> Option<Self> {
-        let budget = match effort {
-            Effort::None | Effort::Minimal => return Some(Self::Disabled),
-            Effort::Low => 2_048,
-            Effort::Medium => 8_192,
-            Effort::High => 16_384,
-            Effort::Xhigh => 24_576,
-            Effort::Max => u32::MAX,
-        };
-        let budget_tokens = budget.min(max_tokens / 4 * 3);
-        (budget_tokens >= MIN_THINKING_TOKENS).then_some(Self::Enabled { budget_tokens })
-    }
 }
 
 /// Marks the end of a prefix that the provider caches.
@@ -146,17 +117,15 @@ impl Wire for Messages {
         let last = request.tools.len().saturating_sub(1);
         let asked = request.max_output_tokens.unwrap_or(u32::MAX);
         let max_tokens = self.max_output_tokens.min(asked);
-        let takes_effort = reasoning(&self.model) == Some(Reasoning::Effort);
-        let thinking = self.effort.and_then(|effort| match effort {
-            Effort::None => Some(Thinking::Disabled),
-            _ if takes_effort => Some(Thinking::Adaptive),
-            effort => Thinking::with_budget(effort, max_tokens),
-        });
+        let reasoning = reasoning(&self.model);
+        let thinking = self
+            .effort
+            .and_then(|effort| Thinking::new(effort, reasoning, max_tokens));
         let schema = request.response_schema.filter(|_| self.anthropic);
         let output = OutputConfig {
             effort: self
                 .effort
-                .filter(|effort| takes_effort && *effort != Effort::None),
+                .filter(|effort| reasoning == Some(Reasoning::Effort) && *effort != Effort::None),
             format: schema.map(|schema| OutputFormat {
                 r#type: "json_schema",
                 schema,

@@ -7,7 +7,7 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::js_failure::{is_preamble, own_frame};
-use super::totals::Totals;
+use super::js_totals::Totals;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::duration_tokens::without_time;
 

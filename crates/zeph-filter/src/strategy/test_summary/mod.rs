@@ -11,6 +11,7 @@ mod go;
 mod go_trace;
 mod jest;
 mod js_failure;
+mod js_totals;
 mod mocha;
 mod nextest;
 mod node_test;
@@ -27,7 +28,6 @@ mod rust_captured_output;
 mod tap;
 #[cfg(test)]
 mod tests;
-mod totals;
 mod unittest;
 mod vitest;
 mod workspaces;
