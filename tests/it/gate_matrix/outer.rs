@@ -197,7 +197,7 @@ pub(super) fn blocklist() -> Vec<Case> {
             .config(allowing!(""))
             .args(&["--yes"])
             .call(bash("touch ran; \"open"))
-            .not_at(&[Entry::Typed], "the shell reads what a person types")
+            .not_at(&[Entry::Typed], "the shell reads what the user types")
             .expect(refused.tells_model(&["a command that cannot be read is not run"])),
         case(Outcome::Fault, "an entry that is none")
             .config(allowing!("[tools.shell]\nblocked_commands = [\"\"]"))

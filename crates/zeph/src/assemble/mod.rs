@@ -12,6 +12,7 @@ mod instructions;
 mod judge;
 mod limits;
 mod mcp;
+mod model_completion;
 mod ollama;
 mod policies;
 mod provider;
@@ -55,6 +56,7 @@ pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
 use instructions::Instructions;
 pub(crate) use judge::judge;
 pub(crate) use mcp::{Mcp, McpPins, agreed, proposed};
+pub(crate) use model_completion::ModelCompletion;
 pub(crate) use ollama::lacks as ollama_lacks;
 pub(crate) use provider::{
     choose_provider, chosen_config, meant, missing_key, reformatter, substitutes, with_substitutes,
@@ -62,7 +64,7 @@ pub(crate) use provider::{
 use read_rules::{read_rules, reads};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::{redaction_values, withhold, withhold_environment};
-pub(crate) use server_models::{Listing, ModelCompletion, ServerModels, lines as model_lines};
+pub(crate) use server_models::{Listing, ServerModels};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 pub(crate) use skills::SkillPins;
 pub(crate) use status::unserved_servers;

@@ -1,22 +1,19 @@
 //! The models of the configured providers' servers, cached for a time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tokio::runtime::Handle;
 use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind, ServerModel};
 
 use super::provider::unpriced;
 use crate::config::{Environment, Loaded};
-use crate::output::sanitize::clean;
-use crate::terminal::ModelWords;
 
-/// How long a server may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time limit of one server.
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// How long a list is valid.
-const FRESH: Duration = Duration::from_secs(300);
+const MAX_AGE: Duration = Duration::from_secs(300);
 
 /// The models of one provider's server, or the reason why they are not known.
 pub(crate) type Listing = Result<Vec<ServerModel>, String>;
@@ -86,12 +83,12 @@ impl ServerModels {
             return listing;
         }
         let provider = source.provider.as_ref().map_err(String::clone)?;
-        let listing = match tokio::time::timeout(PATIENCE, provider.models()).await {
+        let listing = match tokio::time::timeout(TIME_LIMIT, provider.models()).await {
             Ok(Ok(models)) => Ok(models),
             Ok(Err(error)) => Err(error.message),
             Err(_) => Err(format!(
                 "the server did not answer in {} s",
-                PATIENCE.as_secs()
+                TIME_LIMIT.as_secs()
             )),
         };
         self.cache()
@@ -102,143 +99,30 @@ impl ServerModels {
     fn cached(&self, name: &str) -> Option<Listing> {
         let cache = self.cache();
         let (at, listing) = cache.get(name)?;
-        (at.elapsed() < FRESH).then(|| listing.clone())
+        (at.elapsed() < MAX_AGE).then(|| listing.clone())
     }
 
     fn cache(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, Listing)>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The source of the provider that gets requests.
-    fn current_source(&self) -> Option<&Source> {
+    /// The models of the server of the provider that gets requests; empty without a server.
+    pub(super) async fn current_listing(&self) -> Listing {
         let name = self.current().name;
         let mut sources = self.sources.iter();
-        sources.find(|source| source.config.name == name && has_server(&source.config))
+        match sources.find(|source| source.config.name == name && has_server(&source.config)) {
+            Some(source) => self.listing(source).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The configurations of all providers.
+    pub(super) fn configs(&self) -> impl Iterator<Item = &ProviderConfig> {
+        self.sources.iter().map(|source| &source.config)
     }
 }
 
 /// Whether the models of a provider are on a server.
 fn has_server(config: &ProviderConfig) -> bool {
     !matches!(config.kind, ProviderKind::Candle | ProviderKind::Scripted)
-}
-
-/// One line for each model of a list: the current one is marked, and a known window is shown.
-pub(crate) fn lines(listing: &Listing, current: Option<&str>, most: usize) -> Vec<String> {
-    let models = match listing {
-        Ok(models) if models.is_empty() => return vec!["  the server has no models".to_owned()],
-        Ok(models) => models,
-        Err(why) => return vec![format!("  its models are not known: {}", clean(why))],
-    };
-    let is_current = |model: &ServerModel| current == Some(model.name.as_str());
-    let shown = models.iter().enumerate();
-    let shown = shown.filter(|(at, model)| *at < most || is_current(model));
-    let mut lines: Vec<String> = shown
-        .map(|(_, model)| {
-            let mark = if is_current(model) { '*' } else { ' ' };
-            let window = model
-                .context_window
-                .map(|tokens| format!("{tokens} tokens"));
-            let line = format!(
-                "  {mark} {:<32} {}",
-                clean(&model.name),
-                window.unwrap_or_default()
-            );
-            line.trim_end().to_owned()
-        })
-        .collect();
-    if models.len() > lines.len() {
-        lines.push(format!("    … and {} more", models.len() - lines.len()));
-    }
-    lines
-}
-
-/// The words after `/model` for the line editor, which has a thread of its own.
-#[derive(Debug)]
-pub(crate) struct ModelCompletion {
-    models: Arc<ServerModels>,
-    runtime: Handle,
-}
-
-impl ModelCompletion {
-    /// Asks servers on the current runtime.
-    pub(crate) fn new(models: Arc<ServerModels>) -> Self {
-        Self {
-            models,
-            runtime: Handle::current(),
-        }
-    }
-}
-
-impl ModelWords for ModelCompletion {
-    /// The providers, and the models of the current provider's server. The first call waits for the server.
-    fn names(&self) -> Vec<String> {
-        let (send, receive) = mpsc::channel();
-        let models = Arc::clone(&self.models);
-        self.runtime.spawn(async move {
-            let listing = match models.current_source() {
-                Some(source) => models.listing(source).await,
-                None => Ok(Vec::new()),
-            };
-            // The editor may have stopped waiting.
-            let _ = send.send(listing);
-        });
-        let listing = receive.recv_timeout(PATIENCE + Duration::from_millis(200));
-        let listed = listing.ok().and_then(Result::ok).unwrap_or_default();
-        let providers = self
-            .models
-            .sources
-            .iter()
-            .map(|source| source.config.name.clone());
-        let mut names: Vec<String> = providers.collect();
-        for model in listed {
-            if !names.contains(&model.name) {
-                names.push(model.name);
-            }
-        }
-        names
-    }
-
-    fn efforts(&self, name: &str) -> Vec<&'static str> {
-        let source = self
-            .models
-            .sources
-            .iter()
-            .find(|source| source.config.name == name);
-        let kind = source.map_or_else(|| self.models.current().kind, |source| source.config.kind);
-        kind.efforts()
-            .iter()
-            .map(|effort| effort.as_str())
-            .collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Proves LLM-13 for the displayed list.
-    #[test]
-    fn list_marks_the_current_model() {
-        let model = |name: &str, context_window| ServerModel {
-            name: name.to_owned(),
-            context_window,
-        };
-        let listing = Ok(vec![
-            model("a", None),
-            model("b", Some(8192)),
-            model("c", None),
-        ]);
-        let expect = format!("  * {:<32} 8192 tokens", "b");
-        assert_eq!(lines(&listing, Some("b"), 9), ["    a", &expect, "    c"]);
-        assert_eq!(
-            lines(&listing, Some("c"), 1),
-            ["    a", "  * c", "    … and 1 more"]
-        );
-        assert_eq!(
-            lines(&Ok(Vec::new()), None, 9),
-            ["  the server has no models"]
-        );
-        let failed = lines(&Err("no\u{1b}[2J".to_owned()), None, 9);
-        assert_eq!(failed, ["  its models are not known: no"]);
-    }
 }

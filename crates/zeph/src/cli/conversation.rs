@@ -9,9 +9,10 @@ use zeph_memory::SessionLock;
 use zeph_tools::plural::pluralize;
 
 use super::args::GlobalArgs;
+use super::model_lines::model_lines;
 use crate::assemble::{
     App, AuditLines, ModelCompletion, OpenSession, ServerModels, SessionChoice, choose_provider,
-    chosen_config, meant, model_lines, open_session, with_substitutes,
+    chosen_config, meant, open_session, with_substitutes,
 };
 use crate::config::{Environment, Loaded};
 use crate::terminal::{Converse, InteractiveOptions, TerminalChannel};

@@ -11,6 +11,7 @@ mod filter;
 mod generate;
 mod mcp;
 mod memory;
+mod model_lines;
 mod models;
 mod open_files;
 mod overflow;

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use zeph_llm::ProviderConfig;
 
 use super::args::GlobalArgs;
+use super::model_lines::model_lines;
 use super::{Exit, load_config, print, print_as_is};
-use crate::assemble::{Listing, ServerModels, chosen_config, model_lines};
+use crate::assemble::{Listing, ServerModels, chosen_config};
 use crate::models::{Manifest, ModelStore, Wanted, pull};
 use crate::output::{json_lines, stderr_line};
 

@@ -265,7 +265,7 @@ impl Channel for Recorder {
         UserAnswer::Once
     }
 
-    /// No user reads JSON: the turn is never asked about.
+    /// Stops the turn. JSON output has no user to ask, so no turn checks in here.
     async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
         CheckInAnswer::Stop
     }

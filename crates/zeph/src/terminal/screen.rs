@@ -66,7 +66,8 @@ pub(super) struct Screen {
     /// The model's text while it may be the response.
     aside: String,
     running: HashMap<String, Running>,
-    asking: bool,
+    /// Whether a question or a command has the screen. Nothing else moves then.
+    is_exclusive: bool,
     reasoning: Reasoning,
     pub(super) spinner: Spinner,
 }
@@ -84,7 +85,7 @@ impl Screen {
             sanitizer: Sanitizer::default(),
             aside: String::new(),
             running: HashMap::new(),
-            asking: false,
+            is_exclusive: false,
             reasoning: Reasoning::default(),
             spinner: Spinner::default(),
         }
@@ -386,7 +387,7 @@ impl Screen {
             self.write("");
             return false;
         }
-        let may_draw = self.style.animate && !self.asking && !self.midline;
+        let may_draw = self.style.animate && !self.is_exclusive && !self.midline;
         if may_draw
             && self.amount != DisplayMode::Quiet
             && let Some(line) = self.spinner.draw(columns())

@@ -10,20 +10,18 @@ use crate::agent::CommandOutput;
 /// The word of `/mode` that selects the next mode.
 const NEXT: &str = "next";
 
-/// Each mode with its effect.
-const EFFECTS: [(Mode, &str); 5] = [
-    (Mode::Plan, "only reads"),
-    (Mode::Ask, "asks before changes and other commands"),
-    (
-        Mode::AutoEdit,
-        "changes files in the project; asks before other commands",
-    ),
-    (
-        Mode::Auto,
-        "changes files in the project, and runs commands that the OS sandbox confines to it",
-    ),
-    (Mode::Full, "asks about nothing"),
-];
+/// The effect of a mode, for the user.
+fn effect_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "only reads",
+        Mode::Ask => "asks before changes and other commands",
+        Mode::AutoEdit => "changes files in the project; asks before other commands",
+        Mode::Auto => {
+            "changes files in the project, and runs commands that the OS sandbox confines to it"
+        }
+        Mode::Full => "asks about nothing",
+    }
+}
 
 impl ToolRunner {
     /// Changes the mode of the session.
@@ -76,13 +74,12 @@ impl ToolRunner {
     }
 
     fn effect(&self, mode: Mode) -> String {
-        let effect = EFFECTS.iter().find(|(of, _)| *of == mode);
-        let effect = effect.map_or("", |(_, effect)| effect).to_owned();
+        let effect = effect_of(mode);
         if mode == Mode::Auto && !self.permissions.sandbox.is_complete() {
             return format!(
                 "{effect}; the OS sandbox is off or incomplete here, so commands require confirmation"
             );
         }
-        effect
+        effect.to_owned()
     }
 }

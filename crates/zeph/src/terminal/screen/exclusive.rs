@@ -7,7 +7,7 @@ use crate::terminal::style::DIM;
 impl Screen {
     /// Shows a question; until [`Screen::answered`] nothing moves.
     pub(in crate::terminal) fn ask(&mut self, question: &str) {
-        self.asking = true;
+        self.is_exclusive = true;
         self.end_text();
         self.write(question);
     }
@@ -16,7 +16,7 @@ impl Screen {
     pub(in crate::terminal) fn lend(&mut self) {
         self.end_text();
         self.write("");
-        self.asking = true;
+        self.is_exclusive = true;
         for running in self.running.values_mut() {
             running.had_terminal = true;
         }
@@ -26,7 +26,7 @@ impl Screen {
     /// text (`midline`).
     pub(in crate::terminal) fn take_back(&mut self, reset: &str, midline: bool) {
         self.raw(reset);
-        self.asking = false;
+        self.is_exclusive = false;
         self.midline = midline;
     }
 
@@ -44,7 +44,7 @@ impl Screen {
 
     /// Ends the question with the decision `answer`.
     pub(in crate::terminal) fn answered(&mut self, answer: &str) {
-        self.asking = false;
+        self.is_exclusive = false;
         if self.midline {
             let answer = self.style.paint(DIM, &clean(answer));
             self.write(&answer);
