@@ -42,7 +42,6 @@ mod interrupt;
 mod jobs;
 mod limits;
 mod loops;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod memory;
 mod models;

@@ -125,36 +125,6 @@ fn wrong_words() {
     assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
-/// Proves CMD-1: a build without an MCP client reports each configured server, and starts no program.
-#[cfg(not(feature = "mcp"))]
-#[test]
-fn a_build_without_mcp_says_how_to_get_it() {
-    let home = Home::scripted("[[steps]]\ntext = \"Hello.\"\n");
-    let mark = home.data().join("started");
-    home.more_config(&format!(
-        "[[mcp.servers]]\nname = \"files\"\ncommand = \"/usr/bin/touch\"\nargs = [{mark:?}]\n"
-    ));
-    let lacks = [
-        "files: failed: this build has no MCP client",
-        "--features mcp",
-    ];
-    assert_has(&home.zeph(["mcp", "list"]).code(0).stdout, &lacks);
-    assert_has(&home.zeph(["-p", "/mcp"]).code(0).stdout, &lacks);
-    let answered = home.zeph(["-p", "hello"]).code(0);
-    assert_has(&answered.stdout, &["Hello."]);
-    assert_has(
-        &answered.stderr,
-        &["MCP server files: failed: this build has no MCP client"],
-    );
-    home.zeph(["-p", "/status"])
-        .code(0)
-        .prints(&["mcp         not served: files (this build has no MCP client"]);
-    home.zeph(["doctor"])
-        .code(0)
-        .prints(&["warn  mcp", "not served: files"]);
-    assert!(!mark.exists());
-}
-
 /// Proves CMD-1: a session without messages is only in its own list, and does not affect others.
 #[test]
 fn an_empty_session_is_not_listed() {

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //! # Structure
 //!
-//! `config` lists the servers. `server` keeps one alive; `connection` (feature `client`) speaks the protocol, and `failure`
+//! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, and `failure`
 //! classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
 //! all servers. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
 
@@ -19,7 +19,7 @@ mod tool;
 mod trust;
 
 pub use config::{McpConfig, McpServerConfig, Way, expanded, variables};
-pub use connection::{Address, LACKS, Program};
+pub use connection::{Address, Program};
 pub use executor::McpExecutor;
 pub use result::{Rendered, rendered};
 pub use sanitize::{line, plain, revealed};

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::{McpError, McpErrorCode};
 
 use crate::config::McpServerConfig;
-use crate::connection::{Address, Connection, LACKS, Link};
+use crate::connection::{Address, Connection, Link};
 use crate::failure::About;
 use crate::sanitize::line;
 use crate::tool::{ListedTool, RefusedTool, listed};
@@ -149,9 +149,6 @@ impl Server {
         dial: Arc<dyn McpTransport>,
         stop: CancellationToken,
     ) {
-        if let Some(why) = LACKS {
-            return self.end(why);
-        }
         let mut failures = 0;
         loop {
             let began = Instant::now();

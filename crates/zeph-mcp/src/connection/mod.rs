@@ -1,29 +1,14 @@
-//! A connection to one server. The protocol needs the feature `client`; without it no connection is possible, and
-//! each server reports that.
+//! A connection to one server.
 
-#[cfg(not(feature = "client"))]
-mod disabled;
-#[cfg(feature = "client")]
-mod enabled;
-#[cfg(feature = "client")]
+mod client;
 mod failure;
-#[cfg(feature = "client")]
 mod http;
 
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-#[cfg(not(feature = "client"))]
-pub(crate) use disabled::{Connection, Link};
-#[cfg(feature = "client")]
-pub(crate) use enabled::{Connection, Link};
-
-/// The reason why this build serves no MCP server; `None` if it has a client.
-pub const LACKS: Option<&str> = match cfg!(feature = "client") {
-    true => None,
-    false => Some("this build has no MCP client; build one with `--features mcp`"),
-};
+pub(crate) use client::{Connection, Link};
 
 /// A program that was started, and how it is spoken with.
 pub struct Program {

@@ -67,7 +67,6 @@ pub(crate) use secrets::{redaction_values, withhold, withhold_environment};
 pub(crate) use server_models::{Listing, ServerModels};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 pub(crate) use skills::SkillPins;
-pub(crate) use status::unserved_servers;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// The parts that every command with tools needs.

@@ -18,8 +18,7 @@ impl App {
         let instructions = self.instructions.summary();
         let gates = gates(&self.loaded.config);
         let shell = Arc::clone(&self.shell);
-        let unserved = unserved_servers(&self.loaded.config);
-        let mut lines: Vec<StatusLine> = vec![
+        vec![
             ("instructions", Arc::new(move |_| clean(&instructions))),
             ("filters", Arc::new(move |_| filter_status(&filters))),
             ("gates", Arc::new(move |_| gates.clone())),
@@ -34,11 +33,7 @@ impl App {
                     jobs => clean(&jobs.join(", ")),
                 }),
             ),
-        ];
-        if let Some(unserved) = unserved {
-            lines.push(("mcp", Arc::new(move |_| clean(&unserved))));
-        }
-        lines
+        ]
     }
 }
 
@@ -51,17 +46,6 @@ fn judged_by(config: &Config) -> String {
     };
     let policies = counted_as(policy.policies.len(), "policy", "policies");
     format!("{provider}, {policies}, fail_open = {}", policy.fail_open)
-}
-
-/// The MCP servers of the configuration that this build cannot serve, with the reason; `None` without any.
-pub(crate) fn unserved_servers(config: &Config) -> Option<String> {
-    let lack = zeph_mcp::LACKS?;
-    let servers = config.mcp.servers.iter().filter(|server| server.enabled);
-    let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
-    if names.is_empty() {
-        return None;
-    }
-    Some(format!("not served: {} ({lack})", names.join(", ")))
 }
 
 /// The mode, the rules, and which of the gates that can be switched are on.

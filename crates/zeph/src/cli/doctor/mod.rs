@@ -13,7 +13,7 @@ use zeph_tools::shell::sandbox::{Enforcement, NOT_HIDDEN, probe};
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
 use crate::assemble::{
-    App, AuditLines, BuildOptions, UserRules, chosen_config, judge, unserved_servers,
+    App, AuditLines, BuildOptions, UserRules, chosen_config, judge,
 };
 use crate::config::{Environment, Loaded, load};
 use crate::output::json_lines;
@@ -82,8 +82,6 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     checks.push(tools);
     checks.push(filters(&loaded, &env));
     checks.extend(adversarial(&loaded, &env, global).await);
-    let unserved = unserved_servers(&loaded.config);
-    checks.extend(unserved.map(|detail| check("mcp", Verdict::Warning, detail)));
     checks.push(audit(&loaded));
     checks.push(shell(&env));
     checks.push(sandbox(&loaded));
