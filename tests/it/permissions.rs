@@ -624,6 +624,47 @@ fn what_may_be_denied_is_not_run_unasked() {
     }
 }
 
+/// Proves D-32: an allow rule with the exact text replaces the confirmation of a command that cannot be determined.
+/// Other rules do not, and a script that is data is always confirmed.
+#[test]
+fn undetermined_command_with_an_exact_allow_rule_runs_unasked() {
+    let rules = [
+        ("bash", "allow", "eval $GREETING"),
+        ("bash", "allow", "$TOOL --version"),
+        ("bash", "allow", "$TOOL *"),
+        ("bash", "allow", "echo ls | $TOOL"),
+        ("bash", "allow", "sh -c \"$TEXT\""),
+        ("bash", "allow", "cat"),
+    ];
+    let home = home(&rules);
+    let check = |command: &str, expect: &str| {
+        for mode in ["ask", "auto", "full"] {
+            let found = effect(
+                &home,
+                "bash",
+                &json!({"command": command}),
+                &["--mode", mode, "--unsandboxed"],
+            );
+            assert_eq!(found, expect, "{command} in mode {mode}");
+        }
+    };
+    check("eval $GREETING", "allow");
+    check("  eval $GREETING ", "allow");
+    check("$TOOL --version", "allow");
+    check("$TOOL --help", "ask");
+    check("eval $greeting", "ask");
+    check("eval $GREETING; $OTHER", "ask");
+    check("eval $GREETING > $FILE", "ask");
+    check("echo ls | $TOOL", "ask");
+    check("sh -c \"$TEXT\"", "ask");
+    let refused = form(&home, "bash", &json!({"command": "eval $OTHER *.c"}), &[]);
+    let message = refused["error"].as_str().expect("a message");
+    assert!(
+        message.contains("pattern = 'eval $OTHER \\*.c'"),
+        "{message}"
+    );
+}
+
 /// Proves PERM-2, PERM-7a, D-42: at a terminal, deny rules precede approved calls. No rule applies to a typed command.
 #[test]
 fn the_interactive_session_has_the_rules() {

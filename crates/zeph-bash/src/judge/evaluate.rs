@@ -31,6 +31,9 @@ pub enum Verdict {
     Ask {
         /// The part that is not known before the command runs.
         why: String,
+        /// Whether an allow rule with the exact text of the command replaces the confirmation. This is so if only the
+        /// name of a command or the text of `eval` is unknown.
+        by_exact_rule: bool,
     },
     /// The command does not run.
     Block {
@@ -76,6 +79,9 @@ pub(super) struct CommandContext {
     /// The words of the simple command that writes to standard input, for the check of reads.
     pub(super) writer: Option<Rc<[Word]>>,
 }
+
+/// The builtin that runs its operands as a command.
+const EVAL: &str = "eval";
 
 /// The context of a whole command.
 const TOP: CommandContext = CommandContext {
@@ -187,8 +193,23 @@ impl<'p> Decider<'p> {
     }
 
     pub(super) fn ask(&mut self, why: impl Into<String>) {
-        if self.verdict == Verdict::Allow {
-            self.verdict = Verdict::Ask { why: why.into() };
+        self.ask_about(why.into(), false);
+    }
+
+    /// Requires confirmation because a command cannot be determined. An allow rule with the exact text replaces the
+    /// confirmation, unless the command reads data that may be a script.
+    pub(super) fn ask_undetermined(&mut self, why: impl Into<String>, around: &CommandContext) {
+        self.ask_about(why.into(), around.input == Input::Closed);
+    }
+
+    pub(super) fn ask_about(&mut self, why: String, by_exact_rule: bool) {
+        match &mut self.verdict {
+            Verdict::Allow => self.verdict = Verdict::Ask { why, by_exact_rule },
+            Verdict::Ask {
+                by_exact_rule: earlier,
+                ..
+            } => *earlier &= by_exact_rule,
+            Verdict::Block { .. } => {}
         }
     }
 
@@ -361,14 +382,15 @@ impl<'p> Decider<'p> {
         }
         let Some(text) = first.known() else {
             self.name_all("", words, around);
-            self.ask(format!(
+            let why = format!(
                 "which command `{}` is cannot be known before it runs",
                 first.shown()
-            ));
+            );
+            self.ask_undetermined(why, around);
             return;
         };
         if first.assigned {
-            self.ask("a variable decides which command runs");
+            self.ask_undetermined("a variable decides which command runs", around);
         }
         if self.is_on_blocklist(words) {
             return;
@@ -407,7 +429,7 @@ impl<'p> Decider<'p> {
     /// Judges `eval`, `source`, `.` and commands that change the directory.
     fn builtins(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         match name {
-            "eval" => {
+            EVAL => {
                 if !self.policy.admits(Construct::Eval) {
                     self.block_construct(Construct::Eval);
                 }
@@ -440,6 +462,14 @@ impl<'p> Decider<'p> {
         }
     }
 
+    /// Requires confirmation because the text that `by` runs cannot be determined.
+    pub(super) fn ask_for_text(&mut self, by: &str, why: String, around: &CommandContext) {
+        match by {
+            EVAL => self.ask_undetermined(why, around),
+            _ => self.ask(why),
+        }
+    }
+
     /// Judges words that are joined with blanks and given to a shell.
     pub(super) fn joined(&mut self, by: &str, words: &[Word], around: &CommandContext) {
         if around.downloads && words.iter().any(|word| word.known().is_none()) {
@@ -447,7 +477,7 @@ impl<'p> Decider<'p> {
             return;
         }
         if words.iter().any(|word| word.assigned) {
-            self.ask(format!("a variable decides what `{by}` runs"));
+            self.ask_for_text(by, format!("a variable decides what `{by}` runs"), around);
         }
         for word in words {
             self.name_alternatives(word);

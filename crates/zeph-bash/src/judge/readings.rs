@@ -155,7 +155,10 @@ impl Decider<'_> {
             }
             match std::mem::replace(&mut self.verdict, Verdict::Allow) {
                 Verdict::Allow => {}
-                Verdict::Ask { why } => asked = asked.or(Some(why)),
+                Verdict::Ask { why, by_exact_rule } => {
+                    let (_, exact) = asked.get_or_insert((why, true));
+                    *exact &= by_exact_rule;
+                }
                 Verdict::Block { what } => blocked.push(what),
             }
         }
@@ -167,8 +170,8 @@ impl Decider<'_> {
             Some(what) if certain || all => self.block(what),
             Some(what) => self.ask(format!("with one value of its variables: {what}")),
             None => {
-                if let Some(why) = asked {
-                    self.ask(why);
+                if let Some((why, by_exact_rule)) = asked {
+                    self.ask_about(why, by_exact_rule);
                 }
             }
         }

@@ -33,8 +33,9 @@ impl Decider<'_> {
             return;
         }
         let unresolved = text.contains(UNRESOLVED);
+        let unknown = || format!("what `{by}` runs cannot be known before it runs");
         if unresolved && asks {
-            self.ask(format!("what `{by}` runs cannot be known before it runs"));
+            self.ask_for_text(by, unknown(), around);
         }
         let dialect = match by {
             _ if !runs_apart(by) => Dialect::Bash,
@@ -55,9 +56,7 @@ impl Decider<'_> {
                     self.ask(format!("`{by}` reads such a text in its own way"));
                 }
             }
-            Err(_) if unresolved => {
-                self.ask(format!("what `{by}` runs cannot be known before it runs"));
-            }
+            Err(_) if unresolved => self.ask_for_text(by, unknown(), around),
             Err(error) => self.block(format!(
                 "the text that `{by}` is given cannot be read: {error}"
             )),

@@ -2,6 +2,7 @@
 
 use super::assign::CALCULATED;
 use super::ast::{Assignment, Command, Connector, Kind, List, Pipeline, Shape};
+use super::dollar::Arithmetic;
 use super::lexer::{Cursor, SyntaxError};
 use super::parse::{is_name, plain};
 use super::quote::{Mode, RawWord};
@@ -80,7 +81,7 @@ impl Cursor<'_> {
                 self.at += 1;
                 self.out.gap();
                 let double = self.peek() == Some(b'(') && !self.is_posix();
-                if double && self.arithmetic(false, &mut raw)? {
+                if double && self.arithmetic(Arithmetic::Command, false, &mut raw)? {
                     self.only_bash("`((…))`");
                     self.check_documents()?;
                     Kind::Expression
@@ -176,7 +177,7 @@ impl Cursor<'_> {
         if self.peek() == Some(b'(') {
             self.only_bash("`for ((`");
             self.at += 1;
-            if self.peek() != Some(b'(') || !self.arithmetic(false, raw)? {
+            if self.peek() != Some(b'(') || !self.arithmetic(Arithmetic::Command, false, raw)? {
                 return Err(self.fail("expected `((` or a name"));
             }
         } else {

@@ -12,6 +12,15 @@ use super::reading::parse_nested;
 use super::special_variables::is_telling;
 use super::word::{Atom, Variable};
 
+/// A form of arithmetic. They differ in whether a line continuation may separate the last two parentheses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    /// `((…))`. A line continuation makes it a subshell.
+    Command,
+    /// `$((…))`. A line continuation is removed.
+    Expansion,
+}
+
 impl Cursor<'_> {
     /// Reads a text that begins with `$`. `lone` is the canonical form of a `$` without a meaning.
     pub(crate) fn dollar(
@@ -36,7 +45,9 @@ impl Cursor<'_> {
                 word.expands = true;
                 self.at += 1;
                 self.out.put("$");
-                if self.peek() == Some(b'(') && self.arithmetic(in_quotes, word)? {
+                if self.peek() == Some(b'(')
+                    && self.arithmetic(Arithmetic::Expansion, in_quotes, word)?
+                {
                     return Ok(());
                 }
                 self.out.put("(");
@@ -199,6 +210,7 @@ impl Cursor<'_> {
     /// Reads `$((…))` or `((…))`, from the second parenthesis. Returns `false`, and takes nothing, if it is a subshell.
     pub(crate) fn arithmetic(
         &mut self,
+        form: Arithmetic,
         in_quotes: bool,
         word: &mut RawWord,
     ) -> Result<bool, SyntaxError> {
@@ -224,7 +236,11 @@ impl Cursor<'_> {
                     self.out.put(")");
                     if open == 1 {
                         self.leave();
-                        if self.raw() != Some(b')') {
+                        let next = match form {
+                            Arithmetic::Command => self.raw(),
+                            Arithmetic::Expansion => self.peek(),
+                        };
+                        if next != Some(b')') {
                             self.spend(self.at - start)?;
                             self.reset(&mark);
                             return Ok(false);

@@ -80,6 +80,7 @@ impl Cursor<'_> {
             }
         } else if self.eat(b'&') {
             self.out.put("<&");
+            self.skip_blanks();
             if self.eat(b'-') {
                 self.out.put("-");
                 Redirect::Input(Word::unknown(""))
@@ -147,7 +148,8 @@ impl Cursor<'_> {
             "0" => Redirect::Input(Word::unknown("")),
             _ => Redirect::Duplicate,
         };
-        // The shell reads `>&-` as one operator, so the next characters are another word.
+        // The shell reads `>&-` and `>& -` as one operator, so the next characters are another word.
+        self.skip_blanks();
         if self.eat(b'-') {
             self.out.put(">&-");
             command.redirects.push(duplicate(descriptor));

@@ -79,6 +79,8 @@ fn canonical_text_is_fully_quoted() {
     check("a >&'$(x)'", "a > '$(x)' 2>&1");
     check("a 1>&f", "a > f 2>&1");
     check("a >&-b", "a >&- b");
+    check("a >& -b <& \\\n-c", "a >&- b <&- c");
+    check("a $((1)\\\n)", "a $((1))");
     check("a 2>&1 3>&- 4<&0 {fd}<f", "a 2>&1 3>&- 4<&0 {fd}< f");
     check("cat <<-\\E\n\tx $y\n\tE\nls", "cat <<'E'\nx $y\nE\nls");
     check("cat <<'a b'\nEOF\na b\n", "cat <<'EOF_1'\nEOF\nEOF_1\n");

@@ -388,7 +388,7 @@ impl Scripts {
             86 => format!("{n}='$({name})'; echo a &>${n} >& \"${n}\""),
             87 => format!("{n}=(a)b {name}"),
             88 => format!("{n}=(a){name}"),
-            89 => format!("echo a >&-{name}; >&-{name}"),
+            89 => format!("echo a >&-{name}; >& -{name}"),
             90 => format!("<&-{name}; 3>&-{name} x"),
             91 => format!("((x<<\"1\"))\n{name}\n1\n"),
             92 => format!("(( x<<'1' ))\n{name}\n1\n"),

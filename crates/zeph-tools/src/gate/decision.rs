@@ -127,6 +127,16 @@ impl<'r> Decision<'r> {
         }
     }
 
+    /// Whether an allow rule with the exact text of the command replaces the confirmation of the shell.
+    #[must_use]
+    pub fn replaces_confirmation(&self) -> bool {
+        let is_exact = |judged: &PieceDecision<'_>| {
+            judged.piece == CallPart::Whole
+                && matches!(judged.by, DecidedBy::Rule(rule) if rule.action() == Action::Allow)
+        };
+        self.effect == Effect::Allow && self.pieces.iter().any(is_exact)
+    }
+
     /// Returns a sentence with the reason for the question or the refusal.
     #[must_use]
     pub fn reason(&self, subject: &CallSubject<'_>) -> String {
@@ -188,9 +198,14 @@ impl<'r> Decision<'r> {
     /// if no rule can allow it.
     #[must_use]
     pub fn would_allow(&self, subject: &CallSubject<'_>) -> Vec<(String, String)> {
+        let exact = subject.command.as_ref().filter(|it| it.by_exact_rule);
+        let is_replaceable = |judged: &PieceDecision<'_>| {
+            exact.is_some() && judged.piece == CallPart::Whole && judged.by == DecidedBy::Unknown
+        };
+        let mut pieces = self.pieces.iter();
         if self.effect != Effect::Ask
             || matches!(self.by, DecidedBy::Trust(_))
-            || self.pieces.iter().any(no_rule_allows)
+            || pieces.any(|judged| no_rule_allows(judged) && !is_replaceable(judged))
         {
             return Vec::new();
         }
@@ -200,12 +215,22 @@ impl<'r> Decision<'r> {
                 && judged.effect == Effect::Ask
                 && subject.command.is_some()
         };
-        let all_parts = self.pieces.iter().any(whole);
+        let all_parts = exact.is_none() && self.pieces.iter().any(whole);
         let is_part = |judged: &PieceDecision<'_>| matches!(judged.piece, CallPart::Part(_));
         let asked = self.pieces.iter().filter(|judged| {
-            !whole(judged) && (judged.effect == Effect::Ask || (all_parts && is_part(judged)))
+            let is_covered = exact.is_some() && is_part(judged);
+            !whole(judged)
+                && !is_covered
+                && (judged.effect == Effect::Ask || (all_parts && is_part(judged)))
         });
         let mut rules: Vec<(String, String)> = Vec::new();
+        if let Some(command) = exact {
+            let pattern = escape_text(command.text.trim());
+            if Pattern::of_words(&pattern, subject.places()).is_err() {
+                return rules;
+            }
+            rules.push((subject.tool.to_owned(), pattern));
+        }
         for judged in asked {
             let Some(rule) = judged.piece.rule(subject) else {
                 return Vec::new();

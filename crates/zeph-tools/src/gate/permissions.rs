@@ -183,6 +183,7 @@ impl<'r> Judge<'_, 'r> {
 
     fn command(&self, command: &CommandSubject) -> Vec<PieceDecision<'r>> {
         let mut pieces = Vec::with_capacity(command.parts.len() + command.writes.len() + 1);
+        let exact = self.exact_rule(command);
         // The index after the last rule that decided a part; `None` if a part has no certain decision.
         let mut open = Some(0);
         for (at, part) in command.parts.iter().enumerate() {
@@ -191,7 +192,15 @@ impl<'r> Judge<'_, 'r> {
             open = open
                 .zip(place)
                 .map(|(open, (place, ..))| open.max(place + 1));
-            pieces.push(self.judged(CallPart::Part(at), found));
+            let judged = self.judged(CallPart::Part(at), found);
+            pieces.push(match (judged.by, exact) {
+                (DecidedBy::Rule(_) | DecidedBy::Perhaps(_), _) | (_, None) => judged,
+                (_, Some(rule)) => PieceDecision {
+                    effect: Effect::Allow,
+                    by: DecidedBy::Rule(rule),
+                    ..judged
+                },
+            });
         }
         if command.parts.is_empty() || command.unknown.is_some() {
             open = None;
@@ -213,7 +222,13 @@ impl<'r> Judge<'_, 'r> {
             });
             pieces.push(self.written(CallPart::UnknownWrite, found, || false));
         }
-        if command.unknown.is_some() && self.given.mode != Mode::Full {
+        if let Some(rule) = exact {
+            pieces.push(PieceDecision {
+                piece: CallPart::Whole,
+                effect: Effect::Allow,
+                by: DecidedBy::Rule(rule),
+            });
+        } else if command.unknown.is_some() && self.given.mode != Mode::Full {
             pieces.push(PieceDecision {
                 piece: CallPart::Whole,
                 effect: Effect::Ask,
@@ -223,6 +238,14 @@ impl<'r> Judge<'_, 'r> {
             pieces.push(self.judged(CallPart::Whole, Found { rule: None }));
         }
         pieces
+    }
+
+    /// The allow rule with the exact text of a command that cannot be determined. It replaces the confirmation.
+    fn exact_rule(&self, command: &CommandSubject) -> Option<&'r Rule> {
+        let own = self.own.filter(|_| command.by_exact_rule)?;
+        let is_exact =
+            |rule: &&Rule| rule.action() == Action::Allow && rule.is_exactly(&command.text);
+        own.rules.iter().find(is_exact)
     }
 
     /// Compares the whole text of the command with the deny and ask rules. They have no effect if earlier rules

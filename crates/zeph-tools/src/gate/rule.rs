@@ -189,6 +189,20 @@ impl Rule {
         self.pattern.is_catch_all()
     }
 
+    /// Whether its pattern is exactly `text`, without wildcards. Case counts.
+    pub(super) fn is_exactly(&self, text: &str) -> bool {
+        let mut literal = String::with_capacity(self.written.pattern.len());
+        let mut rest = self.written.pattern.trim().chars();
+        while let Some(next) = rest.next() {
+            match next {
+                '*' | '?' => return false,
+                '\\' => literal.extend(rest.next()),
+                plain => literal.push(plain),
+            }
+        }
+        literal == text.trim()
+    }
+
     /// Whether it matches a call: an allow rule must match every part, another rule at least one part.
     #[must_use]
     pub fn is_about(&self, subject: &CallSubject<'_>) -> bool {

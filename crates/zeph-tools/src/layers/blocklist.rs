@@ -43,7 +43,7 @@ impl ToolLayer for BlocklistLayer {
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         if call.tool == BASH {
             let verdict = self.admission.refuse_blocked(&call.parse()?, cx)?;
-            if let (Verdict::Ask { why }, _) = verdict {
+            if let (Verdict::Ask { why, .. }, _) = verdict {
                 cx.trace().confirmation_reason = Some(why);
             }
         }

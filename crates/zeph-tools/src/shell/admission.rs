@@ -192,7 +192,7 @@ impl CommandGate {
                 }
                 Ok(text)
             }
-            Verdict::Ask { why } => match &cx.answer {
+            Verdict::Ask { why, .. } => match &cx.answer {
                 UserDecision::No(Some(told)) => Err(ToolError::blocked(format!(
                     "the user declined this call: {told}"
                 ))),

@@ -88,7 +88,7 @@ pub fn read_only(parsed: &Parsed, start: &WorkingDirState) -> Result<ReadOnly, N
     let collector = decider.reads.take().map(|collector| *collector);
     let collector = collector.unwrap_or_default();
     match (collector.why, decider.verdict) {
-        (Some(why), _) | (None, Verdict::Ask { why } | Verdict::Block { what: why }) => {
+        (Some(why), _) | (None, Verdict::Ask { why, .. } | Verdict::Block { what: why }) => {
             Err(no(why))
         }
         (None, Verdict::Allow) => Ok(collector.found),

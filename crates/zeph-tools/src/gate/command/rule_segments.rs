@@ -64,10 +64,10 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
     command.named = named;
     command.reads = read_only(parsed, &start).ok().map(|reads| reads.paths);
     command.unknown_writes = unknown_writes || (reopens && opens);
-    command.unknown = match verdict {
-        Verdict::Allow => None,
-        Verdict::Ask { why } => Some(why),
-        Verdict::Block { what } => Some(what),
+    (command.unknown, command.by_exact_rule) = match verdict {
+        Verdict::Allow => (None, false),
+        Verdict::Ask { why, by_exact_rule } => (Some(why), by_exact_rule),
+        Verdict::Block { what } => (Some(what), false),
     };
 }
 

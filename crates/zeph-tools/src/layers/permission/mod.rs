@@ -193,6 +193,7 @@ impl PermissionLayer {
                 }
                 match path {
                     CallPath::Confirmed => Ok(Pass::Unchanged(profile)),
+                    CallPath::Normal if decision.replaces_confirmation() => Ok(Pass::Approved),
                     CallPath::Normal => self.honour_executor(call, def, cx, next, profile),
                 }
             }

@@ -120,7 +120,7 @@ impl Explained<'_> {
         let (decision, reason) = match &self.judgement.blocklist {
             None => ("none", None),
             Some(Verdict::Allow) => ("allow", None),
-            Some(Verdict::Ask { why }) => ("ask", Some(why)),
+            Some(Verdict::Ask { why, .. }) => ("ask", Some(why)),
             Some(Verdict::Block { what }) => ("deny", Some(what)),
         };
         json!({ "gate": "blocklist", "decision": decision, "reason": reason })
@@ -218,7 +218,7 @@ impl Explained<'_> {
         let _ = match &self.judgement.blocklist {
             None => writeln!(text, "blocklist    is about commands alone"),
             Some(Verdict::Allow) => writeln!(text, "blocklist    allow"),
-            Some(Verdict::Ask { why }) => writeln!(text, "blocklist    ask: {why}"),
+            Some(Verdict::Ask { why, .. }) => writeln!(text, "blocklist    ask: {why}"),
             Some(Verdict::Block { what }) => writeln!(text, "blocklist    deny: {what}"),
         };
         let _ = match &self.judgement.policy {
@@ -299,7 +299,8 @@ impl Explained<'_> {
             ways.push(self.past_the_policy(decision));
         }
         let decision = &self.judgement.permission;
-        let asks = matches!(self.judgement.blocklist, Some(Verdict::Ask { .. }));
+        let asks = matches!(self.judgement.blocklist, Some(Verdict::Ask { .. }))
+            && !decision.replaces_confirmation();
         match decision.effect {
             Effect::Deny => ways.push(match decision.rule() {
                 Some(rule) => format!("without the rule at {}", rule.origin),

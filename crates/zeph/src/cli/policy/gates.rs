@@ -179,6 +179,7 @@ impl Judgement<'_> {
     pub(super) fn effect(&self) -> Effect {
         let blocklist = match &self.blocklist {
             Some(Verdict::Block { .. }) => Effect::Deny,
+            Some(Verdict::Ask { .. }) if self.permission.replaces_confirmation() => Effect::Allow,
             Some(Verdict::Ask { .. }) => Effect::Ask,
             _ => Effect::Allow,
         };
@@ -217,7 +218,10 @@ impl Judgement<'_> {
             return format!("{}: {}", beside.gate, beside.reason);
         }
         match &self.blocklist {
-            Some(Verdict::Ask { why }) if self.permission.effect == Effect::Allow => {
+            Some(Verdict::Ask { why, .. })
+                if self.permission.effect == Effect::Allow
+                    && !self.permission.replaces_confirmation() =>
+            {
                 format!("the blocklist: {why}")
             }
             _ if self.permission.effect == Effect::Allow => match self.permission.policy_match() {
