@@ -658,7 +658,7 @@ fn undetermined_command_with_an_exact_allow_rule_runs_unasked() {
     check("echo ls | $TOOL", "ask");
     check("sh -c \"$TEXT\"", "ask");
     let refused = form(&home, "bash", &json!({"command": "eval $OTHER *.c"}), &[]);
-    let message = refused["error"].as_str().expect("a message");
+    let message = refused["error_message"].as_str().expect("a message");
     assert!(
         message.contains("pattern = 'eval $OTHER \\*.c'"),
         "{message}"

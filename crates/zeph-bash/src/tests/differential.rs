@@ -76,8 +76,8 @@ impl Cell {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
         }
         // Stubs of these two, because the originals leave the process group, which the cleanup kills.
-        // As for the originals, `-` is an operand and `--` ends the options.
-        let options = "while :; do case $1 in --) shift; break;; -) break;; -[ks]) shift 2;; -*) shift;; *) break;; esac; done";
+        // As for the originals, `-` is an operand, `--` ends the options, and long options can be abbreviated.
+        let options = "while :; do case $1 in --) shift; break;; -) break;; --[ks]*=*) shift;; -[ks]|--[ks]*) shift 2;; -*) shift;; *) break;; esac; done";
         for (name, operands) in [("timeout", "shift; "), ("setsid", "")] {
             let path = cell.programs.join(name);
             fs::write(
