@@ -13,12 +13,16 @@ pub(crate) fn run(project: &Project, filter: Option<&str>) -> Result<()> {
 pub(crate) fn tests(project: &Project, filter: Option<&str>) -> Result<()> {
     let nextest = project.cargo("nextest --version");
     let nextest = nextest.quiet().ignore_stderr().read().is_ok();
-    let args = if nextest {
-        "nextest run --workspace"
-    } else {
-        "test --workspace --lib --bins --tests"
+    let args = match nextest {
+        true => format!("nextest run --workspace --test-threads {}", threads()),
+        false => "test --workspace --lib --bins --tests".to_owned(),
     };
-    Ok(project.cargo(args).args(filter).run()?)
+    Ok(project.cargo(&args).args(filter).run()?)
+}
+
+/// Two tests per core: most tests wait for the binary, for servers and for time limits.
+fn threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs the examples in the documentation of the library crates.
