@@ -146,9 +146,7 @@ fn optional_parts(project: &Project) -> Result<()> {
             None
         }
     };
-    let tests = format!(
-        "test {PACKAGES} --lib --bins --tests -- --show-output candle:: models::"
-    );
+    let tests = format!("test {PACKAGES} --lib --bins --tests -- --show-output candle:: models::");
     Ok(project.cargo(&tests).run()?)
 }
 

@@ -181,7 +181,7 @@ fn effort_of(config: &ProviderConfig) -> String {
 }
 
 /// Removes a session without messages and calls when it is left. The caller holds no lock on it.
-pub(super) async fn forget_empty(assembly: &App, session: &str, empty: bool) -> anyhow::Result<()> {
+pub(crate) async fn forget_empty(assembly: &App, session: &str, empty: bool) -> anyhow::Result<()> {
     if !empty {
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! From arguments to exit code.
 
+mod acp;
 pub(crate) mod args;
 mod audit;
 mod config_cmd;
@@ -31,6 +32,8 @@ use clap::error::ErrorKind;
 
 use crate::assemble::{SessionChoice, withhold, withhold_environment};
 use crate::config::{Environment, Loaded, load};
+pub(crate) use conversation::forget_empty;
+
 pub(crate) use crate::exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
 use crate::output::redact::{LogWriter, redacted, without_known};
 use crate::output::sanitize::clean;
@@ -140,6 +143,7 @@ async fn dispatch(cli: Cli) -> Exit {
             };
             run::one_shot(&global, &turn, source).await
         }
+        Some(Command::Acp) => report(acp::run(&global).await),
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Scheduler { command }) => report(scheduler::run(&global, command).await),

@@ -220,7 +220,7 @@ fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
         tool_calls: 0,
         usage: Usage::default(),
         cost: Some(Usd::default()),
-        message: None,
+        ..TurnOutcome::new()
     }
 }
 

@@ -12,9 +12,7 @@ use zeph_tools::shell::sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
-use crate::assemble::{
-    App, AuditLines, BuildOptions, UserRules, chosen_config, judge,
-};
+use crate::assemble::{App, AuditLines, BuildOptions, UserRules, chosen_config, judge};
 use crate::config::{Environment, Loaded, load};
 use crate::output::json_lines;
 
