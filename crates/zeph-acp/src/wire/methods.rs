@@ -1,40 +1,36 @@
 //! The methods of the protocol.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
     AgentAuthCapabilities, AgentCapabilities, AuthenticateRequest, AuthenticateResponse,
-    AvailableCommandsUpdate, CancelNotification, ClientCapabilities, CloseSessionRequest,
-    CloseSessionResponse, ConfigOptionUpdate, DeleteSessionRequest, DeleteSessionResponse,
-    ForkSessionRequest, ForkSessionResponse, Implementation, InitializeRequest, InitializeResponse,
-    ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
-    LogoutCapabilities, LogoutResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities,
-    PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse,
+    CancelNotification, ClientCapabilities, CloseSessionRequest, CloseSessionResponse,
+    ConfigOptionUpdate, DeleteSessionRequest, DeleteSessionResponse, Implementation,
+    InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
+    LogoutCapabilities, LogoutResponse, PromptCapabilities, PromptRequest, PromptResponse,
     SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
-    SessionConfigOptionValue, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
-    SessionListCapabilities, SessionResumeCapabilities, SessionUpdate,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
-    SetSessionModeResponse, StopReason,
+    SessionConfigOption, SessionConfigOptionValue, SessionDeleteCapabilities,
+    SessionForkCapabilities, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
+    SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModeRequest, SetSessionModeResponse, StopReason,
 };
-use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse};
+use agent_client_protocol::{Error, ErrorCode, JsonRpcResponse};
 use tokio::task::JoinSet;
 use zeph_core::{Channel as _, LoopbackEvent, TurnEnd};
 use zeph_llm::StopReason as ModelStop;
 use zeph_tools::Mode;
 
-use super::channel::AcpChannel;
 use super::error::{invalid, of_host};
-use super::options::{MODE, command, kind, modes, options};
+use super::options::{MODE, kind, options};
 use super::prompt::prompt;
 use super::sessions::{OpenSession, Sessions, Turn, lock};
-use super::updates::new_id;
 use super::{ServeOptions, auth};
-use crate::{HostError, OpenRequest, Prompt, PromptEnd, SessionHost, SessionSource};
+use crate::{HostError, Prompt, PromptEnd, SessionHost};
 
 /// The maximum time that the end of the connection takes.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,23 +39,15 @@ const PAGE: usize = 50;
 
 /// The server of one client.
 pub(super) struct Server {
-    host: Arc<dyn SessionHost>,
-    options: ServeOptions,
-    client: Mutex<ClientCapabilities>,
-    sessions: Sessions,
+    pub(super) host: Arc<dyn SessionHost>,
+    pub(super) options: ServeOptions,
+    pub(super) client: Mutex<ClientCapabilities>,
+    pub(super) sessions: Sessions,
     /// Whether the client logged out, and has not authenticated since.
     is_logged_out: AtomicBool,
     /// Whether the connection ended.
-    has_ended: AtomicBool,
-    tasks: Mutex<JoinSet<()>>,
-}
-
-/// A session that a request opens.
-struct Opening {
-    id: String,
-    source: SessionSource,
-    cwd: PathBuf,
-    additional_directories: Vec<PathBuf>,
+    pub(super) has_ended: AtomicBool,
+    pub(super) tasks: Mutex<JoinSet<()>>,
 }
 
 impl Server {
@@ -89,7 +77,7 @@ impl Server {
     }
 
     /// Runs the work of a request outside of the dispatch loop, and responds.
-    fn run<R: JsonRpcResponse>(
+    pub(super) fn run<R: JsonRpcResponse>(
         &self,
         responder: Responder<R>,
         work: impl Future<Output = Result<R, Error>> + Send + 'static,
@@ -158,167 +146,7 @@ impl Server {
         answer(responder, Ok(LogoutResponse::new()));
     }
 
-    pub(super) fn new_session(
-        self: &Arc<Self>,
-        request: NewSessionRequest,
-        responder: Responder<NewSessionResponse>,
-        client: ConnectionTo<Client>,
-    ) {
-        let opening = Opening {
-            id: new_id(),
-            source: SessionSource::New,
-            cwd: request.cwd,
-            additional_directories: request.additional_directories,
-        };
-        let server = Arc::clone(self);
-        let mut tasks = lock(&self.tasks);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
-            let id = opening.id.clone();
-            let session = match server.open(opening, client).await {
-                Ok(session) => session,
-                Err(error) => return answer(responder, Err(error)),
-            };
-            let response = NewSessionResponse::new(id)
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session));
-            answer(responder, Ok(response));
-            announce_commands(&session);
-        });
-    }
-
-    pub(super) fn load(
-        self: &Arc<Self>,
-        request: LoadSessionRequest,
-        responder: Responder<LoadSessionResponse>,
-        client: ConnectionTo<Client>,
-    ) {
-        let opening = Opening {
-            id: request.session_id.to_string(),
-            source: SessionSource::Stored,
-            cwd: request.cwd,
-            additional_directories: request.additional_directories,
-        };
-        let server = Arc::clone(self);
-        self.run(responder, async move {
-            let id = opening.id.clone();
-            let session = server.open(opening, client).await?;
-            let history = match session.hosted.history().await {
-                Ok(history) => history,
-                Err(error) => {
-                    server.sessions.close(&id).await?;
-                    return Err(of_host(error));
-                }
-            };
-            for event in history {
-                session.channel.emit(event);
-            }
-            announce_commands(&session);
-            Ok(LoadSessionResponse::new()
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session)))
-        });
-    }
-
-    pub(super) fn resume(
-        self: &Arc<Self>,
-        request: ResumeSessionRequest,
-        responder: Responder<ResumeSessionResponse>,
-        client: ConnectionTo<Client>,
-    ) {
-        let opening = Opening {
-            id: request.session_id.to_string(),
-            source: SessionSource::Stored,
-            cwd: request.cwd,
-            additional_directories: request.additional_directories,
-        };
-        let server = Arc::clone(self);
-        self.run(responder, async move {
-            let session = server.open(opening, client).await?;
-            announce_commands(&session);
-            Ok(ResumeSessionResponse::new()
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session)))
-        });
-    }
-
-    pub(super) fn fork(
-        self: &Arc<Self>,
-        request: ForkSessionRequest,
-        responder: Responder<ForkSessionResponse>,
-        client: ConnectionTo<Client>,
-    ) {
-        let opening = Opening {
-            id: new_id(),
-            source: SessionSource::ForkOf(request.session_id.to_string()),
-            cwd: request.cwd,
-            additional_directories: request.additional_directories,
-        };
-        let server = Arc::clone(self);
-        self.run(responder, async move {
-            let id = opening.id.clone();
-            let session = server.open(opening, client).await?;
-            Ok(ForkSessionResponse::new(id)
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session)))
-        });
-    }
-
-    /// Opens a session.
-    async fn open(
-        &self,
-        opening: Opening,
-        client: ConnectionTo<Client>,
-    ) -> Result<Arc<OpenSession>, Error> {
-        let Opening {
-            id,
-            source,
-            cwd,
-            additional_directories,
-        } = opening;
-        check_directory(&cwd, "cwd")?;
-        for directory in &additional_directories {
-            check_directory(directory, "additionalDirectories")?;
-        }
-        self.check_login()?;
-        self.sessions.reserve(&id)?;
-        let has_notices = lock(&self.client)
-            .session
-            .as_ref()
-            .is_some_and(|session| session.notices.is_some());
-        let channel = Arc::new(AcpChannel::new(
-            client,
-            &id,
-            &cwd,
-            Arc::clone(&self.host),
-            has_notices,
-            self.options.assume_yes,
-        ));
-        let request = OpenRequest {
-            id: id.clone(),
-            source,
-            cwd,
-            additional_directories,
-            channel: Arc::clone(&channel) as _,
-        };
-        let hosted = match self.host.open(request).await {
-            Ok(hosted) => hosted,
-            Err(error) => {
-                self.sessions.release(&id);
-                return Err(of_host(error));
-            }
-        };
-        if self.has_ended.load(Ordering::Acquire) {
-            hosted.close().await;
-            self.sessions.release(&id);
-            return Err(Error::request_cancelled());
-        }
-        let session = Arc::new(OpenSession::new(hosted, channel));
-        self.sessions.insert(&id, Arc::clone(&session));
-        Ok(session)
-    }
-
-    fn check_login(&self) -> Result<(), Error> {
+    pub(super) fn check_login(&self) -> Result<(), Error> {
         match self.is_logged_out.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(of_host(HostError::NoProvider(
@@ -466,7 +294,7 @@ impl Server {
 }
 
 /// Sends a response. It fails only after the end of the connection.
-fn answer<R: JsonRpcResponse>(responder: Responder<R>, result: Result<R, Error>) {
+pub(super) fn answer<R: JsonRpcResponse>(responder: Responder<R>, result: Result<R, Error>) {
     if responder.respond_with_result(result).is_err() {
         tracing::debug!("a response was not sent: the connection has ended");
     }
@@ -510,9 +338,7 @@ fn set_mode(session: &OpenSession, name: &str) -> Result<(), Error> {
 }
 
 /// All configuration options, which the client has from now on.
-fn known_options(
-    session: &OpenSession,
-) -> Vec<agent_client_protocol::v1::schema::SessionConfigOption> {
+pub(super) fn known_options(session: &OpenSession) -> Vec<SessionConfigOption> {
     let options = options(session.hosted.as_ref());
     lock(&session.known_options).clone_from(&options);
     options
@@ -531,28 +357,9 @@ fn send_changed_options(session: &OpenSession) {
     }
 }
 
-fn announce_commands(session: &OpenSession) {
-    let commands = session.hosted.commands().into_iter().map(command);
-    let update = AvailableCommandsUpdate::new(commands.collect());
-    session
-        .channel
-        .send(SessionUpdate::AvailableCommandsUpdate(update));
-}
-
-fn check_absolute(path: &Path, name: &str) -> Result<(), Error> {
+pub(super) fn check_absolute(path: &Path, name: &str) -> Result<(), Error> {
     match path.is_absolute() {
         true => Ok(()),
         false => Err(invalid(format!("{name} must be an absolute path"))),
-    }
-}
-
-fn check_directory(path: &Path, name: &str) -> Result<(), Error> {
-    check_absolute(path, name)?;
-    match path.is_dir() {
-        true => Ok(()),
-        false => Err(invalid(format!(
-            "{name} is not a directory: {}",
-            path.display()
-        ))),
     }
 }

@@ -7,6 +7,7 @@ mod auth;
 mod channel;
 mod error;
 mod methods;
+mod opening;
 mod options;
 mod permission;
 mod prompt;
@@ -56,7 +57,7 @@ pub async fn serve(
     let server = Arc::new(Server::new(host, options));
     let connected = tokio::select! {
         connected = connect(Arc::clone(&server), connection) => connected,
-        // The client cannot be reached any more.
+        // The client has ended.
         written = &mut writer => {
             tracing::info!(?written, "the output of the protocol ended");
             Ok(())

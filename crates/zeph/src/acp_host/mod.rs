@@ -220,7 +220,7 @@ async fn close(app: App) {
 /// The provider that is asked.
 ///
 /// # Errors
-/// [`HostError::NoProvider`] if there is none, or if it lacks its key.
+/// [`HostError::NoProvider`] if no provider is configured, or if it lacks its key.
 fn chosen(
     loaded: &Loaded,
     env: &Environment,

@@ -20,8 +20,7 @@ use zeph_tools::{Mode, Permissions};
 use super::commands::commands;
 use super::model_choice::ModelChoice;
 use super::{close, failed, of_store};
-use crate::assemble::App;
-use crate::cli::forget_empty;
+use crate::assemble::{App, forget_empty};
 
 /// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
 const NO_SHELL: &str =

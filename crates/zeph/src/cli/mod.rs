@@ -32,8 +32,6 @@ use clap::error::ErrorKind;
 
 use crate::assemble::{SessionChoice, withhold, withhold_environment};
 use crate::config::{Environment, Loaded, load};
-pub(crate) use conversation::forget_empty;
-
 pub(crate) use crate::exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
 use crate::output::redact::{LogWriter, redacted, without_known};
 use crate::output::sanitize::clean;
