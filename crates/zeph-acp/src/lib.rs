@@ -1,14 +1,20 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 //! # Structure
-//! - [`kind`]: the table from a tool's id to the kind of work it does.
-//! - [`notify`]: the messages that announce a tool call and report its progress.
+//! - [`host`]: the port to the sessions, which the binary implements.
+//! - [`kind`] and [`call_display`]: the kind, the title and the locations of a call.
+//! - [`input`]: lines of bytes from the client, with a maximum size.
+//! - [`wire`]: the protocol library; the only module that uses its types.
 
+pub mod call_display;
+pub mod host;
+pub mod input;
 pub mod kind;
-pub mod notify;
+pub mod wire;
 
-pub use kind::ToolKind;
-pub use notify::{
-    ContentBlock, SessionNotification, SessionUpdate, ToolCall, ToolCallContent, ToolCallId,
-    ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+pub use host::{
+    Choice, ConfigOption, HostError, HostedSession, ListedSession, ModeChoice, OpenRequest,
+    OptionKind, Prompt, PromptEnd, SessionHost, SessionSource, SlashCommand,
 };
+pub use kind::ToolKind;
+pub use wire::{ServeOptions, serve};

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_llm::{Retry, Usage};
+use zeph_llm::{Retry, Usage, Usd};
+use zeph_memory::Task;
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantScope;
 use zeph_tools::user_terminal::UserTerminal;
 use zeph_tools::{
-    Confirmation, FileLocation, FilterStats, OutputStream, RolledBack, ToolErrorCategory,
+    Confirmation, FileChange, FileLocation, FilterStats, Mode, OutputStream, RolledBack,
+    ToolErrorCategory,
 };
 
 /// An event in a turn. Events are emitted in order.
@@ -60,6 +62,8 @@ pub enum LoopbackEvent {
         filter: Option<FilterStats>,
         /// The files that were read or changed.
         locations: Vec<FileLocation>,
+        /// The texts of changed files, before and after.
+        changes: Vec<FileChange>,
         /// The duration in milliseconds, without the time in which the user was asked.
         duration_ms: u64,
     },
@@ -91,6 +95,23 @@ pub enum LoopbackEvent {
     },
     /// The tokens of one request, or of all requests outside of the conversation.
     Usage(Usage),
+    /// The size of the conversation after a response.
+    Context {
+        /// Estimated tokens of the conversation.
+        used: usize,
+        /// The tokens that the conversation may take.
+        size: usize,
+        /// The costs of the session; `None` if a price is unknown.
+        cost: Option<Usd>,
+    },
+    /// A prompt of the user, when a stored conversation is shown again.
+    Prompt(String),
+    /// The title of the session changed.
+    Title(String),
+    /// The task list of the session, after a call that read or changed it.
+    Tasks(Vec<Task>),
+    /// The permission mode of the session changed.
+    Mode(Mode),
 }
 
 /// The user's answer to a question.
@@ -166,8 +187,8 @@ pub trait Channel: Send + Sync {
         true
     }
 
-    /// Asks whether a call may run. Only one question is open at a time.
-    async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer;
+    /// Asks whether the call with the id `call` may run. Only one question is open at a time.
+    async fn confirm(&self, call: &str, question: &Confirmation, params: &Value) -> UserAnswer;
 
     /// The terminal of the user, for commands that the user typed. A channel without a terminal returns `None`.
     fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {

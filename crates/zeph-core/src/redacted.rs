@@ -33,13 +33,7 @@ impl RedactedChannel {
 
     /// Replaces the values in a text that no user is asked about.
     fn text(&self, text: &mut String) {
-        let redacted = match self.secrets.shows() {
-            true => self.secrets.redact_known(text),
-            false => self.secrets.redact(text).text,
-        };
-        if let Cow::Owned(redacted) = redacted {
-            *text = redacted;
-        }
+        redact_shown(&self.secrets, text);
     }
 }
 
@@ -55,9 +49,18 @@ impl Channel for RedactedChannel {
                 self.secrets.redact_json(params);
             }
             LoopbackEvent::ToolOutput { text, .. } => known(&self.secrets, text),
-            LoopbackEvent::ToolFinished { tool, display, .. } => {
+            LoopbackEvent::ToolFinished {
+                tool,
+                display,
+                changes,
+                ..
+            } => {
                 self.text(tool);
                 self.text(display);
+                for change in changes {
+                    change.before.iter_mut().for_each(|text| self.text(text));
+                    self.text(&mut change.after);
+                }
             }
             LoopbackEvent::Permission { tool, .. } => self.text(tool),
             LoopbackEvent::Notice(text)
@@ -66,10 +69,18 @@ impl Channel for RedactedChannel {
                 self.text(text);
             }
             LoopbackEvent::Retrying(retry) => self.text(&mut retry.reason),
+            LoopbackEvent::Prompt(text) | LoopbackEvent::Title(text) => self.text(text),
+            LoopbackEvent::Tasks(tasks) => {
+                for task in tasks {
+                    self.text(&mut task.content);
+                }
+            }
             LoopbackEvent::Requesting { .. }
             | LoopbackEvent::SummingUp
             | LoopbackEvent::Rollback { .. }
-            | LoopbackEvent::Usage(_) => {}
+            | LoopbackEvent::Usage(_)
+            | LoopbackEvent::Context { .. }
+            | LoopbackEvent::Mode(_) => {}
         }
         self.inner.emit(event);
     }
@@ -82,7 +93,7 @@ impl Channel for RedactedChannel {
         self.inner.shows_questions()
     }
 
-    async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer {
+    async fn confirm(&self, call: &str, question: &Confirmation, params: &Value) -> UserAnswer {
         let mut question = question.clone();
         let preview = question.preview.iter_mut().map(|preview| &mut preview.diff);
         let texts = [
@@ -100,7 +111,7 @@ impl Channel for RedactedChannel {
         }
         let mut params = params.clone();
         self.secrets.redact_known_json(&mut params);
-        self.inner.confirm(&question, &params).await
+        self.inner.confirm(call, &question, &params).await
     }
 
     fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {
@@ -109,6 +120,17 @@ impl Channel for RedactedChannel {
 
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
         self.inner.check_in(question).await
+    }
+}
+
+/// Replaces the values in a text that is shown: known values, and patterns unless the user wants to see them.
+pub(crate) fn redact_shown(secrets: &Arc<SecurityPatterns>, text: &mut String) {
+    let redacted = match secrets.shows() {
+        true => secrets.redact_known(text),
+        false => secrets.redact(text).text,
+    };
+    if let Cow::Owned(redacted) = redacted {
+        *text = redacted;
     }
 }
 
@@ -180,7 +202,7 @@ mod tests {
             true
         }
 
-        async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer {
+        async fn confirm(&self, _: &str, question: &Confirmation, params: &Value) -> UserAnswer {
             let Confirmation {
                 tool,
                 subject,
@@ -218,6 +240,7 @@ mod tests {
             display: text.clone(),
             filter: None,
             locations: Vec::new(),
+            changes: Vec::new(),
             duration_ms: 1,
         });
         channel.emit(LoopbackEvent::Permission {
@@ -274,7 +297,7 @@ mod tests {
             ..Confirmation::default()
         };
         let params = json!({ "command": text, KEY: 1 });
-        channel.confirm(&question, &params).await;
+        channel.confirm("1", &question, &params).await;
         let shown = kept.0.lock().unwrap().clone();
         assert!(!shown.contains(KEY), "{shown}");
         assert_eq!(shown.matches(MARK).count(), 9, "{shown}");

@@ -59,7 +59,7 @@ impl Channel for Silent {
     fn can_ask(&self) -> bool {
         false
     }
-    async fn confirm(&self, _question: &Confirmation, _params: &Value) -> UserAnswer {
+    async fn confirm(&self, _call: &str, _question: &Confirmation, _params: &Value) -> UserAnswer {
         UserAnswer::No(None)
     }
     async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {

@@ -3,6 +3,7 @@
 //! # Structure
 //! - [`store`]: the database: opening it, versions of its tables, checkpoints.
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
+//! - `copy`: copies of sessions; `result_views`: results as the user saw them.
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
 //! - [`file_reads`]: the files that a session has read, for `zeph_tools::ReadLedger`.
@@ -27,6 +28,7 @@ pub mod code_index;
 pub mod completed_tools;
 pub mod config;
 pub mod conversation;
+mod copy;
 pub mod embedding_cache;
 pub mod error;
 pub mod file_reads;
@@ -38,6 +40,7 @@ pub mod message_search;
 pub mod messages;
 pub mod overflow;
 pub mod quota;
+mod result_views;
 pub mod schedule;
 mod sign_bits;
 pub mod spending;

@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0018_offered_tools.sql"),
     include_str!("../migrations/0019_memory_vectors.sql"),
     include_str!("../migrations/0020_message_words.sql"),
+    include_str!("../migrations/0021_result_view.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -62,7 +62,7 @@ pub use feedback::{
 pub use layers::permission::Permissions;
 pub use layers::{LayeredExecutor, stack};
 pub use mcp::{McpError, McpErrorCode};
-pub use output::{FileLocation, FilterStats, ImageContent, OutputMetadata, ToolOutput};
+pub use output::{FileChange, FileLocation, FilterStats, ImageContent, OutputMetadata, ToolOutput};
 pub use permission_mode::Mode;
 pub use read_tracking::{ContentDigest, InMemoryReadLedger, ReadLedger, ReadLedgerError};
 pub use registry::ToolRegistry;

@@ -1,5 +1,6 @@
 //! The binary `zeph`: arguments in, exit code out. Everything that runs is built in [`assemble`].
 
+mod acp_host;
 mod assemble;
 mod cli;
 mod config;

@@ -32,11 +32,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ("zeph-llm", &["zeph-backoff"]),
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
-    ("zeph-acp", &[]),
+    (
+        "zeph-acp",
+        &["zeph-core", "zeph-llm", "zeph-memory", "zeph-tools"],
+    ),
     ("zeph-mcp", &["zeph-tools"]),
     (
         "zeph",
         &[
+            "zeph-acp",
             "zeph-core",
             "zeph-llm",
             "zeph-mcp",

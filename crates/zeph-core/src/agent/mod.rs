@@ -14,6 +14,7 @@ pub mod outcome;
 pub mod prompt;
 mod reflection;
 pub mod reformat;
+pub mod replay;
 mod response_relay;
 mod session;
 mod status;

@@ -1,7 +1,7 @@
 //! The outcome of a turn.
 
 use serde::Serialize;
-use zeph_llm::{Usage, Usd};
+use zeph_llm::{StopReason, Usage, Usd};
 
 /// The reason why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,6 +44,8 @@ pub struct TurnOutcome {
     pub cost: Option<Usd>,
     /// The error, or the limit that was reached.
     pub message: Option<String>,
+    /// The reason why the model ended its last response.
+    pub stop: StopReason,
 }
 
 impl TurnOutcome {
@@ -58,6 +60,7 @@ impl TurnOutcome {
             usage: Usage::default(),
             cost: Some(Usd::default()),
             message: None,
+            stop: StopReason::EndTurn,
         }
     }
 }

@@ -66,12 +66,12 @@ impl Session {
         self.history.session()
     }
 
-    /// Stores the title of the session, which is the first line of its first prompt, and the model.
+    /// Stores the title of the session, which is the first line of its first prompt, and the model. Returns the title.
     pub(super) async fn describe(
         &self,
         prompt: &str,
         provider: &dyn LlmProvider,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<String, HistoryError> {
         let line = prompt.lines().find(|line| !line.trim().is_empty());
         let secrets = self.history.secrets();
         let line = secrets.redact(line.unwrap_or_default().trim());
@@ -79,7 +79,7 @@ impl Session {
         self.store.set_title(self.id(), &title).await?;
         let (name, model) = (provider.name(), provider.model());
         self.store.set_model(self.id(), name, model).await?;
-        Ok(())
+        Ok(title)
     }
 
     /// Adds costs, in memory and in the store.

@@ -8,8 +8,10 @@
 //! The turn ends with a response without calls, at a limit, after a cancellation, or with an error.
 
 use tokio_util::sync::CancellationToken;
-use zeph_llm::{ChatResponse, LlmError, LlmErrorKind, Message, StopReason, ToolChoice};
-use zeph_tools::ToolRegistry;
+use zeph_llm::{
+    ChatResponse, LlmError, LlmErrorKind, Message, MessagePart, StopReason, ToolChoice,
+};
+use zeph_tools::{ImageContent, ToolRegistry};
 
 use super::Agent;
 use super::compact::CompactionState;
@@ -60,11 +62,21 @@ impl From<HistoryError> for RequestFailure {
 impl Agent {
     /// Runs one turn for a prompt.
     pub async fn run_turn(&mut self, prompt: &str, cancel: &CancellationToken) -> TurnOutcome {
+        self.run_turn_with_images(prompt, Vec::new(), cancel).await
+    }
+
+    /// Runs one turn for a prompt with images. The model must accept images.
+    pub async fn run_turn_with_images(
+        &mut self,
+        prompt: &str,
+        images: Vec<ImageContent>,
+        cancel: &CancellationToken,
+    ) -> TurnOutcome {
         let mut outcome = TurnOutcome::new();
         self.session.room = CompactionState::default();
         // A skill is active for one turn at most.
         self.tools.skills.skills.end_turn(self.session.id());
-        let end = self.turn(prompt, cancel, &mut outcome).await;
+        let end = self.turn(prompt, images, cancel, &mut outcome).await;
         self.tools.skills.skills.end_turn(self.session.id());
         self.session.room = CompactionState::default();
         self.session.rounds = outcome.iterations;
@@ -87,10 +99,11 @@ impl Agent {
     async fn turn(
         &mut self,
         prompt: &str,
+        images: Vec<ImageContent>,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<(), TurnAbort> {
-        let registry = self.begin_turn(prompt, cancel).await?;
+        let registry = self.begin_turn(prompt, images, cancel).await?;
         let window = self.model.provider.context_window();
         let mut limits = Limits::new(&self.config, self.iterations, window);
         let mut refused = false;
@@ -222,9 +235,11 @@ impl Agent {
     async fn begin_turn(
         &mut self,
         prompt: &str,
+        images: Vec<ImageContent>,
         cancel: &CancellationToken,
     ) -> Result<ToolRegistry, TurnAbort> {
         self.tools.dispatcher.refresh().await;
+        self.tools.follow_mode();
         let registry = self.tools.registry();
         if let Some(dependencies) = &self.tools.limits.dependencies {
             dependencies.begin_turn(self.session.id(), prompt);
@@ -234,10 +249,18 @@ impl Agent {
         let history = &mut self.session.history;
         history.repair_orphaned_calls().await?;
         let is_first = history.messages().is_empty();
-        self.session.room.prompt = Some(history.push(Message::user(prompt), None).await?);
+        let mut message = Message::user(prompt);
+        message
+            .parts
+            .extend(images.into_iter().map(|image| MessagePart::Image {
+                media_type: image.media_type,
+                data: image.data,
+            }));
+        self.session.room.prompt = Some(history.push(message, None).await?);
         if is_first {
             let provider = self.model.provider.as_ref();
-            self.session.describe(prompt, provider).await?;
+            let title = self.session.describe(prompt, provider).await?;
+            self.channel.emit(LoopbackEvent::Title(title));
         }
         Ok(registry)
     }
@@ -314,6 +337,16 @@ impl Agent {
         Err(TurnAbort::End(end, message))
     }
 
+    /// Reports the size and the costs of the conversation.
+    pub(super) fn report_context(&self) {
+        let window = self.model.provider.context_window();
+        self.channel.emit(LoopbackEvent::Context {
+            used: self.session.history.estimated_tokens(),
+            size: context_budget(&self.config, window),
+            cost: self.session.spending.total().known_cost(),
+        });
+    }
+
     fn over_context(&self, limits: &Limits) -> String {
         let budget = context_budget(&self.config, self.model.provider.context_window());
         format!(
@@ -365,6 +398,7 @@ impl Agent {
                 let usage = history.plausible(response.usage());
                 history.correct(usage);
                 self.spend(self.model.spending(usage), outcome).await?;
+                self.report_context();
                 return Ok(response);
             }
             Err(partial) => partial,
@@ -429,7 +463,9 @@ impl Agent {
         registry: &ToolRegistry,
         outcome: &mut TurnOutcome,
     ) -> Result<ResponseCalls, TurnAbort> {
+        outcome.stop = StopReason::EndTurn;
         if let ChatResponse::Text { stop, .. } = &response {
+            outcome.stop = *stop;
             match stop {
                 StopReason::MaxTokens => self.channel.emit(LoopbackEvent::Notice(
                     "the answer was cut off by the model's output limit".to_owned(),

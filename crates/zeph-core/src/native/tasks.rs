@@ -24,6 +24,11 @@ struct UpdateParams {
     status: TaskStatus,
 }
 
+/// Whether a call of this tool reads or changes the task list.
+pub(crate) fn is_task_tool(name: &str) -> bool {
+    ["add_task", "list_tasks", "update_task"].contains(&name)
+}
+
 /// Adds a task.
 pub struct AddTask {
     def: ToolDef,

@@ -19,6 +19,73 @@ pub struct FileLocation {
     pub line: Option<u32>,
 }
 
+/// The text of a file before and after a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// The text before; `None` for a new file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The text after.
+    pub after: String,
+}
+
+impl FileChange {
+    /// The maximum size of both texts together. Of a larger file, the changed lines and some lines around them are
+    /// shown.
+    pub const MAX_WHOLE_BYTES: usize = 32 * 1024;
+    /// The maximum size of both parts together. A larger change is not shown as texts.
+    pub const MAX_BYTES: usize = 256 * 1024;
+    /// The unchanged lines that a part has before and after the change.
+    const CONTEXT_LINES: usize = 3;
+
+    /// The change of the file at `path`; `None` if the texts are equal or the change is too large.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, before: Option<&[u8]>, after: &[u8]) -> Option<Self> {
+        if before == Some(after) {
+            return None;
+        }
+        let size =
+            |before: Option<&[u8]>, after: &[u8]| before.map_or(0, <[u8]>::len) + after.len();
+        let (before, after) = match before {
+            Some(old) if size(before, after) > Self::MAX_WHOLE_BYTES => {
+                let (old, new) = changed_part(old, after, Self::CONTEXT_LINES);
+                (Some(old), new)
+            }
+            before => (before, after),
+        };
+        (size(before, after) <= Self::MAX_BYTES).then(|| Self {
+            path: path.into(),
+            before: before.map(|text| String::from_utf8_lossy(text).into_owned()),
+            after: String::from_utf8_lossy(after).into_owned(),
+        })
+    }
+}
+
+/// The lines of both texts from the first to the last difference, with up to `context` equal lines around them.
+fn changed_part<'t>(old: &'t [u8], new: &'t [u8], context: usize) -> (&'t [u8], &'t [u8]) {
+    let lines = |text: &'t [u8]| {
+        text.split_inclusive(|byte| *byte == b'\n')
+            .collect::<Vec<_>>()
+    };
+    let (old_lines, new_lines) = (lines(old), lines(new));
+    let equal = |pairs: &mut dyn Iterator<Item = (&&[u8], &&[u8])>| {
+        pairs.take_while(|(old, new)| old == new).count()
+    };
+    let start = equal(&mut old_lines.iter().zip(&new_lines));
+    let (old_rest, new_rest) = (&old_lines[start..], &new_lines[start..]);
+    let end = equal(&mut old_rest.iter().rev().zip(new_rest.iter().rev()));
+    let bytes = |lines: &[&[u8]]| lines.iter().map(|line| line.len()).sum::<usize>();
+    let first = bytes(&old_lines[..start.saturating_sub(context)]);
+    let kept = |text: &'t [u8], lines: &[&[u8]]| {
+        let unchanged = end.saturating_sub(context).min(lines.len());
+        let last = text.len() - bytes(&lines[lines.len() - unchanged..]);
+        &text[first..last]
+    };
+    (kept(old, &old_lines), kept(new, &new_lines))
+}
+
 /// An image in a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageContent {
@@ -85,6 +152,8 @@ pub struct ToolOutput {
     pub image: Option<ImageContent>,
     /// Files read or changed.
     pub locations: Vec<FileLocation>,
+    /// The texts of changed files.
+    pub changes: Vec<FileChange>,
     /// The statistics of the filter, if one ran.
     pub filter: Option<FilterStats>,
     /// The state of a text that was too long: `summary` begins with its start and end.
@@ -145,9 +214,53 @@ impl ToolOutput {
         self
     }
 
+    /// Adds the text of a file before and after the call, if it changed.
+    #[must_use]
+    pub fn changing(mut self, change: Option<FileChange>) -> Self {
+        self.changes.extend(change);
+        self
+    }
+
     /// Returns the text for the user.
     #[must_use]
     pub fn display(&self) -> &str {
         self.display.as_deref().unwrap_or(&self.summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves ACP-2: the change of a large file is shown by its changed lines.
+    #[test]
+    fn large_change_has_the_changed_lines_only() {
+        let check = |old: &str, new: &str, expect: (&str, &str)| {
+            let (old, new) = changed_part(old.as_bytes(), new.as_bytes(), 1);
+            let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+            assert_eq!(
+                (text(old), text(new)),
+                (expect.0.to_owned(), expect.1.to_owned())
+            );
+        };
+        check(
+            "1\n2\n3\n4\n5\n",
+            "1\n2\nx\n4\n5\n",
+            ("2\n3\n4\n", "2\nx\n4\n"),
+        );
+        check("1\n1\n1\n", "1\n1\n1\n1\n", ("1\n", "1\n1\n"));
+        check("a\nb", "a", ("a\nb", "a"));
+        check("", "a\n", ("", "a\n"));
+        let line = "a line of a file\n".repeat(4000);
+        let new = line.replacen("file", "book", 1);
+        let change = FileChange::new("/a", Some(line.as_bytes()), new.as_bytes()).unwrap();
+        assert_eq!(
+            change.after,
+            format!("a line of a book\n{}", &line[..17 * 3])
+        );
+        assert_eq!(FileChange::new("/a", Some(b"a"), b"a"), None);
+        let whole = FileChange::new("/a", Some(b"1\n2\n3\n4\n5\n"), b"1\n").unwrap();
+        assert_eq!(whole.before.as_deref(), Some("1\n2\n3\n4\n5\n"));
+        assert_eq!(FileChange::new("/a", None, &[b'a'; 300_000]), None);
     }
 }

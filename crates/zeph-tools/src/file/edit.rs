@@ -24,7 +24,7 @@ use crate::file::staleness::{FileReadGuard, Standing};
 use crate::file::undo_recorder::Recorder;
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::gate::{PathParam, ToolTarget};
-use crate::output::ToolOutput;
+use crate::output::{FileChange, ToolOutput};
 use crate::secrets::{added_mark, marks};
 use crate::tool_set::Tool;
 
@@ -169,7 +169,12 @@ fn edit(
     mark.note(&mut said);
     Ok(ToolOutput::text(said)
         .with_display(change::display(&shown, &decoded(&old), &decoded(&bytes)) + &syntax)
-        .at(&target.path, line))
+        .at(&target.path, line)
+        .changing(FileChange::new(
+            &target.path,
+            Some(&decoded(&old)),
+            &decoded(&bytes),
+        )))
 }
 
 /// Converts UTF-16 to UTF-8. Other content is unchanged.

@@ -13,14 +13,14 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::edit::marked;
+use crate::file::edit::{decoded, marked};
 use crate::file::resolved_path::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::staleness::{FileReadGuard, Standing};
 use crate::file::undo_recorder::Recorder;
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::gate::{PathParam, ToolTarget};
-use crate::output::ToolOutput;
+use crate::output::{FileChange, ToolOutput};
 use crate::secrets::{added_mark, marks};
 use crate::tool_set::Tool;
 
@@ -202,7 +202,14 @@ fn put(
         (None, None) => String::new(),
     };
     let line = changed.and_then(|(first, _)| u32::try_from(first).ok());
-    let output = ToolOutput::text(summary).at(&target.path, line);
+    let change = match (&existing, &old) {
+        (Some(_), None) => None,
+        (None, _) => FileChange::new(&target.path, None, new),
+        (Some(_), Some(old)) => FileChange::new(&target.path, Some(&decoded(old)), new),
+    };
+    let output = ToolOutput::text(summary)
+        .at(&target.path, line)
+        .changing(change);
     Ok(if display.is_empty() {
         output
     } else {

@@ -58,3 +58,19 @@ async fn new_session(store: &Store, project: &Path) -> Result<String, StoreError
     store.ensure_session(&id, project).await?;
     Ok(id)
 }
+
+/// Removes a session without messages and calls when it is left. The caller holds no lock on it.
+pub(crate) async fn forget_empty(
+    assembly: &super::App,
+    session: &str,
+    empty: bool,
+) -> anyhow::Result<()> {
+    if !empty {
+        return Ok(());
+    }
+    let found = assembly.store.session(session).await?;
+    if found.messages == 0 && found.calls == 0 {
+        assembly.store.delete_session(session).await?;
+    }
+    Ok(())
+}

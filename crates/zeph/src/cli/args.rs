@@ -173,6 +173,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         turn: TurnArgs,
     },
+    /// Serve an editor over the Agent Client Protocol on stdin and stdout
+    Acp,
     /// List, show and call tools without a model
     Tools {
         #[command(subcommand)]

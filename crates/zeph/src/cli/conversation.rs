@@ -12,7 +12,7 @@ use super::args::GlobalArgs;
 use super::model_lines::model_lines;
 use crate::assemble::{
     App, AuditLines, ModelCompletion, OpenSession, ServerModels, SessionChoice, choose_provider,
-    chosen_config, meant, open_session, with_substitutes,
+    chosen_config, forget_empty, meant, open_session, with_substitutes,
 };
 use crate::config::{Environment, Loaded};
 use crate::terminal::{Converse, InteractiveOptions, TerminalChannel};
@@ -178,18 +178,6 @@ fn effort_of(config: &ProviderConfig) -> String {
         .effort
         .map(|effort| format!(", effort {}", effort.as_str()));
     effort.unwrap_or_default()
-}
-
-/// Removes a session without messages and calls when it is left. The caller holds no lock on it.
-pub(super) async fn forget_empty(assembly: &App, session: &str, empty: bool) -> anyhow::Result<()> {
-    if !empty {
-        return Ok(());
-    }
-    let found = assembly.store.session(session).await?;
-    if found.messages == 0 && found.calls == 0 {
-        assembly.store.delete_session(session).await?;
-    }
-    Ok(())
 }
 
 impl Converse for Conversation {

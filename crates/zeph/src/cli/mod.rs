@@ -1,5 +1,6 @@
 //! From arguments to exit code.
 
+mod acp;
 pub(crate) mod args;
 mod audit;
 mod config_cmd;
@@ -140,6 +141,7 @@ async fn dispatch(cli: Cli) -> Exit {
             };
             run::one_shot(&global, &turn, source).await
         }
+        Some(Command::Acp) => report(acp::run(&global).await),
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Scheduler { command }) => report(scheduler::run(&global, command).await),

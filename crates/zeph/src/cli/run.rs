@@ -12,11 +12,11 @@ use zeph_core::{Agent, Channel, Reply, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
-use super::conversation::{Conversation, forget_empty};
+use super::conversation::Conversation;
 use super::{
     Exit, Outcome, UsageError, load_config, scheduler, session_choice, usage, with_causes,
 };
-use crate::assemble::{App, AuditLines, choose_provider, open_session};
+use crate::assemble::{App, AuditLines, choose_provider, forget_empty, open_session};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
@@ -220,7 +220,7 @@ fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
         tool_calls: 0,
         usage: Usage::default(),
         cost: Some(Usd::default()),
-        message: None,
+        ..TurnOutcome::new()
     }
 }
 

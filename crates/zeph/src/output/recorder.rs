@@ -201,6 +201,7 @@ impl Channel for Recorder {
                 duration_ms,
                 filter,
                 locations: _,
+                changes: _,
             } => {
                 let error_category = failure.map(|category| category.label().to_owned());
                 self.calls().push(CallRecord {
@@ -249,7 +250,12 @@ impl Channel for Recorder {
             LoopbackEvent::Requesting { .. }
             | LoopbackEvent::SummingUp
             | LoopbackEvent::Reasoning(_)
-            | LoopbackEvent::Usage(_) => {}
+            | LoopbackEvent::Usage(_)
+            | LoopbackEvent::Context { .. }
+            | LoopbackEvent::Prompt(_)
+            | LoopbackEvent::Title(_)
+            | LoopbackEvent::Tasks(_)
+            | LoopbackEvent::Mode(_) => {}
         }
     }
 
@@ -261,7 +267,7 @@ impl Channel for Recorder {
         false
     }
 
-    async fn confirm(&self, _question: &Confirmation, _params: &Value) -> UserAnswer {
+    async fn confirm(&self, _call: &str, _question: &Confirmation, _params: &Value) -> UserAnswer {
         UserAnswer::Once
     }
 

@@ -301,7 +301,7 @@ impl Channel for TerminalChannel {
         !self.options.assume_yes
     }
 
-    async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer {
+    async fn confirm(&self, _call: &str, question: &Confirmation, params: &Value) -> UserAnswer {
         if self.options.assume_yes {
             let tool = &question.tool;
             self.screen().remark(&format!(
@@ -440,6 +440,7 @@ mod tests {
             display: display.to_owned(),
             filter: None,
             locations: Vec::new(),
+            changes: Vec::new(),
             duration_ms: 3,
         });
     }
@@ -563,6 +564,7 @@ mod tests {
             display: "x does not exist".to_owned(),
             filter: None,
             locations: Vec::new(),
+            changes: Vec::new(),
             duration_ms: 0,
         });
         assert_eq!(shown.text(), "● read x\n  ⎿ x does not exist\n");
@@ -602,7 +604,7 @@ mod tests {
         let (channel, shown, _) = channel(options, DisplayMode::Aside);
         assert!(channel.can_ask());
         let answer = channel
-            .confirm(&confirmation(), &json!({"command": "make"}))
+            .confirm("1", &confirmation(), &json!({"command": "make"}))
             .await;
         assert_eq!(answer, UserAnswer::Once);
         assert_eq!(
@@ -616,7 +618,7 @@ mod tests {
     async fn nobody_to_ask_is_a_no() {
         let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::Aside);
         assert!(!channel.can_ask());
-        let answer = channel.confirm(&confirmation(), &json!({})).await;
+        let answer = channel.confirm("1", &confirmation(), &json!({})).await;
         assert_eq!(
             (answer, shown.text()),
             (UserAnswer::No(None), String::new())

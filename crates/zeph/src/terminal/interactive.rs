@@ -371,12 +371,8 @@ mod tests {
         let check = |end, message: Option<&str>, expect: Option<&str>| {
             let outcome = TurnOutcome {
                 end,
-                text: String::new(),
-                iterations: 0,
-                tool_calls: 0,
-                usage: Usage::default(),
-                cost: None,
                 message: message.map(str::to_owned),
+                ..TurnOutcome::new()
             };
             let text = trouble(&outcome);
             assert_eq!(

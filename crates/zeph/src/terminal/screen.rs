@@ -158,7 +158,13 @@ impl Screen {
                 None
             }
             // The question and the next events report the first; the end of the turn reports the second.
-            LoopbackEvent::Permission { .. } | LoopbackEvent::Usage(_) => None,
+            LoopbackEvent::Permission { .. }
+            | LoopbackEvent::Usage(_)
+            | LoopbackEvent::Context { .. }
+            | LoopbackEvent::Prompt(_)
+            | LoopbackEvent::Title(_)
+            | LoopbackEvent::Tasks(_)
+            | LoopbackEvent::Mode(_) => None,
         }
     }
 

@@ -18,9 +18,12 @@ use zeph_tools::{
 use super::ToolRunner;
 use crate::agent::hallucination::{self, ConversationContext};
 use crate::agent::history::HistoryError;
+use crate::agent::replay::ResultView;
 use crate::agent::session::Session;
 use crate::agent::strip_reasoning::{ONLY_REASONING, ResponseCalls};
+use crate::channel::LoopbackEvent;
 use crate::config::AgentConfig;
+use crate::native::tasks;
 
 /// The calls of one response. `undo` reverts their changes together.
 pub(in crate::agent) struct Batch {
@@ -239,6 +242,7 @@ impl ToolRunner {
             Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
             _ => None,
         };
+        let view = ResultView::new(&result, session.history.secrets());
         let mut parts = vec![MessagePart::ToolResult {
             tool_use_id: request.id.clone(),
             content: self.result_format.content(&result, metadata),
@@ -251,13 +255,38 @@ impl ToolRunner {
             data: image.data,
         }));
         let role = Role::User;
-        session.history.push(Message { role, parts }, None).await?;
+        let seq = session.history.push(Message { role, parts }, None).await?;
+        store_view(session, seq, &view).await;
+        if tasks::is_task_tool(&request.name) {
+            self.report_tasks(session).await;
+        }
         Ok(ToolResultSummary {
             content,
             failure,
             refused,
             over_quota,
         })
+    }
+}
+
+impl ToolRunner {
+    /// Sends the task list to the channel. It is a display, so an error is only logged.
+    async fn report_tasks(&self, session: &Session) {
+        match session.store.tasks(session.id()).await {
+            Ok(tasks) => self.dispatcher.channel.emit(LoopbackEvent::Tasks(tasks)),
+            Err(error) => tracing::warn!(%error, "the task list was not read"),
+        }
+    }
+}
+
+/// Stores the form of a result that the user saw. It is a display, so an error is only logged.
+async fn store_view(session: &Session, seq: i64, view: &ResultView) {
+    let Ok(json) = serde_json::to_string(view) else {
+        return;
+    };
+    let stored = session.store.set_result_view(session.id(), seq, &json);
+    if let Err(error) = stored.await {
+        tracing::warn!(%error, "the view of a result was not stored");
     }
 }
 

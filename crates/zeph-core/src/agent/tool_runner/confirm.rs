@@ -71,7 +71,7 @@ impl Confirmer {
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return QuestionOutcome::Cancelled,
-            answer = self.channel.confirm(question, params) => answer,
+            answer = self.channel.confirm(&call.id, question, params) => answer,
         };
         if cancel.is_cancelled() {
             return QuestionOutcome::Cancelled;

@@ -291,9 +291,13 @@ impl Dispatcher {
             let (category, causes) = (error.category().label(), with_causes(error));
             tracing::info!(tool = %call.tool, call = %call.id, category, "a call failed: {causes}");
         }
-        let (display, locations) = match result {
-            Ok(output) => (output.display().to_owned(), output.locations.clone()),
-            Err(error) => (display_error(error), Vec::new()),
+        let display = match result {
+            Ok(output) => output.display().to_owned(),
+            Err(error) => display_error(error),
+        };
+        let (locations, changes) = match result {
+            Ok(output) => (output.locations.clone(), output.changes.clone()),
+            Err(_) => (Vec::new(), Vec::new()),
         };
         let output = match result {
             Ok(output) => Some(output),
@@ -307,6 +311,7 @@ impl Dispatcher {
             display,
             filter,
             locations,
+            changes,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         });
     }

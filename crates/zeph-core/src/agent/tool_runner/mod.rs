@@ -5,7 +5,7 @@
 mod batch;
 mod confirm;
 pub(crate) mod dispatch;
-mod mode;
+pub(crate) mod mode;
 mod permissions;
 pub(crate) mod undo;
 

@@ -2,10 +2,14 @@
 
 use std::fmt::Write as _;
 
-use zeph_tools::{Mode, Phase};
+use zeph_tools::{Mode, Permissions, Phase};
 
 use super::ToolRunner;
 use crate::agent::CommandOutput;
+use crate::channel::LoopbackEvent;
+
+/// The error of mode `full` without an OS sandbox.
+pub const NO_FULL_MODE: &str = "mode full needs an OS sandbox around commands, which is off or incomplete here; zeph doctor shows why, and --unsandboxed at the start accepts it";
 
 /// The word of `/mode` that selects the next mode.
 const NEXT: &str = "next";
@@ -23,6 +27,18 @@ fn effect_of(mode: Mode) -> &'static str {
     }
 }
 
+/// The effect of a mode with these permissions, for the user.
+#[must_use]
+pub fn effect_of_mode(mode: Mode, permissions: &Permissions) -> String {
+    let effect = effect_of(mode);
+    if mode == Mode::Auto && !permissions.sandbox.is_complete() {
+        return format!(
+            "{effect}; the OS sandbox is off or incomplete here, so commands require confirmation"
+        );
+    }
+    effect.to_owned()
+}
+
 impl ToolRunner {
     /// Changes the mode of the session.
     pub(in crate::agent) fn set_mode(&mut self, name: &str) -> CommandOutput {
@@ -33,22 +49,24 @@ impl ToolRunner {
                 format!("{name:?} is not a mode; the modes are {}", names.join(", "))
             })?,
         };
-        if mode == Mode::Full && !self.permissions.allows_full {
-            return Err(
-                "mode full needs an OS sandbox around commands, which is off or incomplete here; \
-                 zeph doctor shows why, and --unsandboxed at the start accepts it"
-                    .to_owned(),
-            );
+        if !self.permissions.can_have(mode) {
+            return Err(NO_FULL_MODE.to_owned());
         }
         self.permissions.mode.set(mode);
+        self.dispatcher.channel.emit(LoopbackEvent::Mode(mode));
+        self.follow_mode();
+        Ok(format!("mode {}: {}", mode.as_str(), self.effect(mode)))
+    }
+
+    /// Sets the phase of the caller to the one of the mode, which the channel can change between turns.
+    pub(in crate::agent) fn follow_mode(&mut self) {
         let phase = &mut self.dispatcher.caller.phase;
-        *phase = match (mode, *phase) {
+        *phase = match (self.permissions.mode.get(), *phase) {
             (Mode::Plan, Phase::Executor) => Phase::Planner,
             (Mode::Plan, phase) => phase,
             (_, Phase::Planner) => Phase::Executor,
             (_, phase) => phase,
         };
-        Ok(format!("mode {}: {}", mode.as_str(), self.effect(mode)))
     }
 
     /// Lists the modes. A `*` marks the current one.
@@ -74,12 +92,6 @@ impl ToolRunner {
     }
 
     fn effect(&self, mode: Mode) -> String {
-        let effect = effect_of(mode);
-        if mode == Mode::Auto && !self.permissions.sandbox.is_complete() {
-            return format!(
-                "{effect}; the OS sandbox is off or incomplete here, so commands require confirmation"
-            );
-        }
-        effect.to_owned()
+        effect_of_mode(mode, &self.permissions)
     }
 }

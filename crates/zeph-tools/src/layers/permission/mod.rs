@@ -59,6 +59,12 @@ pub struct Permissions {
 }
 
 impl Permissions {
+    /// Whether the session can have this mode.
+    #[must_use]
+    pub fn can_have(&self, mode: Mode) -> bool {
+        mode != Mode::Full || self.allows_full
+    }
+
     /// Creates settings without rules and with an empty sandbox: the mode and the nature of tools decide.
     #[must_use]
     pub fn of(mode: Mode) -> Self {

@@ -100,7 +100,12 @@ impl Channel for View {
             | LoopbackEvent::Reasoning(_)
             | LoopbackEvent::ToolOutput { .. }
             | LoopbackEvent::Permission { .. }
-            | LoopbackEvent::Usage(_) => {}
+            | LoopbackEvent::Usage(_)
+            | LoopbackEvent::Context { .. }
+            | LoopbackEvent::Prompt(_)
+            | LoopbackEvent::Title(_)
+            | LoopbackEvent::Tasks(_)
+            | LoopbackEvent::Mode(_) => {}
         }
     }
 
@@ -108,7 +113,7 @@ impl Channel for View {
         true
     }
 
-    async fn confirm(&self, question: &Confirmation, _params: &Value) -> UserAnswer {
+    async fn confirm(&self, _call: &str, question: &Confirmation, _params: &Value) -> UserAnswer {
         let (tool, reason) = (&question.tool, &question.reason);
         self.says(
             "asks",

@@ -1,0 +1,18 @@
+//! The way to set up a provider in a terminal of the client.
+
+use agent_client_protocol::v1::schema::{AuthMethod, AuthMethodTerminal};
+
+/// The id of the method.
+const TERMINAL: &str = "zeph-terminal";
+
+/// The method: the client runs `zeph doctor` in a terminal, which shows the missing parts and how to add them.
+pub(super) fn in_terminal() -> AuthMethod {
+    AuthMethod::Terminal(
+        AuthMethodTerminal::new(TERMINAL, "Set up a provider")
+            .description(
+                "Shows in a terminal why no model can be asked, and how to configure one"
+                    .to_owned(),
+            )
+            .args(vec!["doctor".to_owned()]),
+    )
+}

@@ -1,0 +1,234 @@
+//! The channel of a session: events become updates, questions become requests to the client.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use agent_client_protocol::Client;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate, ToolCall,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+};
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
+use zeph_tools::Confirmation;
+use zeph_tools::plural::pluralize;
+
+use super::permission::{Offer, check_in_offer, offer, text};
+use super::updates::{UpdateMapper, new_id, text_content, wire_kind};
+use crate::{SessionHost, ToolKind, call_display};
+
+/// The shortest time between two updates with the output of a call: each repeats the output so far.
+const OUTPUT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The channel of one session. It holds no reference to the session.
+pub(super) struct AcpChannel {
+    connection: ConnectionTo<Client>,
+    session: SessionId,
+    host: Arc<dyn SessionHost>,
+    /// Whether the client shows notices.
+    has_notices: bool,
+    /// Whether every question is answered with "once".
+    assume_yes: bool,
+    state: Arc<Mutex<State>>,
+    runtime: Handle,
+}
+
+struct State {
+    mapper: UpdateMapper,
+    /// The last update with output of each running call, and whether a later one is planned.
+    outputs: HashMap<String, OutputUpdate>,
+}
+
+struct OutputUpdate {
+    sent: Instant,
+    is_planned: bool,
+}
+
+impl AcpChannel {
+    /// The channel of the session `session` in `cwd`.
+    pub(super) fn new(
+        connection: ConnectionTo<Client>,
+        session: &str,
+        cwd: &Path,
+        host: Arc<dyn SessionHost>,
+        has_notices: bool,
+        assume_yes: bool,
+    ) -> Self {
+        Self {
+            connection,
+            session: SessionId::new(session),
+            host,
+            has_notices,
+            assume_yes,
+            state: Arc::new(Mutex::new(State {
+                mapper: UpdateMapper::new(cwd, has_notices),
+                outputs: HashMap::new(),
+            })),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// Sends an update.
+    pub(super) fn send(&self, update: SessionUpdate) {
+        send(&self.connection, &self.session, update);
+    }
+
+    /// Whether the client shows notices.
+    pub(super) fn has_notices(&self) -> bool {
+        self.has_notices
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the output of a call, now or after the interval.
+    fn emit_output(&self, id: &str, event: LoopbackEvent) {
+        let mut state = self.state();
+        let updates = state.mapper.map(event);
+        let now = Instant::now();
+        let last = state.outputs.get_mut(id);
+        match last {
+            Some(last) if last.is_planned => {}
+            Some(last) if now.duration_since(last.sent) < OUTPUT_INTERVAL => {
+                last.is_planned = true;
+                self.send_output_later(
+                    id.to_owned(),
+                    OUTPUT_INTERVAL - now.duration_since(last.sent),
+                );
+            }
+            _ => {
+                let sent = OutputUpdate {
+                    sent: now,
+                    is_planned: false,
+                };
+                state.outputs.insert(id.to_owned(), sent);
+                updates.into_iter().for_each(|update| self.send(update));
+            }
+        }
+    }
+
+    fn send_output_later(&self, id: String, wait: Duration) {
+        let (state, connection) = (Arc::clone(&self.state), self.connection.clone());
+        let session = self.session.clone();
+        self.runtime.spawn(async move {
+            tokio::time::sleep(wait).await;
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            // The call has ended, and its last update has the complete output.
+            let Some(output) = state.outputs.get_mut(&id) else {
+                return;
+            };
+            output.sent = Instant::now();
+            output.is_planned = false;
+            if let Some(update) = state.mapper.output_so_far(&id) {
+                send(&connection, &session, update);
+            }
+        });
+    }
+
+    /// Asks the client. Every response except an offered option is `None`.
+    async fn ask<D: Clone>(&self, call: ToolCallUpdate, offer: Offer<D>) -> Option<D> {
+        let request = RequestPermissionRequest::new(self.session.clone(), call, offer.options());
+        match self.connection.send_request(request).block_task().await {
+            Ok(response) => offer.decision(&response),
+            Err(error) => {
+                let code = i32::from(error.code);
+                tracing::warn!(code, "the client did not answer a question");
+                None
+            }
+        }
+    }
+}
+
+fn send(connection: &ConnectionTo<Client>, session: &SessionId, update: SessionUpdate) {
+    let notification = SessionNotification::new(session.clone(), update);
+    // It fails only after the end of the connection.
+    if connection.send_notification(notification).is_err() {
+        tracing::debug!("an update was not sent: the connection has ended");
+    }
+}
+
+#[async_trait]
+impl Channel for AcpChannel {
+    fn emit(&self, event: LoopbackEvent) {
+        if !self.has_notices {
+            match &event {
+                LoopbackEvent::Notice(text)
+                | LoopbackEvent::Warning(text)
+                | LoopbackEvent::Error(text) => self.host.report(text),
+                LoopbackEvent::Retrying(retry) => self.host.report(&retry.to_string()),
+                _ => {}
+            }
+        }
+        if let LoopbackEvent::ToolOutput { id, .. } = &event {
+            return self.emit_output(&id.clone(), event);
+        }
+        let mut state = self.state();
+        if let LoopbackEvent::ToolFinished { id, .. } = &event {
+            state.outputs.remove(id);
+        }
+        // Sent under the lock, so that updates keep their order.
+        for update in state.mapper.map(event) {
+            self.send(update);
+        }
+    }
+
+    fn can_ask(&self) -> bool {
+        true
+    }
+
+    fn shows_questions(&self) -> bool {
+        !self.assume_yes
+    }
+
+    async fn confirm(&self, call: &str, question: &Confirmation, params: &Value) -> UserAnswer {
+        if self.assume_yes {
+            return UserAnswer::Once;
+        }
+        let id = self.state().mapper.call_id(call).unwrap_or_else(new_id);
+        let mut content = vec![text_content(&text(question))];
+        if let Some(preview) = &question.preview {
+            content.push(text_content(&preview.diff));
+        }
+        let fields = ToolCallUpdateFields::new()
+            .title(call_display::title(&question.tool, params))
+            .kind(wire_kind(ToolKind::of(&question.tool)))
+            .status(ToolCallStatus::Pending)
+            .raw_input(params.clone())
+            .content(content);
+        let answer = self
+            .ask(ToolCallUpdate::new(id, fields), offer(question))
+            .await;
+        answer.unwrap_or(UserAnswer::No(None))
+    }
+
+    async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
+        if self.assume_yes {
+            return CheckInAnswer::Stop;
+        }
+        let id = new_id();
+        let rounds = pluralize(question.iterations, "round");
+        let title = format!("Continue after {rounds} of tool calls?");
+        self.send(SessionUpdate::ToolCall(
+            ToolCall::new(id.clone(), title.clone()).status(ToolCallStatus::Pending),
+        ));
+        let fields = ToolCallUpdateFields::new()
+            .title(title)
+            .status(ToolCallStatus::Pending);
+        let call = ToolCallUpdate::new(id.clone(), fields);
+        let answer = self.ask(call, check_in_offer(question)).await;
+        let answer = answer.unwrap_or(CheckInAnswer::Stop);
+        let fields = ToolCallUpdateFields::new()
+            .status(ToolCallStatus::Completed)
+            .content(vec![text_content(answer.as_str())]);
+        self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
+            id, fields,
+        )));
+        answer
+    }
+}

@@ -1,0 +1,155 @@
+//! The server on the protocol library. No other module uses types of the protocol.
+//!
+//! Handlers run on the dispatch loop of the library, so they start tasks and return. Requests to the client are sent
+//! from these tasks only.
+
+mod auth;
+mod channel;
+mod error;
+mod methods;
+mod opening;
+mod options;
+mod permission;
+mod prompt;
+mod sessions;
+mod transport;
+mod updates;
+
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema::{
+    AuthenticateRequest, CancelNotification, CloseSessionRequest, DeleteSessionRequest,
+    ForkSessionRequest, InitializeRequest, ListSessionsRequest, LoadSessionRequest, LogoutRequest,
+    NewSessionRequest, PromptRequest, ResumeSessionRequest, SetSessionConfigOptionRequest,
+    SetSessionModeRequest,
+};
+use agent_client_protocol::{Agent, Channel, on_receive_notification, on_receive_request};
+use tokio::io::{AsyncBufRead, AsyncWrite};
+
+use crate::SessionHost;
+use methods::Server;
+
+/// Options of the server.
+#[derive(Debug, Clone, Default)]
+pub struct ServeOptions {
+    /// The version of the agent.
+    pub version: String,
+    /// Whether every question is answered with "once".
+    pub assume_yes: bool,
+}
+
+/// Serves one client until the end of `input`, or until `output` cannot be written. Then everything that runs ends.
+///
+/// # Errors
+/// If the connection fails.
+pub async fn serve(
+    host: Arc<dyn SessionHost>,
+    options: ServeOptions,
+    input: impl AsyncBufRead + Unpin + Send + 'static,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> std::io::Result<()> {
+    let (streams, connection) = Channel::duplex();
+    let (frames, sender) = streams.into_parts();
+    let reader = tokio::spawn(transport::read(input, move |frame| {
+        sender.unbounded_send(frame).is_ok()
+    }));
+    let mut writer = tokio::spawn(transport::write(output, frames));
+    let server = Arc::new(Server::new(host, options));
+    let connected = tokio::select! {
+        connected = connect(Arc::clone(&server), connection) => connected,
+        // The client has ended.
+        written = &mut writer => {
+            tracing::info!(?written, "the output of the protocol ended");
+            Ok(())
+        }
+    };
+    reader.abort();
+    server.shut_down().await;
+    if !writer.is_finished() {
+        // The library has dropped its side, so the writer ends after the last message. A client that does not read
+        // must not delay the end.
+        let _ = tokio::time::timeout(methods::END_TIMEOUT, writer).await;
+    }
+    connected.map_err(|error| std::io::Error::other(error.message))
+}
+
+/// Registers the methods, and runs the connection until the end of input.
+async fn connect(server: Arc<Server>, transport: Channel) -> agent_client_protocol::Result<()> {
+    /// A handler of a request or a notification: a method of the server.
+    macro_rules! handler {
+        (|$server:ident, $request:ident: $kind:ty, $responder:ident, $client:ident| $body:expr) => {{
+            let $server = Arc::clone(&server);
+            async move |$request: $kind, $responder, $client| {
+                $body;
+                Ok(())
+            }
+        }};
+    }
+    let cancelling = Arc::clone(&server);
+    Agent
+        .v1()
+        .name("zeph")
+        .on_receive_request(
+            handler!(|server, it: InitializeRequest, to, _client| server.initialize(it, to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: AuthenticateRequest, to, _client| server.authenticate(it, to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, _it: LogoutRequest, to, _client| server.log_out(to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: NewSessionRequest, to, client| server.new_session(it, to, client)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: LoadSessionRequest, to, client| server.load(it, to, client)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: ResumeSessionRequest, to, client| server.resume(it, to, client)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: ForkSessionRequest, to, client| server.fork(it, to, client)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: ListSessionsRequest, to, _client| server.list(it, to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: DeleteSessionRequest, to, _client| server.delete(it, to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: CloseSessionRequest, to, _client| server.close(it, to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: PromptRequest, to, _client| server.prompt(it, to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(|server, it: SetSessionModeRequest, to, _client| server.set_mode(&it, to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            handler!(
+                |server, it: SetSessionConfigOptionRequest, to, _client| server.set_option(it, to)
+            ),
+            on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |it: CancelNotification, _client| {
+                cancelling.cancel(&it);
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .connect_to(transport)
+        .await
+}

@@ -1,0 +1,127 @@
+//! Questions to the user as `session/request_permission`, and the decisions.
+//!
+//! Only an offered option that allows is an approval. Everything else is a rejection.
+
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionResponse,
+};
+use zeph_core::{CheckIn, CheckInAnswer, UserAnswer};
+use zeph_tools::gate::{ApprovalProposal, Grant};
+use zeph_tools::hidden::revealed;
+use zeph_tools::layers::grants::GrantScope;
+use zeph_tools::plural::pluralize;
+use zeph_tools::{Confirmation, Risk};
+
+/// Options and the decision of each.
+pub(super) struct Offer<D>(Vec<(PermissionOption, D)>);
+
+impl<D: Clone> Offer<D> {
+    /// The options, in order.
+    pub(super) fn options(&self) -> Vec<PermissionOption> {
+        self.0.iter().map(|(option, _)| option.clone()).collect()
+    }
+
+    /// The decision of a response; `None` if it chooses none of the options.
+    pub(super) fn decision(&self, response: &RequestPermissionResponse) -> Option<D> {
+        let RequestPermissionOutcome::Selected(selected) = &response.outcome else {
+            return None;
+        };
+        let mut options = self.0.iter();
+        let chosen = options.find(|(option, _)| option.option_id == selected.option_id);
+        chosen.map(|(_, decision)| decision.clone())
+    }
+}
+
+/// The options of a question about a call.
+pub(super) fn offer(question: &Confirmation) -> Offer<UserAnswer> {
+    use PermissionOptionKind::{AllowAlways, AllowOnce, RejectOnce};
+    let mut options = vec![option("once", "Allow once", AllowOnce, UserAnswer::Once)];
+    match &question.offer.proposal {
+        ApprovalProposal::Nothing { .. } => {}
+        ApprovalProposal::ThisCall { .. } => options.push(option(
+            "session",
+            "Allow this very call in this session",
+            AllowAlways,
+            UserAnswer::Session,
+        )),
+        ApprovalProposal::Grants(grants) => {
+            let rules: Vec<String> = grants.iter().map(rule).collect();
+            let rules = rules.join(", ");
+            options.push(option(
+                "session",
+                &format!("Allow in this session: {rules}"),
+                AllowAlways,
+                UserAnswer::Session,
+            ));
+            if let Some(project) = &question.offer.project {
+                let place = revealed(&project.display().to_string());
+                let scope = GrantScope::Project(project.clone());
+                options.push(option(
+                    "always-project",
+                    &format!("Always allow in {place}: {rules}"),
+                    AllowAlways,
+                    UserAnswer::Always(grants.clone(), scope),
+                ));
+                options.push(option(
+                    "always-everywhere",
+                    &format!("Always allow everywhere: {rules}"),
+                    AllowAlways,
+                    UserAnswer::Always(grants.clone(), GrantScope::Global),
+                ));
+            }
+        }
+    }
+    options.push(option("reject", "Reject", RejectOnce, UserAnswer::No(None)));
+    Offer(options)
+}
+
+/// The options of a check-in.
+pub(super) fn check_in_offer(question: &CheckIn) -> Offer<CheckInAnswer> {
+    use PermissionOptionKind::{AllowAlways, AllowOnce, RejectOnce};
+    let more = format!("Continue for {}", pluralize(question.more, "round"));
+    Offer(vec![
+        option("more", &more, AllowOnce, CheckInAnswer::More),
+        option(
+            "until-done",
+            "Continue until done",
+            AllowAlways,
+            CheckInAnswer::UntilDone,
+        ),
+        option("stop", "Stop", RejectOnce, CheckInAnswer::Stop),
+    ])
+}
+
+/// The text of a question: its reason, its risk, and the parts of the command with their decisions.
+pub(super) fn text(question: &Confirmation) -> String {
+    let risk = match question.risk {
+        Risk::Safe => "safe",
+        Risk::Medium => "medium",
+        Risk::High => "high",
+    };
+    let mut text = format!("Risk: {risk}");
+    if !question.reason.is_empty() {
+        text.push_str(&format!("\n\nReason: {}", revealed(&question.reason)));
+    }
+    for part in &question.pieces {
+        let indent = "  ".repeat(part.depth.min(10));
+        let code = revealed(&part.text).replace('\n', "\\n");
+        let decision = revealed(&part.judged);
+        text.push_str(&format!("\n{indent}- `{code}`: {decision}"));
+    }
+    text
+}
+
+fn option<D>(
+    id: &'static str,
+    name: &str,
+    kind: PermissionOptionKind,
+    decision: D,
+) -> (PermissionOption, D) {
+    (PermissionOption::new(id, name, kind), decision)
+}
+
+/// A rule for display.
+fn rule(grant: &Grant) -> String {
+    let pattern = revealed(&grant.pattern).replace('\n', "\\n");
+    format!("{} `{pattern}`", revealed(&grant.tool))
+}

@@ -1,0 +1,141 @@
+//! The blocks of a prompt as the text and the images of one message.
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource};
+use zeph_tools::ImageContent;
+
+use super::error::invalid;
+use crate::host::Prompt;
+
+/// The prompt of these blocks.
+///
+/// # Errors
+/// If a block has a type that is not supported, or if the prompt is empty.
+pub(super) fn prompt(blocks: Vec<ContentBlock>, takes_images: bool) -> Result<Prompt, Error> {
+    let is_typed = matches!(blocks.as_slice(), [ContentBlock::Text(_)]);
+    let mut prompt = Prompt {
+        is_typed,
+        ..Prompt::default()
+    };
+    let mut resources = String::new();
+    for block in blocks {
+        match block {
+            ContentBlock::Text(text) => prompt.text.push_str(&text.text),
+            ContentBlock::ResourceLink(link) => {
+                prompt.text.push_str(&reference(&link.uri, &link.name));
+            }
+            ContentBlock::Resource(embedded) => match embedded.resource {
+                EmbeddedResourceResource::TextResourceContents(resource) => {
+                    let name = reference(&resource.uri, &resource.uri);
+                    prompt.text.push_str(&name);
+                    resources.push_str(&format!(
+                        "\n\n<resource uri=\"{}\">\n{}\n</resource>",
+                        resource.uri.replace('"', "%22"),
+                        resource.text.trim_end_matches('\n'),
+                    ));
+                }
+                _ => return Err(invalid("a resource without text is not supported")),
+            },
+            ContentBlock::Image(image) if takes_images => prompt.images.push(ImageContent {
+                media_type: image.mime_type,
+                data: image.data,
+            }),
+            ContentBlock::Image(_) => return Err(invalid("the model does not take images")),
+            ContentBlock::Audio(_) => return Err(invalid("audio is not supported")),
+            _ => return Err(invalid("the type of a content block is not supported")),
+        }
+    }
+    prompt.text.push_str(&resources);
+    match prompt.text.trim().is_empty() && prompt.images.is_empty() {
+        true => Err(invalid("the prompt is empty")),
+        false => Ok(prompt),
+    }
+}
+
+/// The reference to a resource: `@PATH` for a file, otherwise the name and the address.
+fn reference(uri: &str, name: &str) -> String {
+    match uri.strip_prefix("file://") {
+        Some(path) => format!("@{}", decoded(path)),
+        None if name == uri => format!("<{uri}>"),
+        None => format!("[{name}]({uri})"),
+    }
+}
+
+/// A path without percent-encoding. An invalid encoding is unchanged.
+fn decoded(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digits = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = digits
+            .filter(|_| *first == b'%')
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        (bytes, rest) = match byte {
+            Some(byte) => (with(bytes, byte), &tail[2..]),
+            None => (with(bytes, *first), tail),
+        };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
+}
+
+fn with(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
+    bytes.push(byte);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn parsed(blocks: Value, takes_images: bool) -> Result<Prompt, Error> {
+        prompt(serde_json::from_value(blocks).unwrap(), takes_images)
+    }
+
+    fn text(text: &str, is_typed: bool) -> Prompt {
+        Prompt {
+            text: text.to_owned(),
+            is_typed,
+            images: Vec::new(),
+        }
+    }
+
+    /// Proves ACP-5: only a prompt that the user typed completely can be a command.
+    #[test]
+    fn blocks_become_one_text() {
+        let check = |blocks, expect| assert_eq!(parsed(blocks, false).unwrap(), expect);
+        let typed = json!({"type": "text", "text": "/status"});
+        check(json!([typed]), text("/status", true));
+        let link = json!({"type": "resource_link", "name": "a b", "uri": "file:///p/a%20b.rs"});
+        check(
+            json!([{"type": "text", "text": "see "}, link]),
+            text("see @/p/a b.rs", false),
+        );
+        let web = json!({"type": "resource_link", "name": "page", "uri": "https://example.org"});
+        check(json!([web]), text("[page](https://example.org)", false));
+        let resource =
+            json!({"type": "resource", "resource": {"uri": "file:///p/a", "text": "/clear\n"}});
+        check(
+            json!([resource]),
+            text(
+                "@/p/a\n\n<resource uri=\"file:///p/a\">\n/clear\n</resource>",
+                false,
+            ),
+        );
+    }
+
+    /// Proves ACP-7.
+    #[test]
+    fn unsupported_block_is_refused() {
+        let image = json!([{"type": "image", "mimeType": "image/png", "data": "AA=="}]);
+        assert_eq!(parsed(image.clone(), true).unwrap().images.len(), 1);
+        let audio = json!([{"type": "audio", "mimeType": "audio/wav", "data": "AA=="}]);
+        let blob = json!([{"type": "resource", "resource": {"uri": "a", "blob": "AA=="}}]);
+        let blank = json!([{"type": "text", "text": " \n"}]);
+        for blocks in [image, audio, blob, blank, json!([])] {
+            let error = parsed(blocks.clone(), false).unwrap_err();
+            assert_eq!(i32::from(error.code), -32602, "{blocks}");
+        }
+    }
+}

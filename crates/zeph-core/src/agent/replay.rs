@@ -1,0 +1,248 @@
+//! A stored conversation as events, in the form in which the user saw it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use zeph_llm::MessagePart;
+use zeph_memory::StoredMessage;
+use zeph_tools::secrets::SecurityPatterns;
+use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolResult};
+
+use super::tool_runner::dispatch::display_error;
+use crate::channel::LoopbackEvent;
+use crate::redacted::redact_shown;
+
+/// The start of a message that the agent writes in the name of the user.
+const OWN_MESSAGES: [&str; 2] = ["[limit] ", "[reflection] "];
+/// The display of a call whose result was not stored.
+const INTERRUPTED: &str = "interrupted";
+
+/// A result as the user saw it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ResultView {
+    failure: Option<ToolErrorCategory>,
+    display: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    locations: Vec<FileLocation>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<FileChange>,
+}
+
+impl ResultView {
+    /// The view of a result, without secrets.
+    pub(crate) fn new(result: &ToolResult, secrets: &Arc<SecurityPatterns>) -> Self {
+        let mut view = match result {
+            Ok(output) => Self {
+                failure: None,
+                display: output.display().to_owned(),
+                locations: output.locations.clone(),
+                changes: output.changes.clone(),
+            },
+            Err(error) => Self {
+                failure: Some(ToolError::category(error)),
+                display: display_error(error),
+                locations: Vec::new(),
+                changes: Vec::new(),
+            },
+        };
+        redact_shown(secrets, &mut view.display);
+        for change in &mut view.changes {
+            if let Some(before) = &mut change.before {
+                redact_shown(secrets, before);
+            }
+            redact_shown(secrets, &mut change.after);
+        }
+        view
+    }
+}
+
+/// The events of a stored conversation, in order. `views` are the views of results by the number of their message. The
+/// patterns of `secrets` are removed from arguments and results, as in live events.
+#[must_use]
+pub fn events(
+    messages: &[StoredMessage],
+    views: &HashMap<i64, String>,
+    secrets: &Arc<SecurityPatterns>,
+) -> Vec<LoopbackEvent> {
+    let mut events = Vec::new();
+    // The calls without a result so far.
+    let mut open: Vec<(String, String)> = Vec::new();
+    for message in messages {
+        let Ok(parts) = serde_json::from_str::<Vec<MessagePart>>(&message.content) else {
+            events.push(LoopbackEvent::Warning(format!(
+                "message {} is damaged and is not shown",
+                message.seq
+            )));
+            continue;
+        };
+        let is_user = message.role == "user";
+        if !is_user {
+            close(&mut open, &mut events);
+            events.push(LoopbackEvent::Requesting { iteration: 1 });
+        }
+        for part in parts {
+            match part {
+                MessagePart::Text { text } if is_user => {
+                    if !OWN_MESSAGES.iter().any(|start| text.starts_with(start)) {
+                        events.push(LoopbackEvent::Prompt(text));
+                    }
+                }
+                MessagePart::Text { text } => events.push(LoopbackEvent::Text(text)),
+                MessagePart::Reasoning { text, .. } if !text.is_empty() => {
+                    events.push(LoopbackEvent::Reasoning(text));
+                }
+                MessagePart::ToolUse(request) => {
+                    let mut params = request.input;
+                    secrets.redact_json(&mut params);
+                    open.push((request.id.clone(), request.name.clone()));
+                    events.push(LoopbackEvent::ToolStarted {
+                        id: request.id,
+                        tool: request.name,
+                        params,
+                    });
+                }
+                MessagePart::ToolResult {
+                    tool_use_id,
+                    mut content,
+                    is_error,
+                } => {
+                    let Some(at) = open.iter().position(|(id, _)| *id == tool_use_id) else {
+                        continue;
+                    };
+                    let (id, tool) = open.remove(at);
+                    let stored = views.get(&message.seq);
+                    let view = stored.and_then(|view| serde_json::from_str(view).ok());
+                    let view = view.unwrap_or_else(|| {
+                        redact_shown(secrets, &mut content);
+                        ResultView {
+                            failure: is_error.then_some(ToolErrorCategory::PermanentFailure),
+                            display: content,
+                            locations: Vec::new(),
+                            changes: Vec::new(),
+                        }
+                    });
+                    events.push(finished(id, tool, view));
+                }
+                MessagePart::Reasoning { .. } | MessagePart::Image { .. } => {}
+            }
+        }
+    }
+    close(&mut open, &mut events);
+    events
+}
+
+/// Ends the calls without a result.
+fn close(open: &mut Vec<(String, String)>, events: &mut Vec<LoopbackEvent>) {
+    for (id, tool) in open.drain(..) {
+        let view = ResultView {
+            failure: Some(ToolErrorCategory::Cancelled),
+            display: INTERRUPTED.to_owned(),
+            locations: Vec::new(),
+            changes: Vec::new(),
+        };
+        events.push(finished(id, tool, view));
+    }
+}
+
+fn finished(id: String, tool: String, view: ResultView) -> LoopbackEvent {
+    LoopbackEvent::ToolFinished {
+        id,
+        tool,
+        failure: view.failure,
+        display: view.display,
+        filter: None,
+        locations: view.locations,
+        changes: view.changes,
+        duration_ms: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn stored(seq: i64, role: &str, parts: &Value) -> StoredMessage {
+        StoredMessage {
+            seq,
+            role: role.to_owned(),
+            content: parts.to_string(),
+            created_at: 0,
+            usage: None,
+        }
+    }
+
+    fn texts(messages: &[StoredMessage], views: &HashMap<i64, String>) -> Vec<String> {
+        let events = events(messages, views, &Arc::default());
+        let shown = events.into_iter().map(|event| match event {
+            LoopbackEvent::Prompt(text) => format!("user: {text}"),
+            LoopbackEvent::Text(text) => format!("text: {text}"),
+            LoopbackEvent::Reasoning(text) => format!("thought: {text}"),
+            LoopbackEvent::ToolStarted { id, tool, .. } => format!("{id} starts {tool}"),
+            LoopbackEvent::ToolFinished {
+                id,
+                failure,
+                display,
+                changes,
+                ..
+            } => {
+                let failure = failure.map(ToolErrorCategory::label);
+                format!("{id} ends {failure:?} {display} {}", changes.len())
+            }
+            LoopbackEvent::Requesting { .. } => "request".to_owned(),
+            other => format!("{other:?}"),
+        });
+        shown.collect()
+    }
+
+    /// Proves ACP-1a.
+    #[test]
+    fn stored_messages_become_events_in_order() {
+        let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "bash", "input": {}});
+        let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "for the model"}]);
+        let text = |text: &str| json!([{"type": "text", "text": text}]);
+        let messages = [
+            stored(1, "user", &text("go")),
+            stored(
+                2,
+                "assistant",
+                &json!([{"type": "reasoning", "text": "hm"}, call("a"), call("b")]),
+            ),
+            stored(3, "user", &result("a")),
+            stored(4, "user", &result("unknown")),
+            stored(5, "user", &text("[limit] 10 rounds are used up")),
+            stored(6, "assistant", &text("done")),
+            stored(7, "assistant", &json!({"damaged": 1})),
+        ];
+        let view = ResultView {
+            failure: None,
+            display: "for the user".to_owned(),
+            locations: Vec::new(),
+            changes: vec![FileChange {
+                path: "/a".into(),
+                before: None,
+                after: "b".to_owned(),
+            }],
+        };
+        let views = HashMap::from([(3, serde_json::to_string(&view).unwrap())]);
+        let expect = [
+            "user: go",
+            "request",
+            "thought: hm",
+            "a starts bash",
+            "b starts bash",
+            "a ends None for the user 1",
+            "b ends Some(\"cancelled\") interrupted 0",
+            "request",
+            "text: done",
+            "Warning(\"message 7 is damaged and is not shown\")",
+        ];
+        assert_eq!(texts(&messages, &views), expect);
+        assert_eq!(
+            texts(&messages[..3], &HashMap::new())[5],
+            "a ends None for the model 0"
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Copies of sessions.
+
+use std::path::Path;
+
+use sqlx::{Connection as _, Row, query};
+
+use crate::conversation::{now, unknown};
+use crate::error::StoreError;
+use crate::store::{SqlQuery, Store};
+
+/// The statements that copy the rows of session `?1` to session `?2`. Costs, counts of calls and records of read files
+/// belong to the calls of the original, so they are not copied.
+const COPIES: [&str; 5] = [
+    "INSERT INTO message (session, seq, role, content, created_at,
+                          input_tokens, output_tokens, cached_tokens, shown)
+     SELECT ?2, seq, role, content, created_at, input_tokens, output_tokens, cached_tokens, shown
+     FROM message WHERE session = ?1 ORDER BY seq",
+    "INSERT INTO summaries (session, content, compaction_method, first_seq, last_seq, messages,
+                            tokens_before, tokens_after, provider, model, created_at)
+     SELECT ?2, content, compaction_method, first_seq, last_seq, messages,
+            tokens_before, tokens_after, provider, model, created_at
+     FROM summaries WHERE session = ?1 ORDER BY number",
+    "INSERT INTO task (session, number, content, status, created_at, updated_at)
+     SELECT ?2, number, content, status, created_at, updated_at FROM task WHERE session = ?1",
+    "INSERT INTO result_view (session, seq, view)
+     SELECT ?2, seq, view FROM result_view WHERE session = ?1",
+    "UPDATE session SET (title, provider, model, window_start, pinned, known_from, offered_tools) =
+         (SELECT title, provider, model, window_start, pinned, known_from, offered_tools
+          FROM session WHERE number = ?1)
+     WHERE number = ?2",
+];
+
+impl Store {
+    /// Creates the session `copy` for `project` with the conversation of `session`, in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database, for example because `copy` exists; then nothing
+    /// has changed.
+    pub async fn copy_session(
+        &self,
+        session: &str,
+        copy: &str,
+        project: &Path,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.connection().await?;
+        let begin = connection.begin_with("BEGIN IMMEDIATE").await;
+        let mut transaction = begin.map_err(|error| self.sql(error))?;
+        let found = query("SELECT number FROM session WHERE id = ?1").bind(session);
+        let found = found.fetch_optional(&mut *transaction).await;
+        let row = found.map_err(|error| self.sql(error))?;
+        let row = row.ok_or_else(|| unknown(session))?;
+        let from: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+        let insert = query(
+            "INSERT INTO session (id, project, created_at, updated_at, activity, audit_floor)
+             VALUES (?1, ?2, ?3, ?3,
+                     (SELECT coalesce(max(activity), 0) + 1 FROM session),
+                     (SELECT coalesce(max(id), 0) FROM tool_audit))
+             RETURNING number",
+        );
+        let project = project.to_string_lossy().into_owned();
+        let insert = insert.bind(copy).bind(project).bind(now());
+        let inserted = insert.fetch_one(&mut *transaction).await;
+        let inserted = inserted.map_err(|error| self.sql(error))?;
+        let to: i64 = inserted.try_get(0).map_err(|error| self.sql(error))?;
+        for statement in COPIES {
+            let copied: SqlQuery<'_> = query(statement).bind(from).bind(to);
+            let copied = copied.execute(&mut *transaction).await;
+            copied.map_err(|error| self.sql(error))?;
+        }
+        let commit = transaction.commit().await;
+        commit.map_err(|error| self.sql(error))
+    }
+}

@@ -1,0 +1,47 @@
+//! The form in which the user saw results, for a conversation that is shown again.
+
+use std::collections::HashMap;
+
+use sqlx::{Row, query};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+impl Store {
+    /// Stores the view of the result in message `seq` of a session; the store does not parse it.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn set_result_view(
+        &self,
+        session: &str,
+        seq: i64,
+        view: &str,
+    ) -> Result<(), StoreError> {
+        let insert = query(
+            "INSERT INTO result_view (session, seq, view)
+             SELECT number, ?2, ?3 FROM session WHERE id = ?1
+             ON CONFLICT (session, seq) DO UPDATE SET view = ?3 RETURNING seq",
+        );
+        self.write_to_session(session, insert.bind(session).bind(seq).bind(view))
+            .await
+    }
+
+    /// The views of the results of a session, by the number of their message.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn result_views(&self, session: &str) -> Result<HashMap<i64, String>, StoreError> {
+        let select = query(
+            "SELECT v.seq, v.view FROM session s JOIN result_view v ON v.session = s.number
+             WHERE s.id = ?1",
+        );
+        let rows = self.fetch(select.bind(session)).await?;
+        let views = rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        views
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(|error| self.sql(error))
+    }
+}

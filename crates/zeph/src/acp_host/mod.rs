@@ -1,0 +1,258 @@
+//! The sessions of `zeph acp`: the implementation of the port of `zeph-acp` over the one assembly.
+
+mod commands;
+mod model_choice;
+mod session;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use zeph_acp::{HostError, HostedSession, ListedSession, OpenRequest, SessionHost, SessionSource};
+use zeph_llm::ProviderConfig;
+use zeph_memory::{Store, StoreError};
+
+use crate::assemble::{
+    App, AuditLines, BuildOptions, choose_provider, chosen_config, missing_key, withhold,
+};
+use crate::config::{Environment, FlagOverrides, Loaded, load};
+use crate::output::redact::redacted;
+use crate::output::stderr_line;
+use model_choice::ModelChoice;
+use session::{AcpSession, ConversationParts};
+
+/// Sessions that a list reads.
+const MAX_LISTED: u32 = 10_000;
+
+/// Opens sessions, each with an assembly of its own: the directory and the project's configuration differ.
+pub(crate) struct AcpHost {
+    /// The environment of the process.
+    env: Environment,
+    options: BuildOptions,
+    takes_images: OnceLock<bool>,
+}
+
+impl AcpHost {
+    /// A host with the environment of this process and the flags of its command line.
+    pub(crate) fn new(env: Environment, options: BuildOptions) -> Self {
+        Self {
+            env,
+            options,
+            takes_images: OnceLock::new(),
+        }
+    }
+
+    /// The configuration of a session in `cwd`, which may use `additional` directories too.
+    fn load(
+        &self,
+        cwd: &Path,
+        additional: &[std::path::PathBuf],
+    ) -> Result<(Loaded, Environment, FlagOverrides), HostError> {
+        let env = Environment {
+            cwd: cwd.to_owned(),
+            ..self.env.clone()
+        };
+        let mut overrides = self.options.overrides.clone();
+        let mut loaded = load(&env, &overrides).map_err(|error| failed(&error.into()))?;
+        if !additional.is_empty() {
+            let tools = &loaded.config.tools;
+            let kept = [
+                ("tools.file.allowed_paths", &tools.file.allowed_paths),
+                ("tools.shell.allowed_paths", &tools.shell.allowed_paths),
+            ];
+            for (key, paths) in kept {
+                let own = match paths.is_empty() {
+                    true => std::slice::from_ref(&env.cwd),
+                    false => paths.as_slice(),
+                };
+                let paths = own.iter().chain(additional);
+                let paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
+                let value = serde_json::Value::from(paths).to_string();
+                overrides.set.push((key.to_owned(), value));
+            }
+            loaded = load(&env, &overrides).map_err(|error| failed(&error.into()))?;
+        }
+        withhold(&loaded, &env);
+        for warning in &loaded.warnings {
+            self.report(&format!("warning: {warning}"));
+        }
+        Ok((loaded, env, overrides))
+    }
+
+    /// The store of the process's directory. It is closed by the caller.
+    async fn store(&self) -> Result<Store, HostError> {
+        let (loaded, ..) = self.load(&self.env.cwd, &[])?;
+        let synchronous = loaded.config.memory.synchronous;
+        let store = Store::open(&loaded.paths.database, synchronous).await;
+        store.map_err(of_store)
+    }
+}
+
+#[async_trait]
+impl SessionHost for AcpHost {
+    fn missing_provider(&self) -> Option<String> {
+        let (loaded, env, overrides) = self.load(&self.env.cwd, &[]).ok()?;
+        let config = chosen(&loaded, &env, overrides.model.as_deref());
+        config.err().map(|error| error.to_string())
+    }
+
+    fn takes_images(&self) -> bool {
+        *self.takes_images.get_or_init(|| {
+            let Ok((loaded, env, overrides)) = self.load(&self.env.cwd, &[]) else {
+                return false;
+            };
+            let chosen = choose_provider(&loaded, &env, overrides.model.as_deref(), true);
+            chosen.is_ok_and(|provider| provider.supports_images())
+        })
+    }
+
+    async fn open(&self, request: OpenRequest) -> Result<Arc<dyn HostedSession>, HostError> {
+        let OpenRequest {
+            id,
+            source,
+            cwd,
+            additional_directories,
+            channel,
+        } = request;
+        let (loaded, env, overrides) = self.load(&cwd, &additional_directories)?;
+        let model = overrides.model.as_deref();
+        let config = chosen(&loaded, &env, model)?;
+        let provider = choose_provider(&loaded, &env, model, self.options.quiet);
+        let provider = provider.map_err(|error| failed(&error))?;
+        let options = BuildOptions {
+            overrides,
+            ..self.options.clone()
+        };
+        let choice = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
+        let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider);
+        let app = app.await.map_err(|error| failed(&error))?;
+        let opened = open_stored(&app, &id, &source).await;
+        let lock = match opened {
+            Ok(lock) => lock,
+            Err(error) => {
+                close(app).await;
+                return Err(of_store(error));
+            }
+        };
+        let agent = app
+            .open_agent(&provider, Arc::clone(&channel), &id, None)
+            .await;
+        let agent = match agent {
+            Ok(agent) => agent,
+            Err(error) => {
+                drop(lock);
+                close(app).await;
+                return Err(failed(&error.into()));
+            }
+        };
+        let parts = ConversationParts {
+            app,
+            agent,
+            lock,
+            provider,
+        };
+        Ok(Arc::new(AcpSession::new(id, channel, choice, parts)))
+    }
+
+    async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedSession>, HostError> {
+        let store = self.store().await?;
+        let listed = store.list_sessions(cwd, MAX_LISTED).await;
+        let closed = store.close().await;
+        let mut listed = listed.map_err(of_store)?;
+        closed.map_err(of_store)?;
+        listed.retain(|session| session.messages > 0);
+        let listed = listed.into_iter().map(|session| ListedSession {
+            id: session.id,
+            cwd: session.project,
+            title: session.title,
+            updated_at: Timestamp::from_millisecond(session.updated_at)
+                .unwrap_or_default()
+                .to_string(),
+        });
+        Ok(listed.collect())
+    }
+
+    async fn delete(&self, id: &str) -> Result<(), HostError> {
+        let store = self.store().await?;
+        let deleted = store.delete_session(id).await;
+        let closed = store.close().await;
+        match deleted {
+            Ok(()) | Err(StoreError::UnknownSession { .. }) => closed.map_err(of_store),
+            Err(error) => Err(of_store(error)),
+        }
+    }
+
+    fn report(&self, text: &str) {
+        if !self.options.quiet {
+            stderr_line(text);
+        }
+    }
+}
+
+/// Creates or copies the session, if it does not exist, and locks it.
+async fn open_stored(
+    app: &App,
+    id: &str,
+    source: &SessionSource,
+) -> Result<zeph_memory::SessionLock, StoreError> {
+    let store = &app.store;
+    match source {
+        SessionSource::New => {
+            store.ensure_session(id, &app.env.cwd).await?;
+        }
+        SessionSource::Stored => {}
+        SessionSource::ForkOf(other) => {
+            // Excludes a turn of the other session while its messages are copied.
+            let _lock = store.lock_session(other).await?;
+            store.copy_session(other, id, &app.env.cwd).await?;
+        }
+    }
+    store.lock_session(id).await
+}
+
+async fn close(app: App) {
+    if let Err(error) = app.close().await {
+        tracing::warn!(error = %text_of(&error), "a session was not closed properly");
+    }
+}
+
+/// The provider that is asked.
+///
+/// # Errors
+/// [`HostError::NoProvider`] if no provider is configured, or if it lacks its key.
+fn chosen(
+    loaded: &Loaded,
+    env: &Environment,
+    model: Option<&str>,
+) -> Result<ProviderConfig, HostError> {
+    let config = chosen_config(loaded, env, model);
+    let config = config.map_err(|error| HostError::NoProvider(text_of(&error)))?;
+    match missing_key(&config, env) {
+        Some(missing) => Err(HostError::NoProvider(format!(
+            "the provider {:?} cannot be asked: {missing}",
+            config.name
+        ))),
+        None => Ok(config.into_owned()),
+    }
+}
+
+/// The error of a failed operation.
+fn failed(error: &anyhow::Error) -> HostError {
+    HostError::Failed(text_of(error))
+}
+
+/// An error with its causes, without secrets.
+fn text_of(error: &anyhow::Error) -> String {
+    redacted(&format!("{error:#}")).into_owned()
+}
+
+/// The error of a failure of the store.
+fn of_store(error: StoreError) -> HostError {
+    match error {
+        StoreError::UnknownSession { id } => HostError::UnknownSession(id),
+        StoreError::SessionInUse { .. } => HostError::Unavailable(error.to_string()),
+        StoreError::InvalidSessionId { .. } => HostError::Invalid(error.to_string()),
+        error => HostError::Failed(redacted(&error.to_string()).into_owned()),
+    }
+}

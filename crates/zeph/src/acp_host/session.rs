@@ -1,0 +1,235 @@
+//! One open session of `zeph acp`: an agent with its assembly and the lock on its conversation.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use zeph_acp::{
+    ConfigOption, HostError, HostedSession, ModeChoice, OptionKind, Prompt, PromptEnd, SlashCommand,
+};
+use zeph_core::{
+    Agent, Channel, LoopbackEvent, Reply, SessionSwitch, TurnEnd, TurnOutcome, replay,
+};
+use zeph_llm::{LlmProvider, StopReason};
+use zeph_memory::{SessionLock, Store};
+use zeph_tools::permission_mode::SessionMode;
+use zeph_tools::secrets::SecurityPatterns;
+use zeph_tools::{Mode, Permissions};
+
+use super::commands::commands;
+use super::model_choice::ModelChoice;
+use super::{close, failed, of_store};
+use crate::assemble::{App, forget_empty};
+
+/// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
+const NO_SHELL: &str =
+    "!command is not available in an editor; ask for the command, or run it in a terminal";
+/// The response to `/resume`.
+const NO_RESUME: &str = "open another session in the editor instead";
+/// The response to `/quit`.
+const NO_QUIT: &str = "close the session in the editor instead";
+
+/// An open session.
+pub(super) struct AcpSession {
+    id: String,
+    channel: Arc<dyn Channel>,
+    mode: SessionMode,
+    permissions: Permissions,
+    models: ModelChoice,
+    store: Store,
+    secrets: Arc<SecurityPatterns>,
+    /// `None` after the session was closed.
+    conversation: Mutex<Option<ConversationParts>>,
+}
+
+/// The parts of a session that one prompt uses at a time.
+pub(super) struct ConversationParts {
+    pub(super) app: App,
+    pub(super) agent: Agent,
+    pub(super) lock: SessionLock,
+    /// The provider that the agent asks.
+    pub(super) provider: Arc<dyn LlmProvider>,
+}
+
+impl AcpSession {
+    pub(super) fn new(
+        id: String,
+        channel: Arc<dyn Channel>,
+        models: ModelChoice,
+        parts: ConversationParts,
+    ) -> Self {
+        Self {
+            id,
+            channel,
+            mode: parts.app.permissions.mode.clone(),
+            permissions: parts.app.permissions.clone(),
+            models,
+            store: parts.app.store.clone(),
+            secrets: Arc::clone(&parts.app.compressor.secrets),
+            conversation: Mutex::new(Some(parts)),
+        }
+    }
+
+    /// Handles a text that the user typed.
+    async fn typed(&self, agent: &mut Agent, text: &str, cancel: &CancellationToken) -> PromptEnd {
+        if text.trim_start().starts_with('!') {
+            return self.says(NO_SHELL);
+        }
+        match agent.handle(text, cancel).await {
+            Reply::Turn(outcome) => end_of(outcome),
+            Reply::Text(text) | Reply::Failed(text) => self.says(&text),
+            Reply::Switch(SessionSwitch::Models) => self.says(&self.listing()),
+            Reply::Switch(SessionSwitch::Model { name, effort }) => {
+                match self.models.choose(&name, effort.as_deref()) {
+                    Ok(model) => self.says(&format!("{model} is asked from now on")),
+                    Err(error) => self.says(&error.to_string()),
+                }
+            }
+            Reply::Switch(SessionSwitch::Session(_)) => self.says(NO_RESUME),
+            Reply::Quit => self.says(NO_QUIT),
+            Reply::Nothing | Reply::Ran => done(),
+        }
+    }
+
+    /// The models for `/model`.
+    fn listing(&self) -> String {
+        let mut text = format!("{} is asked", self.models.description());
+        for option in self.models.options() {
+            if option.kind == OptionKind::Model {
+                for choice in option.choices {
+                    text.push_str(&format!("\n/model {}  {}", choice.value, choice.name));
+                }
+            }
+        }
+        text
+    }
+
+    /// Sends a text of Zeph itself, not of the model.
+    fn says(&self, text: &str) -> PromptEnd {
+        self.channel.emit(LoopbackEvent::Text(text.to_owned()));
+        done()
+    }
+}
+
+/// Opens the agent again if another model was chosen.
+async fn follow_choice(
+    parts: &mut ConversationParts,
+    chosen: Arc<dyn LlmProvider>,
+    channel: &Arc<dyn Channel>,
+    id: &str,
+) -> Result<(), HostError> {
+    if Arc::ptr_eq(&parts.provider, &chosen) {
+        return Ok(());
+    }
+    let agent = parts.app.open_agent(&chosen, Arc::clone(channel), id, None);
+    parts.agent = agent.await.map_err(|error| failed(&error.into()))?;
+    parts.provider = chosen;
+    Ok(())
+}
+
+#[async_trait]
+impl HostedSession for AcpSession {
+    async fn prompt(
+        &self,
+        prompt: Prompt,
+        cancel: &CancellationToken,
+    ) -> Result<PromptEnd, HostError> {
+        let mut conversation = self.conversation.lock().await;
+        let Some(parts) = conversation.as_mut() else {
+            return Err(HostError::UnknownSession(self.id.clone()));
+        };
+        follow_choice(parts, self.models.provider(), &self.channel, &self.id).await?;
+        let agent = &mut parts.agent;
+        if prompt.is_typed {
+            return Ok(self.typed(agent, &prompt.text, cancel).await);
+        }
+        let Prompt { text, images, .. } = prompt;
+        let outcome = agent.run_turn_with_images(&text, images, cancel).await;
+        Ok(end_of(outcome))
+    }
+
+    async fn history(&self) -> Result<Vec<LoopbackEvent>, HostError> {
+        let messages = self.store.all_messages(&self.id).await.map_err(of_store)?;
+        let views = self.store.result_views(&self.id).await.map_err(of_store)?;
+        let mut events = replay::events(&messages, &views, &self.secrets);
+        let tasks = self.store.tasks(&self.id).await.map_err(of_store)?;
+        if !tasks.is_empty() {
+            events.push(LoopbackEvent::Tasks(tasks));
+        }
+        let session = self.store.session(&self.id).await.map_err(of_store)?;
+        events.extend(session.title.map(LoopbackEvent::Title));
+        Ok(events)
+    }
+
+    fn mode(&self) -> Mode {
+        self.mode.get()
+    }
+
+    fn modes(&self) -> Vec<ModeChoice> {
+        let modes = Mode::ALL
+            .into_iter()
+            .filter(|mode| self.permissions.can_have(*mode));
+        let modes = modes.map(|mode| ModeChoice {
+            mode,
+            description: zeph_core::effect_of_mode(mode, &self.permissions),
+        });
+        modes.collect()
+    }
+
+    fn set_mode(&self, mode: Mode) -> Result<(), HostError> {
+        if !self.permissions.can_have(mode) {
+            return Err(HostError::Invalid(zeph_core::NO_FULL_MODE.to_owned()));
+        }
+        self.mode.set(mode);
+        Ok(())
+    }
+
+    fn options(&self) -> Vec<ConfigOption> {
+        self.models.options()
+    }
+
+    async fn set_option(&self, kind: OptionKind, value: &str) -> Result<(), HostError> {
+        self.models.set(kind, value)
+    }
+
+    fn commands(&self) -> Vec<SlashCommand> {
+        commands()
+    }
+
+    fn takes_images(&self) -> bool {
+        self.models.provider().supports_images()
+    }
+
+    async fn close(&self) {
+        let Some(parts) = self.conversation.lock().await.take() else {
+            return;
+        };
+        let ConversationParts {
+            app, agent, lock, ..
+        } = parts;
+        let is_empty = agent.messages().is_empty();
+        drop((agent, lock));
+        if let Err(error) = forget_empty(&app, &self.id, is_empty).await {
+            tracing::warn!(%error, "an empty session was not removed");
+        }
+        close(app).await;
+    }
+}
+
+/// The end of a prompt that asked no model.
+fn done() -> PromptEnd {
+    PromptEnd {
+        end: TurnEnd::Done,
+        stop: StopReason::EndTurn,
+        message: None,
+    }
+}
+
+fn end_of(outcome: TurnOutcome) -> PromptEnd {
+    PromptEnd {
+        end: outcome.end,
+        stop: outcome.stop,
+        message: outcome.message,
+    }
+}
