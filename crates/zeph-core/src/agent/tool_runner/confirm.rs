@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::layers::grants::{Grants, SessionGrant};
+use zeph_tools::question::{QuestionPort, ServerAnswer, ServerQuestion};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{AccessPrompt, Confirmation, ToolCall};
 
@@ -111,14 +112,14 @@ impl Confirmer {
     }
 }
 
-/// Asks the user about accesses that the sandbox refused to the command of one call.
-pub(super) struct CallAccessPrompt {
+/// Asks the user during one call: about accesses that the sandbox refused, and questions of MCP servers.
+pub(super) struct CallPrompts {
     confirmer: Confirmer,
     cancel: CancellationToken,
     waited: std::sync::Mutex<Duration>,
 }
 
-impl CallAccessPrompt {
+impl CallPrompts {
     pub(super) fn new(confirmer: Confirmer, cancel: CancellationToken) -> Self {
         Self {
             confirmer,
@@ -134,7 +135,7 @@ impl CallAccessPrompt {
 }
 
 #[async_trait]
-impl AccessPrompt for CallAccessPrompt {
+impl AccessPrompt for CallPrompts {
     async fn ask(&self, call: &ToolCall, question: &Confirmation) -> bool {
         let project = self.confirmer.grants.project();
         let question = Confirmation {
@@ -159,6 +160,21 @@ impl AccessPrompt for CallAccessPrompt {
                 true
             }
         }
+    }
+}
+
+#[async_trait]
+impl QuestionPort for CallPrompts {
+    async fn ask(&self, question: &ServerQuestion) -> ServerAnswer {
+        let asked = Instant::now();
+        let _open = self.confirmer.asking.lock().await;
+        let answer = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => ServerAnswer::Cancel,
+            answer = self.confirmer.channel.ask_for_server(question) => answer,
+        };
+        *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += asked.elapsed();
+        answer
     }
 }
 

@@ -17,7 +17,7 @@ use zeph_tools::{
     ToolOutput, ToolResult, UserDecision,
 };
 
-use super::confirm::{CallAccessPrompt, Confirmer, QuestionOutcome};
+use super::confirm::{CallPrompts, Confirmer, QuestionOutcome};
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::{RedactedChannel, without_secret_rules};
 use crate::reload::{ConfigReload, ConfigUpdate};
@@ -168,10 +168,12 @@ impl Dispatcher {
             .context(cancel, decision.clone())
             .with_batch_quota(quota)
             .with_argument_repair(self.repairer.clone());
-        let prompt = CallAccessPrompt::new(self.confirmer.clone(), cancel.clone());
+        let prompt = CallPrompts::new(self.confirmer.clone(), cancel.clone());
         let is_asked = decision == UserDecision::CanAsk && self.channel.shows_questions();
         let prompt = is_asked.then(|| Arc::new(prompt));
-        let cx = cx.with_access_prompt(prompt.clone().map(|prompt| prompt as _));
+        let cx = cx
+            .with_access_prompt(prompt.clone().map(|prompt| prompt as _))
+            .with_questions(prompt.clone().map(|prompt| prompt as _));
         for suspect in &suspects {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }
