@@ -9,6 +9,7 @@ use zeph_tools::{
     ToolExecutor, TrustLevel,
 };
 
+use crate::connection::Caller;
 use crate::failure::About;
 use crate::result::rendered;
 use crate::sanitize::line;
@@ -59,8 +60,9 @@ impl ToolExecutor for McpExecutor {
             tool: Some(&known.tool.name),
         };
         let limit = server.config.call_timeout();
+        let caller = Arc::new(Caller::of_call(&call.id, cx));
         let result = link
-            .call(about, arguments.clone(), limit, &cx.cancel)
+            .call(about, arguments.clone(), limit, &caller, &cx.cancel)
             .await?;
         let rendered = rendered(&result, cx.takes_images);
         if !rendered.failed {

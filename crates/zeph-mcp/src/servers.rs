@@ -42,6 +42,21 @@ pub struct Proposal {
     pins: Vec<Pin>,
 }
 
+/// The state of one server, for a check of the installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerHealth {
+    /// The server.
+    pub name: String,
+    /// Its state, as text.
+    pub state: String,
+    /// The negotiated revision of the protocol; `None` if it is not connected.
+    pub revision: Option<String>,
+    /// The number of approved tools.
+    pub approved: usize,
+    /// The number of tools that wait for approval.
+    pub unapproved: usize,
+}
+
 impl McpServers {
     /// Starts connecting to all enabled servers concurrently, in the background. `None` if there are none: then
     /// nothing runs.
@@ -101,6 +116,13 @@ impl McpServers {
     /// Ends all connections. Programs end with the process that started them.
     pub fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Whether the server `name` is connected.
+    #[must_use]
+    pub fn is_connected(&self, name: &str) -> bool {
+        let server = self.server(name);
+        server.is_ok_and(|server| server.with(|state| state.link.is_some()))
     }
 
     /// The approved tools, without those of an id that an earlier server uses. Tools of servers that are not
@@ -212,6 +234,25 @@ impl McpServers {
         }
     }
 
+    /// The state of each server.
+    #[must_use]
+    pub fn health(&self) -> Vec<ServerHealth> {
+        let health = |server: &Arc<Server>| {
+            server.with(|state| {
+                let is_approved = |known: &&Known| known.standing == ToolTrust::Approved;
+                let approved = state.tools.iter().filter(is_approved).count();
+                ServerHealth {
+                    name: server.config.name.clone(),
+                    state: told(&state.phase),
+                    revision: state.link.as_ref().map(|link| link.revision.clone()),
+                    approved,
+                    unapproved: state.tools.len() - approved,
+                }
+            })
+        };
+        self.servers.iter().map(health).collect()
+    }
+
     /// Messages for the user: unavailable servers, and tools that wait for approval.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
@@ -320,6 +361,7 @@ impl McpServers {
                 "name": server.config.name,
                 "state": told(&state.phase),
                 "connected": state.link.is_some(),
+                "revision": state.link.as_ref().map(|link| link.revision.clone()),
                 "tools": tools.collect::<Vec<_>>(),
                 "refused": refused.collect::<Vec<_>>(),
             })

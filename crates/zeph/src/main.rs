@@ -1,6 +1,7 @@
 //! The binary `zeph`: arguments in, exit code out. Everything that runs is built in [`assemble`].
 
 mod assemble;
+mod browser;
 mod cli;
 mod config;
 mod exit;

@@ -91,6 +91,7 @@ fn usual(request: &Asked) -> Answer {
                 .unwrap_or_default();
             json!({ "content": [{ "type": "text", "text": format!("said: {text}") }] })
         }
+        ("POST", Some("server/discover")) => return (404, Vec::new(), String::new()),
         ("POST", _) => return (202, Vec::new(), String::new()),
         _ => return (405, Vec::new(), String::new()),
     };

@@ -48,6 +48,9 @@ const EXAMPLES: &[(&str, &str)] = &[
         "[\"-y\", \"@modelcontextprotocol/server-filesystem\", \".\"]",
     ),
     ("mcp.servers.env", "{ LOG_LEVEL = \"warn\" }"),
+    ("mcp.servers.sandbox", "\"on\""),
+    ("mcp.servers.writable", "[\"~/notes\"]"),
+    ("mcp.servers.network", "true"),
     ("mcp.servers.url", "\"https://example.org/mcp\""),
     (
         "mcp.servers.headers",

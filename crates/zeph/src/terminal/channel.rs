@@ -8,7 +8,7 @@ use serde_json::Value;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::layers::grants::GrantScope;
-use zeph_tools::question::{ServerAnswer, ServerQuestion};
+use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use zeph_tools::user_terminal::UserTerminal;
 
 use super::check_in_dialog;
@@ -21,6 +21,7 @@ use super::screen::{DisplayMode, Screen};
 use super::server_dialog;
 use super::spinner::{WithSpinner, animate};
 use super::style::{Style, TerminalEnv};
+use crate::browser;
 use crate::config::Environment;
 use crate::output::redact::redacted;
 use crate::output::sanitize::clean;
@@ -370,6 +371,16 @@ impl Channel for TerminalChannel {
             server_dialog::dialog(terminal, stop, (&asked, plain), show)
         });
         let answer = answer.await.unwrap_or(ServerAnswer::Cancel);
+        if let (ServerAnswer::Accept(_), QuestionRequest::Url { url }) =
+            (&answer, &question.request)
+        {
+            let env = Environment::of_process().unwrap_or_default();
+            if let Err(error) = browser::open(url, &env) {
+                let said =
+                    format!("the browser cannot be started ({error}); open the address yourself");
+                self.emit(LoopbackEvent::Notice(said));
+            }
+        }
         asking.answer = match answer {
             ServerAnswer::Accept(_) => "accepted",
             ServerAnswer::Decline => "declined",
