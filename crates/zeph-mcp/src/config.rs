@@ -68,6 +68,9 @@ pub struct McpServerConfig {
     /// The tools of it that are used, by the server's own names; empty means all.
     #[serde(default)]
     pub tool_allowlist: Vec<String>,
+    /// Whether the server may request responses of the session's model. Each request asks.
+    #[serde(default)]
+    pub sampling: bool,
     /// How long connecting and listing its tools may take, in seconds.
     #[serde(default = "connect_timeout")]
     #[schemars(range(min = 1))]

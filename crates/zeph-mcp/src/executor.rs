@@ -11,6 +11,7 @@ use zeph_tools::{
 
 use crate::connection::Caller;
 use crate::failure::About;
+use crate::resource_tool::{RESOURCE_TOOL, read};
 use crate::result::rendered;
 use crate::sanitize::line;
 use crate::servers::McpServers;
@@ -40,6 +41,9 @@ impl ToolExecutor for McpExecutor {
     async fn execute_tool_call(&self, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
         if !call.tool.starts_with(PREFIX) {
             return Ok(None);
+        }
+        if call.tool == RESOURCE_TOOL {
+            return read(&self.servers, call, cx).await;
         }
         let Some((server, link, known)) = self.servers.find(&call.tool)? else {
             // The server has removed the tool since the tool list was sent to the model.
@@ -106,6 +110,9 @@ impl ToolExecutor for McpExecutor {
     }
 
     fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        if call.tool == RESOURCE_TOOL {
+            return true;
+        }
         let found = self.servers.find(&call.tool).ok().flatten();
         let nature = found.map(|(_, _, known)| known.tool.def.annotations);
         nature.is_some_and(|nature| self.trust.requires_confirmation(&nature))

@@ -3,7 +3,7 @@
 //!
 //! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, `form` reads the
 //! forms of its questions, and `failure` classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
-//! all servers. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
+//! all servers, `prompts` their prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
 
 #![deny(missing_docs)]
 
@@ -12,6 +12,8 @@ mod connection;
 mod executor;
 mod failure;
 mod form;
+mod prompts;
+mod resource_tool;
 mod result;
 mod sanitize;
 mod server;
@@ -22,6 +24,7 @@ mod trust;
 pub use config::{McpConfig, McpServerConfig, ServerSandbox, Way, expanded, variables};
 pub use connection::{Address, Program};
 pub use executor::McpExecutor;
+pub use resource_tool::RESOURCE_TOOL;
 pub use result::{Rendered, rendered};
 pub use sanitize::{line, plain, revealed};
 pub use server::{McpTransport, Phase};

@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::{McpError, McpErrorCode};
 
 use crate::config::McpServerConfig;
-use crate::connection::{Address, Connection, Lifecycle, Link, OpenError};
+use crate::connection::{
+    Address, Connection, Lifecycle, Link, OpenError, ServerPrompt, ServerResource,
+};
 use crate::failure::About;
 use crate::sanitize::line;
 use crate::tool::{ListedTool, RefusedTool, listed};
@@ -75,6 +77,8 @@ pub(crate) struct State {
     pub(crate) tools: Vec<Known>,
     /// Those that are not used.
     pub(crate) refused: Vec<RefusedTool>,
+    pub(crate) prompts: Vec<ServerPrompt>,
+    pub(crate) resources: Vec<ServerResource>,
     pub(crate) link: Option<Arc<Link>>,
 }
 
@@ -100,6 +104,8 @@ impl Server {
                 phase: Phase::Connecting,
                 tools: Vec::new(),
                 refused: Vec::new(),
+                prompts: Vec::new(),
+                resources: Vec::new(),
                 link: None,
             }),
             pins,
@@ -226,7 +232,7 @@ impl Server {
         };
         let connected = async {
             let changed = Arc::clone(&self.lists_changed);
-            let opened = Link::open(&self.config.name, address, lifecycle, limit, changed).await;
+            let opened = Link::open(&self.config, address, lifecycle, changed).await;
             let (link, connection) = opened.map_err(Ended::from)?;
             let link = Arc::new(link);
             self.list(&link).await.map_err(Ended::Failed)?;
@@ -280,9 +286,11 @@ impl Server {
         }
     }
 
-    /// Requests its tools and checks them.
+    /// Requests its lists, and checks the tools.
     async fn list(&self, link: &Link) -> Result<(), McpError> {
-        let (raw, more) = link.tools(self.about()).await?;
+        let (tools, prompts, resources) =
+            tokio::join!(link.tools(self.about()), link.prompts(), link.resources());
+        let (raw, more) = tools?;
         let agreed = self.pins.of(&self.config.name).unwrap_or_else(|error| {
             tracing::warn!(server = %self.config.name, %error, "its pins cannot be read");
             Vec::new()
@@ -297,6 +305,8 @@ impl Server {
         self.set(|state| {
             state.tools = tools;
             state.refused = refused;
+            state.prompts = prompts;
+            state.resources = resources;
         });
         Ok(())
     }

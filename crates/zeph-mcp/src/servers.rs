@@ -13,6 +13,7 @@ use zeph_tools::{Availability, McpError, ToolDef};
 
 use crate::config::McpConfig;
 use crate::connection::Link;
+use crate::resource_tool;
 use crate::sanitize::line;
 use crate::server::{Known, McpTransport, Phase, Server};
 use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
@@ -131,6 +132,12 @@ impl McpServers {
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
         let mut ids = HashSet::new();
+        let has_resources = |server: &Arc<Server>| {
+            server.with(|state| state.link.as_ref().is_some_and(|link| link.has_resources()))
+        };
+        if self.servers.iter().any(has_resources) {
+            definitions.push(resource_tool::definition());
+        }
         for server in &self.servers {
             server.with(|state| {
                 let offered = match state.link {
@@ -179,6 +186,22 @@ impl McpServers {
             };
         }
         Ok(None)
+    }
+
+    /// The server of this name and its connection.
+    ///
+    /// # Errors
+    /// [`McpError::ServerNotFound`], or the reason why it is not connected.
+    pub(crate) fn link(&self, name: &str) -> Result<(Arc<Server>, Arc<Link>), McpError> {
+        let server = self.server(name)?;
+        let (link, phase) = server.with(|state| (state.link.clone(), state.phase.clone()));
+        match link {
+            Some(link) => Ok((Arc::clone(server), link)),
+            None => Err(McpError::Connection {
+                server: name.to_owned(),
+                message: told(&phase),
+            }),
+        }
     }
 
     /// The server of this name.
@@ -309,10 +332,18 @@ impl McpServers {
                     .into_iter()
                     .map(|tool| (tool.name, tool.reason)),
             );
-            let tools = match connected {
-                true => format!(", {}", count(usable, "tool", "tools")),
-                false => String::new(),
-            };
+            let mut tools = String::new();
+            if connected {
+                tools = format!(", {}", count(usable, "tool", "tools"));
+                for (n, one, more) in [
+                    (state.prompts.len(), "prompt", "prompts"),
+                    (state.resources.len(), "resource", "resources"),
+                ] {
+                    if n > 0 {
+                        tools.push_str(&format!(", {}", count(n, one, more)));
+                    }
+                }
+            }
             wrapped(
                 &mut text,
                 &format!("{name}: {}{tools}", told(&state.phase)),
@@ -363,6 +394,11 @@ impl McpServers {
                 "connected": state.link.is_some(),
                 "revision": state.link.as_ref().map(|link| link.revision.clone()),
                 "tools": tools.collect::<Vec<_>>(),
+                "prompts": state.prompts.iter().map(|prompt| &prompt.name).collect::<Vec<_>>(),
+                "resources": state.resources.iter().map(|resource| serde_json::json!({
+                    "uri": resource.uri,
+                    "name": resource.name,
+                })).collect::<Vec<_>>(),
                 "refused": refused.collect::<Vec<_>>(),
             })
         });

@@ -159,3 +159,60 @@ fn progress_is_shown() {
         assert_eq!(terminal.leaves().0.code(), Some(0));
     }
 }
+
+/// Proves MCP-1b: sampling is declined unless the server may sample, also without a question.
+#[test]
+fn sampling_is_declined_by_default() {
+    for mode in ["", "new"] {
+        let (_served, server, terminal) = session(mode, "think", &json!({}));
+        terminal.shows("That is all.");
+        assert_has(&result(&server), &["allows this server no sampling"]);
+        assert_eq!(server.requests().len(), 2);
+        drop(terminal);
+    }
+}
+
+/// Proves MCP-1b: with `sampling = true`, the session's model responds after the user has seen the request and agreed.
+#[test]
+fn sampling_uses_the_session_model_after_a_question() {
+    for mode in ["", "new"] {
+        for (key, is_agreed) in [("y", true), ("n", false)] {
+            let served = Served::in_mode(&[tool("think")], mode, "sampling = true\n");
+            served.approve();
+            let mut replies = vec![Reply::calls("c", &[("mcp_t_think", json!({}))])];
+            if is_agreed {
+                replies.push(Reply::text("Seven."));
+            }
+            replies.push(Reply::text("That is all."));
+            let server = OpenAi::replies(replies);
+            served.home.more_config(&format!(
+                "{}\n[[tools.permissions.mcp_t_think]]\npattern = \"*\"\naction = \"allow\"\n",
+                openai_config(&server.url())
+            ));
+            let mut terminal = Terminal::start(&served.home, &[]);
+            terminal.prompts("");
+            terminal.type_keys("go\r");
+            terminal.shows("a response of test-model");
+            terminal.shows("system: Be\\u{200b} brief.");
+            terminal.shows("user: Say a number.");
+            terminal.type_keys(key);
+            terminal.shows("That is all.");
+            let requests = server.requests();
+            let last = requests.last().unwrap().json()["messages"].to_string();
+            if is_agreed {
+                let sampled = requests[1].json();
+                assert_eq!(
+                    sampled["messages"].as_array().unwrap().len(),
+                    2,
+                    "{sampled}"
+                );
+                assert!(sampled.get("tools").is_none_or(Value::is_null), "{sampled}");
+                assert_has(&last, &["Seven."]);
+            } else {
+                assert_eq!(requests.len(), 2);
+                assert_has(&last, &["the user declined"]);
+            }
+            assert_eq!(terminal.leaves().0.code(), Some(0));
+        }
+    }
+}

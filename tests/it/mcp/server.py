@@ -12,6 +12,9 @@ new = mode == "new"
 revision = os.environ.get("REVISION", "")
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 subscription = None
+CAPABILITIES = {"tools": {"listChanged": True}}
+if os.path.exists(os.path.join(folder, "prompts.json")):
+    CAPABILITIES.update({"prompts": {}, "resources": {}})
 out = sys.stdout
 
 
@@ -40,16 +43,16 @@ def changed():
     send(message)
 
 
-def ask(request, params):
+def ask(request, params, method="elicitation/create"):
     # An elicitation request: earlier revisions send it, the new one returns it.
     if new:
         responses = request["params"].get("inputResponses")
         if responses is None:
-            wanted = {"q": {"method": "elicitation/create", "params": params}}
+            wanted = {"q": {"method": method, "params": params}}
             return answer(request, {"resultType": "input_required", "inputRequests": wanted, "requestState": "s-1"})
         note("state " + str(request["params"].get("requestState")))
         return answer(request, text("answered: " + json.dumps(responses["q"], sort_keys=True)))
-    send({"id": "ask-1", "method": "elicitation/create", "params": params})
+    send({"id": "ask-1", "method": method, "params": params})
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("id") == "ask-1":
@@ -116,6 +119,9 @@ def call(request):
         ask(request, {"mode": "form", "message": given.get("message", "Who?"), "requestedSchema": schema})
     elif name == "visit":
         ask(request, {"mode": "url", "message": "Log in.", "url": given["url"], "elicitationId": "v-1"})
+    elif name == "think":
+        wanted = {"messages": [{"role": "user", "content": {"type": "text", "text": "Say a number."}}], "systemPrompt": "Be\u200b brief.", "maxTokens": 50}
+        ask(request, wanted, "sampling/createMessage")
     elif name == "progress":
         token = (params.get("_meta") or {}).get("progressToken")
         send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 4, "message": "half\u200bway"}})
@@ -161,7 +167,7 @@ for line in sys.stdin:
     if method == "server/discover" and (new or mode == "discovers"):
         answer(request, {
             "supportedVersions": (revision or "2026-07-28").split(),
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": CAPABILITIES,
             "serverInfo": {"name": "test", "version": "1"},
             "resultType": "complete",
             "ttlMs": 0,
@@ -178,9 +184,28 @@ for line in sys.stdin:
     elif method == "initialize":
         answer(request, {
             "protocolVersion": revision if revision and mode != "discovers" else request["params"]["protocolVersion"],
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": CAPABILITIES,
             "serverInfo": {"name": "test", "version": "1"},
         })
+    elif method == "prompts/list":
+        with open(path("prompts.json")) as file:
+            answer(request, {"prompts": json.load(file)})
+    elif method == "resources/list":
+        answer(request, {"resources": [{"uri": "note://one", "name": "One"}]})
+    elif method == "prompts/get":
+        given = request["params"].get("arguments") or {}
+        said = "Review " + json.dumps(given, sort_keys=True)
+        answer(request, {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]})
+    elif method == "resources/read":
+        uri = request["params"]["uri"]
+        if uri.startswith("note://long"):
+            said = "\n".join("line %d of what is long" % n for n in range(9000))
+        elif uri.startswith("note://one"):
+            said = "The note's text."
+        else:
+            send({"id": request["id"], "error": {"code": -32002, "message": "no such resource"}})
+            continue
+        answer(request, {"contents": [{"uri": uri, "mimeType": "text/plain", "text": said}]})
     elif method == "tools/list":
         answer(request, tools(request))
     elif method == "tools/call":

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, DEFAULT_MRTR_MAX_ROUNDS, InputRequest,
-    InputRequiredResult, ServerResult,
+    InputRequiredResult, InputResponses, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value, json};
@@ -17,6 +17,7 @@ use zeph_tools::ToolError;
 use super::client::{Link, value};
 use super::handler::elicit;
 use super::running::Caller;
+use super::sampling::sample;
 use crate::failure::About;
 
 /// The time limit for sending a cancellation to a server.
@@ -38,26 +39,42 @@ impl Link {
     ) -> Result<Value, ToolError> {
         let name = about.tool.unwrap_or_default().to_owned();
         let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
-        let began = Instant::now();
+        let request = |given, state| {
+            params.input_responses = given;
+            params.request_state = state;
+            ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()))
+        };
+        let answer = self.request(about, request, limit, caller, cancel).await?;
+        value(Ok(answer)).map_err(|error| about.request(&error).into())
+    }
+
+    /// Sends a request until the server has all input. `request` makes it of the input and the state of the server.
+    pub(super) async fn request(
+        &self,
+        about: About<'_>,
+        mut request: impl FnMut(Option<InputResponses>, Option<String>) -> ClientRequest,
+        limit: Duration,
+        caller: &Arc<Caller>,
+        cancel: &CancellationToken,
+    ) -> Result<ServerResult, ToolError> {
+        let (mut given, mut state) = (None, None);
+        let deadline = Deadline {
+            began: Instant::now(),
+            limit,
+            caller,
+        };
         for round in 0..DEFAULT_MRTR_MAX_ROUNDS {
-            let deadline = Deadline {
-                began,
-                limit,
-                caller,
-            };
-            let answer = self
-                .call_once(about, params.clone(), &deadline, cancel)
-                .await?;
+            let sent = request(given, state);
+            let answer = self.request_once(about, sent, &deadline, cancel).await?;
             let ServerResult::InputRequiredResult(needed) = answer else {
-                return value(Ok(answer)).map_err(|error| about.request(&error).into());
+                return Ok(answer);
             };
-            let given = tokio::select! {
+            given = tokio::select! {
                 given = self.given(about, &needed, caller, round) => given?,
                 () = cancel.cancelled() => return Err(ToolError::cancelled()),
                 () = self.closed.cancelled() => return Err(gone(about)),
             };
-            params.input_responses = given;
-            params.request_state = needed.request_state;
+            state = needed.request_state;
         }
         Err(about
             .protocol(format!(
@@ -66,15 +83,14 @@ impl Link {
             .into())
     }
 
-    /// Sends a call once, and waits for the response.
-    async fn call_once(
+    /// Sends a request once, and waits for the response.
+    async fn request_once(
         &self,
         about: About<'_>,
-        params: CallToolRequestParams,
+        request: ClientRequest,
         deadline: &Deadline<'_>,
         cancel: &CancellationToken,
     ) -> Result<ServerResult, ToolError> {
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self
             .peer
             .send_cancellable_request(request, PeerRequestOptions::no_options());
@@ -112,7 +128,7 @@ impl Link {
         needed: &InputRequiredResult,
         caller: &Caller,
         round: usize,
-    ) -> Result<Option<BTreeMap<String, Value>>, ToolError> {
+    ) -> Result<Option<InputResponses>, ToolError> {
         let Some(requests) = &needed.input_requests else {
             // The server only puts the call off.
             let factor = 1 << round.min(6);
@@ -128,10 +144,15 @@ impl Link {
                 }
                 // The client declares no roots.
                 InputRequest::ListRoots(_) => Ok(json!({ "roots": [] })),
+                InputRequest::CreateMessage(request) => {
+                    let sampled = sample(about.server, self.samples, caller, &request.params).await;
+                    let sampled = sampled.map_err(|error| about.protocol(error.message))?;
+                    serde_json::to_value(sampled)
+                }
                 _ => {
-                    let fault =
-                        "it requests a response of a model, which is not allowed for this server";
-                    return Err(about.protocol(fault).into());
+                    return Err(about
+                        .protocol("it requests input of an unknown kind")
+                        .into());
                 }
             };
             let response = response.map_err(|error| about.protocol(error.to_string()))?;

@@ -31,6 +31,7 @@ use zeph_tools::McpError;
 use super::handler::Handler;
 use super::running::RunningCalls;
 use super::{Address, http};
+use crate::config::McpServerConfig;
 use crate::failure::About;
 
 /// The most tools that are taken of one server.
@@ -73,6 +74,8 @@ pub(crate) enum OpenError {
 pub(crate) struct Link {
     pub(super) peer: Peer<RoleClient>,
     pub(super) calls: Arc<RunningCalls>,
+    /// Whether the server may request responses of the model.
+    pub(super) samples: bool,
     /// Cancelled when it is closed.
     pub(crate) closed: CancellationToken,
     /// The negotiated revision of the protocol.
@@ -87,23 +90,26 @@ pub(crate) struct Connection {
 }
 
 impl Link {
-    /// Connects to the server `name`. `lists_changed` is notified when the server reports a changed list.
+    /// Connects to the server of `config`. `lists_changed` is notified when the server reports a changed list.
     pub(crate) async fn open(
-        name: &str,
+        config: &McpServerConfig,
         address: Address,
         lifecycle: Lifecycle,
-        connect_timeout: Duration,
         lists_changed: Arc<Notify>,
     ) -> Result<(Self, Connection), OpenError> {
+        let name = config.name.as_str();
         let about = About {
             server: name,
             tool: None,
         };
+        let connect_timeout = config.connect_timeout();
+        let samples = config.sampling;
         let calls = Arc::new(RunningCalls::default());
         let handler = Handler {
             server: name.to_owned(),
             lists_changed: Arc::clone(&lists_changed),
             calls: Arc::clone(&calls),
+            samples,
         };
         let (service, ended) = match address {
             Address::Program(mut program) => {
@@ -130,10 +136,10 @@ impl Link {
                 let client = http::client(&url, connect_timeout)
                     .await
                     .map_err(|error| OpenError::Failed(about.connection(error)))?;
-                let mut config = StreamableHttpClientTransportConfig::with_uri(url);
-                config.custom_headers = header_map(&headers)
+                let mut options = StreamableHttpClientTransportConfig::with_uri(url);
+                options.custom_headers = header_map(&headers)
                     .map_err(|error| OpenError::Failed(about.connection(error)))?;
-                let transport = StreamableHttpClientTransport::with_client(client, config);
+                let transport = StreamableHttpClientTransport::with_client(client, options);
                 let service = served(handler, transport, lifecycle).await;
                 let service = service.map_err(|error| not_opened(about, lifecycle, &error))?;
                 (service, None)
@@ -156,6 +162,7 @@ impl Link {
         let link = Self {
             peer,
             calls,
+            samples,
             closed: CancellationToken::new(),
             revision: revision.to_string(),
         };

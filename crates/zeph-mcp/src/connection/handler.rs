@@ -1,12 +1,17 @@
 //! The handler of a server's requests and notifications.
+#![allow(
+    deprecated,
+    reason = "the library marks the types of sampling, which servers still use"
+)]
 
 use std::sync::Arc;
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
-    ProgressNotificationParam, ProtocolVersion, UrlElicitationCapability,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData,
+    FormElicitationCapability, Implementation, ProgressNotificationParam, ProtocolVersion,
+    SamplingCapability, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
@@ -14,6 +19,7 @@ use tokio::sync::Notify;
 use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 
 use super::running::{Caller, RunningCalls};
+use super::sampling::sample;
 use crate::form::fields;
 use crate::sanitize::line;
 
@@ -27,6 +33,8 @@ pub(super) struct Handler {
     pub(super) server: String,
     pub(super) lists_changed: Arc<Notify>,
     pub(super) calls: Arc<RunningCalls>,
+    /// Whether the server may request responses of the model.
+    pub(super) samples: bool,
 }
 
 impl ClientHandler for Handler {
@@ -38,6 +46,9 @@ impl ClientHandler for Handler {
                 .with_form(FormElicitationCapability::default())
                 .with_url(UrlElicitationCapability::default()),
         );
+        if self.samples {
+            capabilities.sampling = Some(SamplingCapability::default());
+        }
         ClientConfig::new(capabilities, me)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -53,6 +64,20 @@ impl ClientHandler for Handler {
         tokio::select! {
             answer = elicit(&self.server, &caller, params) => Ok(answer),
             () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let Some(caller) = self.calls.latest().await else {
+            return Err(ErrorData::invalid_request("no request is running", None));
+        };
+        tokio::select! {
+            result = sample(&self.server, self.samples, &caller, &params) => result,
+            () = context.ct.cancelled() => Err(ErrorData::invalid_request("it was cancelled", None)),
         }
     }
 

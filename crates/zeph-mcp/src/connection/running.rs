@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::ProgressToken;
 use rmcp::service::{RequestHandle, RoleClient, ServiceError};
-use zeph_tools::question::{QuestionPort, ServerAnswer, ServerQuestion};
-use zeph_tools::{CallContext, EventSink, ToolEvent};
+use zeph_tools::question::{
+    QuestionPort, SamplingRequest, SamplingResponse, ServerAnswer, ServerQuestion,
+};
+use zeph_tools::{CallContext, EventSink, NoEvents, ToolEvent};
 
 /// The minimum time between two messages about the progress of a call.
 const BETWEEN_MESSAGES: Duration = Duration::from_millis(500);
@@ -40,6 +42,17 @@ impl Caller {
         }
     }
 
+    /// The user of a session, outside of calls.
+    pub(crate) fn of_session(questions: Option<Arc<dyn QuestionPort>>) -> Self {
+        Self {
+            call: String::new(),
+            events: Arc::new(NoEvents),
+            questions,
+            shown: Mutex::default(),
+            waits: Mutex::default(),
+        }
+    }
+
     /// Asks the user, or declines if no user can be asked.
     pub(super) async fn ask(&self, question: &ServerQuestion) -> ServerAnswer {
         let Some(port) = &self.questions else {
@@ -51,6 +64,21 @@ impl Caller {
         };
         let _open = OpenQuestion::new(self);
         port.ask(question).await
+    }
+
+    /// Requests a response of the session's model.
+    ///
+    /// # Errors
+    /// The user declines, no user can be asked, or the model fails.
+    pub(super) async fn sample(
+        &self,
+        request: &SamplingRequest,
+    ) -> Result<SamplingResponse, String> {
+        let Some(port) = &self.questions else {
+            return Err("no user can be asked".to_owned());
+        };
+        let _open = OpenQuestion::new(self);
+        port.sample(request).await
     }
 
     /// Shows a message about the call.

@@ -130,6 +130,45 @@ pub enum ServerAnswer {
 pub trait QuestionPort: Send + Sync {
     /// Asks the user.
     async fn ask(&self, question: &ServerQuestion) -> ServerAnswer;
+
+    /// Requests a response of the session's model, after the user agreed.
+    ///
+    /// # Errors
+    /// The user declined, or the model failed.
+    async fn sample(&self, request: &SamplingRequest) -> Result<SamplingResponse, String>;
+}
+
+/// A server's request for a response of the session's model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SamplingRequest {
+    /// The name of the server in the configuration.
+    pub server: String,
+    /// The system prompt that the server proposes.
+    pub system: Option<String>,
+    /// The messages; the last one is of the user.
+    pub messages: Vec<SamplingMessage>,
+    /// The most tokens of the response.
+    pub max_tokens: u32,
+}
+
+/// A message of a [`SamplingRequest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SamplingMessage {
+    /// Whether it has the role of the user, not of the model.
+    pub is_user: bool,
+    /// The text.
+    pub text: String,
+}
+
+/// The response of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SamplingResponse {
+    /// The model.
+    pub model: String,
+    /// The text.
+    pub text: String,
+    /// Whether the limit of tokens cut it off.
+    pub is_cut: bool,
 }
 
 impl FormField {

@@ -58,6 +58,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("mcp.servers.trust_level", "\"provisional\""),
     ("mcp.servers.tool_allowlist", "[\"read_file\"]"),
+    ("mcp.servers.sampling", "false"),
     ("mcp.servers.connect_timeout_secs", "30"),
     ("mcp.servers.call_timeout_secs", "120"),
     ("mcp.servers.enabled", "true"),

@@ -9,10 +9,13 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::layers::grants::{Grants, SessionGrant};
-use zeph_tools::question::{QuestionPort, ServerAnswer, ServerQuestion};
+use zeph_tools::question::{
+    QuestionPort, SamplingRequest, SamplingResponse, ServerAnswer, ServerQuestion,
+};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{AccessPrompt, Confirmation, ToolCall};
 
+use super::sampling::{Sampler, consent};
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::without_secret_rules;
 
@@ -115,14 +118,20 @@ impl Confirmer {
 /// Asks the user during one call: about accesses that the sandbox refused, and questions of MCP servers.
 pub(super) struct CallPrompts {
     confirmer: Confirmer,
+    sampler: Option<Sampler>,
     cancel: CancellationToken,
     waited: std::sync::Mutex<Duration>,
 }
 
 impl CallPrompts {
-    pub(super) fn new(confirmer: Confirmer, cancel: CancellationToken) -> Self {
+    pub(super) fn new(
+        confirmer: Confirmer,
+        sampler: Option<Sampler>,
+        cancel: CancellationToken,
+    ) -> Self {
         Self {
             confirmer,
+            sampler,
             cancel,
             waited: std::sync::Mutex::default(),
         }
@@ -175,6 +184,24 @@ impl QuestionPort for CallPrompts {
         };
         *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += asked.elapsed();
         answer
+    }
+
+    async fn sample(&self, request: &SamplingRequest) -> Result<SamplingResponse, String> {
+        let Some(sampler) = &self.sampler else {
+            return Err("this session has no model".to_owned());
+        };
+        let question = consent(request, sampler.provider.model());
+        match QuestionPort::ask(self, &question).await {
+            ServerAnswer::Accept(_) => {}
+            ServerAnswer::Decline | ServerAnswer::Cancel => {
+                return Err("the user declined".to_owned());
+            }
+        }
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err("the turn was cancelled".to_owned()),
+            response = sampler.sample(request) => response,
+        }
     }
 }
 

@@ -8,8 +8,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 use zeph_core::ToolServers;
-use zeph_mcp::{McpConfig, McpServers, Proposal};
+use zeph_mcp::{McpConfig, McpServers, Proposal, RESOURCE_TOOL};
+use zeph_tools::question::QuestionPort;
 use zeph_tools::shell::{ServedPrograms, SupervisorCommand};
 
 use self::dialer::Dialer;
@@ -78,6 +81,7 @@ impl Mcp {
     }
 }
 
+#[async_trait]
 impl ToolServers for Mcp {
     fn listing(&self) -> String {
         self.servers.listing()
@@ -115,6 +119,32 @@ impl ToolServers for Mcp {
             .agree(proposal)
             .map_err(|error| format!("this cannot be kept: {error}"))?;
         Ok(agreed(server, count))
+    }
+
+    fn has_server(&self, name: &str) -> bool {
+        self.servers.has_server(name)
+    }
+
+    fn resource_tool(&self) -> &str {
+        RESOURCE_TOOL
+    }
+
+    fn prompts(&self) -> Vec<(String, String)> {
+        self.servers.prompts()
+    }
+
+    async fn prompt(
+        &self,
+        server: &str,
+        prompt: &str,
+        arguments: &str,
+        questions: Option<Arc<dyn QuestionPort>>,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let text = self
+            .servers
+            .prompt(server, prompt, arguments, questions, cancel);
+        text.await
     }
 }
 
