@@ -8,6 +8,7 @@ use zeph_llm::{Retry, Usage, Usd};
 use zeph_memory::Task;
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantScope;
+use zeph_tools::question::{ServerAnswer, ServerQuestion};
 use zeph_tools::user_terminal::UserTerminal;
 use zeph_tools::{
     Confirmation, FileChange, FileLocation, FilterStats, Mode, OutputStream, RolledBack,
@@ -197,4 +198,7 @@ pub trait Channel: Send + Sync {
 
     /// Asks whether a turn continues. It is called only if the channel can ask and shows its questions.
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer;
+
+    /// Asks a question of an MCP server. A channel that shows no questions declines. Only one question is open at a time.
+    async fn ask_for_server(&self, question: &ServerQuestion) -> ServerAnswer;
 }

@@ -1,6 +1,13 @@
 //! The port to MCP servers, limited to the functions that a conversation needs.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use zeph_tools::question::QuestionPort;
+
 /// The MCP servers.
+#[async_trait]
 pub trait ToolServers: Send + Sync {
     /// A list of the servers with their state and their unavailable tools.
     fn listing(&self) -> String;
@@ -16,4 +23,26 @@ pub trait ToolServers: Send + Sync {
     /// # Errors
     /// The reason why they are not approved.
     fn agree(&self, server: &str) -> Result<String, String>;
+
+    /// Whether a server has this name.
+    fn has_server(&self, name: &str) -> bool;
+
+    /// The id of the tool that reads a resource by `server` and `uri`.
+    fn resource_tool(&self) -> &str;
+
+    /// The slash commands of the servers' prompts, with their descriptions.
+    fn prompts(&self) -> Vec<(String, String)>;
+
+    /// The text of a server's prompt. `arguments` is the rest of the command.
+    ///
+    /// # Errors
+    /// The prompt does not exist, an argument is missing, or the server fails.
+    async fn prompt(
+        &self,
+        server: &str,
+        prompt: &str,
+        arguments: &str,
+        questions: Option<Arc<dyn QuestionPort>>,
+        cancel: &CancellationToken,
+    ) -> Result<String, String>;
 }

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use zeph_tools::Confirmation;
 use zeph_tools::gate::ApprovalProposal;
+use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::user_terminal::UserTerminal;
 
@@ -121,6 +122,22 @@ impl Channel for RedactedChannel {
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
         self.inner.check_in(question).await
     }
+
+    async fn ask_for_server(&self, question: &ServerQuestion) -> ServerAnswer {
+        let mut question = question.clone();
+        known(&self.secrets, &mut question.message);
+        match &mut question.request {
+            QuestionRequest::Decision { details } => known(&self.secrets, details),
+            // The user must see the address that opens.
+            QuestionRequest::Url { .. } => {}
+            QuestionRequest::Form(fields) => {
+                for field in fields {
+                    known(&self.secrets, &mut field.description);
+                }
+            }
+        }
+        self.inner.ask_for_server(&question).await
+    }
 }
 
 /// Replaces the values in a text that is shown: known values, and patterns unless the user wants to see them.
@@ -215,6 +232,10 @@ mod tests {
             let shown = format!("{tool} {subject} {reason} {hint} {pieces:?} {preview:?} {params}");
             self.0.lock().unwrap().push_str(&shown);
             UserAnswer::Once
+        }
+
+        async fn ask_for_server(&self, _: &ServerQuestion) -> ServerAnswer {
+            ServerAnswer::Decline
         }
 
         async fn check_in(&self, _: &CheckIn) -> CheckInAnswer {

@@ -19,6 +19,7 @@ use zeph_llm::{
 };
 use zeph_memory::{Store, Synchronous};
 use zeph_tools::gate::CallLimits;
+use zeph_tools::question::{ServerAnswer, ServerQuestion};
 use zeph_tools::schema_filter::ToolFilterConfig;
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::undo::NoJournal;
@@ -61,6 +62,9 @@ impl Channel for Silent {
     }
     async fn confirm(&self, _call: &str, _question: &Confirmation, _params: &Value) -> UserAnswer {
         UserAnswer::No(None)
+    }
+    async fn ask_for_server(&self, _question: &ServerQuestion) -> ServerAnswer {
+        ServerAnswer::Decline
     }
     async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
         CheckInAnswer::Stop

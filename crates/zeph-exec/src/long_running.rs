@@ -12,7 +12,8 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use super::runner::{CommandSpec, Exit, RunError};
+use super::runner::{CommandSandbox, CommandSpec, Exit, RunError};
+use super::sandbox::seatbelt;
 use super::supervisor::SupervisorCommand;
 use super::supervisor::client::Connection;
 use super::supervisor::protocol::Reply;
@@ -69,19 +70,29 @@ impl ServedPrograms {
         Ok(Arc::clone(connection.insert(Arc::new(started))))
     }
 
-    /// Starts a program. The timeout of `command` is ignored.
+    /// Starts a program in its sandbox. The timeout of `command` is ignored. These programs do not share a plan:
+    /// [`CommandSandbox::Session`] counts as [`CommandSandbox::Off`].
     ///
     /// # Errors
-    /// [`RunError`] if it cannot be started.
-    pub async fn start(&self, command: &CommandSpec) -> Result<StdioProcess, RunError> {
+    /// [`RunError`] if it cannot be started, or if its required sandbox is missing.
+    pub async fn start(&self, mut command: CommandSpec) -> Result<StdioProcess, RunError> {
         let connection = self.connect().await.map_err(RunError::Unavailable)?;
+        let plan = match std::mem::take(&mut command.sandbox) {
+            CommandSandbox::Plan(plan) if seatbelt::is_there() => {
+                let argv = std::mem::take(&mut command.argv);
+                command.argv = seatbelt::around(argv, &plan, &[]);
+                None
+            }
+            CommandSandbox::Plan(plan) => Some(*plan),
+            CommandSandbox::Session | CommandSandbox::Off => None,
+        };
         let (stdin, input) = io::pipe().map_err(RunError::Spawn)?;
         let (output, stdout) = io::pipe().map_err(RunError::Spawn)?;
         let (errors, stderr) = io::pipe().map_err(RunError::Spawn)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let ends = [stdout.into(), stderr.into()];
         let replies = connection
-            .run(id, command, None, ends, Some(stdin.into()))
+            .run(id, &command, plan.as_ref(), ends, Some(stdin.into()))
             .map_err(RunError::Spawn)?
             .ok_or(RunError::Lost)?;
         let mut process = ServedProcess {
@@ -109,6 +120,7 @@ impl ServedPrograms {
 impl ServedProcess {
     async fn started(&mut self) -> Result<(), RunError> {
         match self.replies.recv().await {
+            Some(Reply::Unconfined { message, .. }) => Err(RunError::Unconfined(message)),
             Some(Reply::Failed { errno, message, .. }) => Err(RunError::Spawn(match errno {
                 Some(errno) => io::Error::from_raw_os_error(errno),
                 None => io::Error::other(message),

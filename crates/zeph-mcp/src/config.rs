@@ -1,6 +1,7 @@
 //! `[mcp]`: which servers there are, and how long they are waited for.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -45,6 +46,16 @@ pub struct McpServerConfig {
     /// a variable of your own environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Whether the program runs in the OS sandbox: `on` or `off`.
+    #[serde(default)]
+    pub sandbox: ServerSandbox,
+    /// Files and directories that the program may write, in addition to a folder of its own, the temporary directory and
+    /// the caches of package managers. Relative to the working directory; `~/` is your home.
+    #[serde(default)]
+    pub writable: Vec<PathBuf>,
+    /// Whether the program may use the network.
+    #[serde(default = "enabled")]
+    pub network: bool,
     /// The address of a server that is reached by HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -57,6 +68,9 @@ pub struct McpServerConfig {
     /// The tools of it that are used, by the server's own names; empty means all.
     #[serde(default)]
     pub tool_allowlist: Vec<String>,
+    /// Whether the server may request responses of the session's model. Each request asks.
+    #[serde(default)]
+    pub sampling: bool,
     /// How long connecting and listing its tools may take, in seconds.
     #[serde(default = "connect_timeout")]
     #[schemars(range(min = 1))]
@@ -68,6 +82,17 @@ pub struct McpServerConfig {
     /// Whether it is used.
     #[serde(default = "enabled")]
     pub enabled: bool,
+}
+
+/// Whether the program of a server runs in the OS sandbox.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerSandbox {
+    /// In the sandbox, as far as this machine has one.
+    #[default]
+    On,
+    /// Without it.
+    Off,
 }
 
 fn provisional() -> TrustLevel {
@@ -144,6 +169,22 @@ impl McpServerConfig {
             Way::Program(_) if !self.headers.is_empty() => Some("headers"),
             Way::Url(_) if !self.args.is_empty() => Some("args"),
             Way::Url(_) if !self.env.is_empty() => Some("env"),
+            Way::Url(_) if self.sandbox == ServerSandbox::Off => Some("sandbox"),
+            Way::Url(_) if !self.writable.is_empty() => Some("writable"),
+            Way::Url(_) if !self.network => Some("network"),
+            Way::Program(_) if self.sandbox == ServerSandbox::Off && !self.writable.is_empty() => {
+                return Err((
+                    "writable",
+                    "`writable` means nothing with `sandbox = \"off\"`".to_owned(),
+                ));
+            }
+            Way::Program(_) if self.sandbox == ServerSandbox::Off && !self.network => {
+                return Err((
+                    "network",
+                    "`network = false` needs the sandbox, which `sandbox = \"off\"` turns off"
+                        .to_owned(),
+                ));
+            }
             _ => None,
         };
         if let Some(key) = idle {
@@ -232,6 +273,18 @@ mod tests {
         check(
             r#"{"name": "a", "url": "http://e", "env": {"A": "b"}}"#,
             Some("env"),
+        );
+        check(
+            r#"{"name": "a", "url": "http://e", "network": false}"#,
+            Some("network"),
+        );
+        check(
+            r#"{"name": "a", "command": "x", "sandbox": "off", "network": false}"#,
+            Some("network"),
+        );
+        check(
+            r#"{"name": "a", "command": "x", "sandbox": "off", "writable": ["b"]}"#,
+            Some("writable"),
         );
         check(
             r#"{"name": "a", "url": "http://e", "args": ["b"]}"#,

@@ -9,7 +9,9 @@ use zeph_tools::{
     ToolExecutor, TrustLevel,
 };
 
+use crate::connection::Caller;
 use crate::failure::About;
+use crate::resource_tool::{RESOURCE_TOOL, read};
 use crate::result::rendered;
 use crate::sanitize::line;
 use crate::servers::McpServers;
@@ -40,6 +42,9 @@ impl ToolExecutor for McpExecutor {
         if !call.tool.starts_with(PREFIX) {
             return Ok(None);
         }
+        if call.tool == RESOURCE_TOOL {
+            return read(&self.servers, call, cx).await;
+        }
         let Some((server, link, known)) = self.servers.find(&call.tool)? else {
             // The server has removed the tool since the tool list was sent to the model.
             return Err(McpError::ToolCall {
@@ -59,8 +64,9 @@ impl ToolExecutor for McpExecutor {
             tool: Some(&known.tool.name),
         };
         let limit = server.config.call_timeout();
+        let caller = Arc::new(Caller::of_call(&call.id, cx));
         let result = link
-            .call(about, arguments.clone(), limit, &cx.cancel)
+            .call(about, arguments.clone(), limit, &caller, &cx.cancel)
             .await?;
         let rendered = rendered(&result, cx.takes_images);
         if !rendered.failed {
@@ -104,6 +110,9 @@ impl ToolExecutor for McpExecutor {
     }
 
     fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        if call.tool == RESOURCE_TOOL {
+            return true;
+        }
         let found = self.servers.find(&call.tool).ok().flatten();
         let nature = found.map(|(_, _, known)| known.tool.def.annotations);
         nature.is_some_and(|nature| self.trust.requires_confirmation(&nature))

@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 //! # Structure
 //!
-//! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, and `failure`
-//! classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
-//! all servers. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
+//! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, `form` reads the
+//! forms of its questions, and `failure` classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
+//! all servers, `prompts` their prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
 
 #![deny(missing_docs)]
 
@@ -11,6 +11,9 @@ mod config;
 mod connection;
 mod executor;
 mod failure;
+mod form;
+mod prompts;
+mod resource_tool;
 mod result;
 mod sanitize;
 mod server;
@@ -18,11 +21,12 @@ mod servers;
 mod tool;
 mod trust;
 
-pub use config::{McpConfig, McpServerConfig, Way, expanded, variables};
+pub use config::{McpConfig, McpServerConfig, ServerSandbox, Way, expanded, variables};
 pub use connection::{Address, Program};
 pub use executor::McpExecutor;
+pub use resource_tool::RESOURCE_TOOL;
 pub use result::{Rendered, rendered};
 pub use sanitize::{line, plain, revealed};
 pub use server::{McpTransport, Phase};
-pub use servers::{McpServers, Proposal};
+pub use servers::{McpServers, Proposal, ServerHealth};
 pub use trust::{Pin, TrustStore};

@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::{McpError, McpErrorCode};
 
 use crate::config::McpServerConfig;
-use crate::connection::{Address, Connection, Link};
+use crate::connection::{
+    Address, Connection, Lifecycle, Link, OpenError, ServerPrompt, ServerResource,
+};
 use crate::failure::About;
 use crate::sanitize::line;
 use crate::tool::{ListedTool, RefusedTool, listed};
@@ -75,6 +77,8 @@ pub(crate) struct State {
     pub(crate) tools: Vec<Known>,
     /// Those that are not used.
     pub(crate) refused: Vec<RefusedTool>,
+    pub(crate) prompts: Vec<ServerPrompt>,
+    pub(crate) resources: Vec<ServerResource>,
     pub(crate) link: Option<Arc<Link>>,
 }
 
@@ -83,7 +87,7 @@ pub(crate) struct Server {
     pub(crate) config: McpServerConfig,
     state: Mutex<State>,
     pins: Arc<dyn TrustStore>,
-    tools_changed: Arc<Notify>,
+    lists_changed: Arc<Notify>,
     /// Counts the changes of state.
     news: watch::Sender<u64>,
 }
@@ -100,10 +104,12 @@ impl Server {
                 phase: Phase::Connecting,
                 tools: Vec::new(),
                 refused: Vec::new(),
+                prompts: Vec::new(),
+                resources: Vec::new(),
                 link: None,
             }),
             pins,
-            tools_changed: Arc::default(),
+            lists_changed: Arc::default(),
             news,
         }
     }
@@ -150,14 +156,23 @@ impl Server {
         stop: CancellationToken,
     ) {
         let mut failures = 0;
+        let mut lifecycle = Lifecycle::Probe;
         loop {
             let began = Instant::now();
             let ended = tokio::select! {
-                ended = self.once(dial.as_ref()) => ended,
+                ended = self.once(dial.as_ref(), lifecycle) => ended,
                 () = stop.cancelled() => return self.end("it was ended with the program"),
             };
             let name = &self.config.name;
             let (why, for_good) = match ended {
+                Ended::Legacy if lifecycle == Lifecycle::Probe => {
+                    lifecycle = Lifecycle::Handshake;
+                    continue;
+                }
+                Ended::Legacy => (
+                    "it speaks no protocol revision that it names".to_owned(),
+                    true,
+                ),
                 Ended::Closed(why) => {
                     failures = match began.elapsed() >= SOUND {
                         true => 1,
@@ -172,6 +187,8 @@ impl Server {
                     (reason(&error), for_good)
                 }
             };
+            // The reason may be the kind of the attempt.
+            lifecycle = Lifecycle::Probe;
             let why = line(&why, MAX_REASON_CHARS);
             if for_good || failures >= MAX_FAILURES {
                 tracing::warn!(server = %name, "an MCP server failed: {why}");
@@ -205,7 +222,7 @@ impl Server {
     }
 
     /// Connects and follows the server until the connection ends.
-    async fn once(&self, dial: &dyn McpTransport) -> Ended {
+    async fn once(&self, dial: &dyn McpTransport, lifecycle: Lifecycle) -> Ended {
         let limit = self.config.connect_timeout();
         let about = self.about();
         let address = match timeout(limit, dial.dial(&self.config)).await {
@@ -214,16 +231,16 @@ impl Server {
             Err(_) => return Ended::Failed(about.timeout(limit)),
         };
         let connected = async {
-            let changed = Arc::clone(&self.tools_changed);
-            let opened = Link::open(&self.config.name, address, limit, changed).await;
-            let (link, connection) = opened?;
+            let changed = Arc::clone(&self.lists_changed);
+            let opened = Link::open(&self.config, address, lifecycle, changed).await;
+            let (link, connection) = opened.map_err(Ended::from)?;
             let link = Arc::new(link);
-            self.list(&link).await?;
+            self.list(&link).await.map_err(Ended::Failed)?;
             Ok((link, connection))
         };
         let (link, connection) = match timeout(limit, connected).await {
             Ok(Ok(connected)) => connected,
-            Ok(Err(error)) => return Ended::Failed(error),
+            Ok(Err(ended)) => return ended,
             Err(_) => return Ended::Failed(about.timeout(limit)),
         };
         self.set(|state| {
@@ -242,7 +259,7 @@ impl Server {
         loop {
             tokio::select! {
                 why = &mut closed => return why,
-                () = self.tools_changed.notified() => {}
+                () = self.lists_changed.notified() => {}
             }
             let limit = self.config.connect_timeout();
             let listed = tokio::select! {
@@ -269,9 +286,11 @@ impl Server {
         }
     }
 
-    /// Requests its tools and checks them.
+    /// Requests its lists, and checks the tools.
     async fn list(&self, link: &Link) -> Result<(), McpError> {
-        let (raw, more) = link.tools(self.about()).await?;
+        let (tools, prompts, resources) =
+            tokio::join!(link.tools(self.about()), link.prompts(), link.resources());
+        let (raw, more) = tools?;
         let agreed = self.pins.of(&self.config.name).unwrap_or_else(|error| {
             tracing::warn!(server = %self.config.name, %error, "its pins cannot be read");
             Vec::new()
@@ -286,6 +305,8 @@ impl Server {
         self.set(|state| {
             state.tools = tools;
             state.refused = refused;
+            state.prompts = prompts;
+            state.resources = resources;
         });
         Ok(())
     }
@@ -299,6 +320,18 @@ enum Ended {
     NotReached(String),
     /// It did not become a connection.
     Failed(McpError),
+    /// The server needs the handshake of earlier revisions.
+    Legacy,
+}
+
+impl From<OpenError> for Ended {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Failed(error) => Self::Failed(error),
+            OpenError::Refused(why) => Self::NotReached(why),
+            OpenError::Legacy => Self::Legacy,
+        }
+    }
 }
 
 /// The text of a failure without the server's name, which the caller adds.

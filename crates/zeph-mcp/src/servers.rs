@@ -13,6 +13,7 @@ use zeph_tools::{Availability, McpError, ToolDef};
 
 use crate::config::McpConfig;
 use crate::connection::Link;
+use crate::resource_tool;
 use crate::sanitize::line;
 use crate::server::{Known, McpTransport, Phase, Server};
 use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
@@ -40,6 +41,21 @@ pub struct Proposal {
     /// Each tool's id with the text to review: the complete text, or the changes.
     pub tools: Vec<(String, String)>,
     pins: Vec<Pin>,
+}
+
+/// The state of one server, for a check of the installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerHealth {
+    /// The server.
+    pub name: String,
+    /// Its state, as text.
+    pub state: String,
+    /// The negotiated revision of the protocol; `None` if it is not connected.
+    pub revision: Option<String>,
+    /// The number of approved tools.
+    pub approved: usize,
+    /// The number of tools that wait for approval.
+    pub unapproved: usize,
 }
 
 impl McpServers {
@@ -103,12 +119,25 @@ impl McpServers {
         self.stop.cancel();
     }
 
+    /// Whether the server `name` is connected.
+    #[must_use]
+    pub fn is_connected(&self, name: &str) -> bool {
+        let server = self.server(name);
+        server.is_ok_and(|server| server.with(|state| state.link.is_some()))
+    }
+
     /// The approved tools, without those of an id that an earlier server uses. Tools of servers that are not
     /// connected are left out.
     #[must_use]
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
         let mut ids = HashSet::new();
+        let has_resources = |server: &Arc<Server>| {
+            server.with(|state| state.link.as_ref().is_some_and(|link| link.has_resources()))
+        };
+        if self.servers.iter().any(has_resources) {
+            definitions.push(resource_tool::definition());
+        }
         for server in &self.servers {
             server.with(|state| {
                 let offered = match state.link {
@@ -157,6 +186,22 @@ impl McpServers {
             };
         }
         Ok(None)
+    }
+
+    /// The server of this name and its connection.
+    ///
+    /// # Errors
+    /// [`McpError::ServerNotFound`], or the reason why it is not connected.
+    pub(crate) fn link(&self, name: &str) -> Result<(Arc<Server>, Arc<Link>), McpError> {
+        let server = self.server(name)?;
+        let (link, phase) = server.with(|state| (state.link.clone(), state.phase.clone()));
+        match link {
+            Some(link) => Ok((Arc::clone(server), link)),
+            None => Err(McpError::Connection {
+                server: name.to_owned(),
+                message: told(&phase),
+            }),
+        }
     }
 
     /// The server of this name.
@@ -210,6 +255,25 @@ impl McpServers {
             Ok(server) => server.look_at_pins(),
             Err(error) => Err(io::Error::other(error.to_string())),
         }
+    }
+
+    /// The state of each server.
+    #[must_use]
+    pub fn health(&self) -> Vec<ServerHealth> {
+        let health = |server: &Arc<Server>| {
+            server.with(|state| {
+                let is_approved = |known: &&Known| known.standing == ToolTrust::Approved;
+                let approved = state.tools.iter().filter(is_approved).count();
+                ServerHealth {
+                    name: server.config.name.clone(),
+                    state: told(&state.phase),
+                    revision: state.link.as_ref().map(|link| link.revision.clone()),
+                    approved,
+                    unapproved: state.tools.len() - approved,
+                }
+            })
+        };
+        self.servers.iter().map(health).collect()
     }
 
     /// Messages for the user: unavailable servers, and tools that wait for approval.
@@ -268,10 +332,18 @@ impl McpServers {
                     .into_iter()
                     .map(|tool| (tool.name, tool.reason)),
             );
-            let tools = match connected {
-                true => format!(", {}", count(usable, "tool", "tools")),
-                false => String::new(),
-            };
+            let mut tools = String::new();
+            if connected {
+                tools = format!(", {}", count(usable, "tool", "tools"));
+                for (n, one, more) in [
+                    (state.prompts.len(), "prompt", "prompts"),
+                    (state.resources.len(), "resource", "resources"),
+                ] {
+                    if n > 0 {
+                        tools.push_str(&format!(", {}", count(n, one, more)));
+                    }
+                }
+            }
             wrapped(
                 &mut text,
                 &format!("{name}: {}{tools}", told(&state.phase)),
@@ -320,7 +392,13 @@ impl McpServers {
                 "name": server.config.name,
                 "state": told(&state.phase),
                 "connected": state.link.is_some(),
+                "revision": state.link.as_ref().map(|link| link.revision.clone()),
                 "tools": tools.collect::<Vec<_>>(),
+                "prompts": state.prompts.iter().map(|prompt| &prompt.name).collect::<Vec<_>>(),
+                "resources": state.resources.iter().map(|resource| serde_json::json!({
+                    "uri": resource.uri,
+                    "name": resource.name,
+                })).collect::<Vec<_>>(),
                 "refused": refused.collect::<Vec<_>>(),
             })
         });

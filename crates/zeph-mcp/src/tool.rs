@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::foreign_schema::ForeignSchema;
 use zeph_tools::gate::ToolTarget;
 use zeph_tools::{Annotations, Availability, InvocationHint, Risk, ToolDef, TrustLevel};
@@ -17,8 +18,10 @@ use crate::trust::Pin;
 pub const PREFIX: &str = "mcp_";
 /// The longest id that providers take.
 const MAX_ID_LEN: usize = 64;
+/// The characters of the hash in a short id.
+const HASH_LEN: usize = 8;
 /// The longest name of a tool in a server's list.
-const MAX_NAME_LEN: usize = 128;
+const MAX_NAME_LEN: usize = 1024;
 /// The most characters that a model reads of a description.
 const MAX_DESCRIPTION_CHARS: usize = 2048;
 /// The most bytes of a schema.
@@ -106,8 +109,9 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
     })
 }
 
-/// `mcp_SERVER_TOOL`, with `_` for every character of the tool's name that providers do not take.
+/// `mcp_SERVER_TOOL`, with `_` for every character of the tool's name that providers do not take. A long id is shortened.
 fn id_of(server: &str, name: &str) -> Result<String, String> {
+    let whole = name.to_owned();
     let shown = name.chars().filter(|c| !is_hidden(*c));
     let fitting = |c: char| match c {
         c if c.is_ascii_alphanumeric() || c == '_' || c == '-' => c,
@@ -117,14 +121,18 @@ fn id_of(server: &str, name: &str) -> Result<String, String> {
     if !name.contains(|c: char| c.is_ascii_alphanumeric()) {
         return Err("its name has no ASCII letter or digit".to_owned());
     }
-    let id = format!("{PREFIX}{server}_{name}");
-    if id.len() > MAX_ID_LEN {
-        return Err(format!(
-            "it would be called {id}, which has more than {MAX_ID_LEN} characters; a shorter name of \
-             the server may help"
-        ));
+    Ok(short(format!("{PREFIX}{server}_{name}"), &whole))
+}
+
+/// `id`, or its beginning with a hash of the complete name if it is too long. The same name has the same id each time.
+fn short(id: String, name: &str) -> String {
+    if id.len() <= MAX_ID_LEN {
+        return id;
     }
-    Ok(id)
+    let hash = hex_digest(name.as_bytes());
+    let hash = hash.get(..HASH_LEN).unwrap_or_default();
+    let start = id.get(..MAX_ID_LEN - HASH_LEN - 1).unwrap_or_default();
+    format!("{start}_{hash}")
 }
 
 /// The schema as it is sent and checked: of an object, and with nothing that hides in its texts.
@@ -248,8 +256,14 @@ mod tests {
         check("", Err("no name"));
         check("日本", Err("no ASCII letter"));
         check(&"x".repeat(58), Ok(&format!("mcp_s_{}", "x".repeat(58))));
-        check(&"x".repeat(59), Err("more than 64 characters"));
-        check(&"x".repeat(129), Err("more than 128 characters"));
+        let short = |end: &str| Ok::<_, RefusedTool>(format!("mcp_s_{}_{end}", "x".repeat(49)));
+        let check_short = |name: &str, end: &str| {
+            let found = listed(&server(""), &tool(name)).map(|tool| tool.def.id.to_string());
+            assert_eq!(found, short(end), "{name}");
+        };
+        check_short(&"x".repeat(59), "6e20a119");
+        check_short(&"x".repeat(60), "42f2d973");
+        check(&"x".repeat(1025), Err("more than 1024 characters"));
     }
 
     /// Proves MCP-1a.

@@ -39,7 +39,7 @@ pub use contract::effective_trust::EffectiveTrust;
 pub use contract::{
     argument_repair, call, category, confinement, confirmation, context, def, embedding_cache,
     error, event, executor, feedback, foreign_schema, hidden, mcp, output, params, permission_mode,
-    plural, preview, provenance, read_tracking, registry, schema, tafc, tool_set, trust,
+    plural, preview, provenance, question, read_tracking, registry, schema, tafc, tool_set, trust,
     user_terminal,
 };
 pub use selection::{dependency_graph, schema_filter};

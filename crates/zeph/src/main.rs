@@ -2,6 +2,7 @@
 
 mod acp_host;
 mod assemble;
+mod browser;
 mod cli;
 mod config;
 mod exit;

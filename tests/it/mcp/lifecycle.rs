@@ -265,7 +265,7 @@ fn servers_live_side_by_side() {
     let script = served.file("server.py").display().to_string();
     let server = |name: &str| {
         format!(
-            "[[mcp.servers]]\nname = {name:?}\ncommand = \"python3\"\nargs = [{script:?}, {folder:?}]\n"
+            "[[mcp.servers]]\nname = {name:?}\ncommand = \"python3\"\nargs = [{script:?}, {folder:?}]\nwritable = [{folder:?}]\n"
         )
     };
     served.tools(&[

@@ -1,9 +1,14 @@
 //! MCP servers: their tools and the gates, the user's approval, and server faults.
 
+mod asks;
+mod configure;
 mod gates;
 mod http;
 mod lifecycle;
+mod prompts;
 mod results;
+mod revisions;
+mod sandbox;
 mod slash;
 mod trust;
 mod web;
@@ -62,8 +67,13 @@ impl Served {
         args.extend(mode.split_whitespace().map(PathBuf::from));
         let args: Vec<String> = args.iter().map(|arg| format!("{:?}", arg)).collect();
         self.home.config(&format!(
-            "[[mcp.servers]]\nname = \"t\"\ncommand = \"python3\"\nargs = [{}]\n{more}",
-            args.join(", ")
+            "[[mcp.servers]]\nname = \"t\"\ncommand = \"python3\"\nargs = [{}]\n{}{more}",
+            args.join(", "),
+            match more.contains("writable") || more.contains("sandbox") {
+                true => String::new(),
+                // The server writes its log there.
+                false => format!("writable = [{:?}]\n", self.file("")),
+            }
         ));
     }
 

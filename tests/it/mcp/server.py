@@ -7,6 +7,14 @@ import time
 
 folder = sys.argv[1]
 mode = sys.argv[2] if len(sys.argv) > 2 else ""
+# The new revision has no handshake; `REVISION` lists the revisions that a server reports.
+new = mode == "new"
+revision = os.environ.get("REVISION", "")
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+subscription = None
+CAPABILITIES = {"tools": {"listChanged": True}}
+if os.path.exists(os.path.join(folder, "prompts.json")):
+    CAPABILITIES.update({"prompts": {}, "resources": {}})
 out = sys.stdout
 
 
@@ -25,7 +33,35 @@ def send(message):
 
 
 def answer(request, result):
-    send({"id": request["id"], "result": result})
+    send({"id": request["id"], "result": complete(result) if "resultType" not in result else result})
+
+
+def changed():
+    message = {"method": "notifications/tools/list_changed"}
+    if new:
+        message["params"] = {"_meta": {SUBSCRIPTION: subscription}}
+    send(message)
+
+
+def ask(request, params, method="elicitation/create"):
+    # An elicitation request: earlier revisions send it, the new one returns it.
+    if new:
+        responses = request["params"].get("inputResponses")
+        if responses is None:
+            wanted = {"q": {"method": method, "params": params}}
+            return answer(request, {"resultType": "input_required", "inputRequests": wanted, "requestState": "s-1"})
+        note("state " + str(request["params"].get("requestState")))
+        return answer(request, text("answered: " + json.dumps(responses["q"], sort_keys=True)))
+    send({"id": "ask-1", "method": method, "params": params})
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("id") == "ask-1":
+            said = message.get("result", message.get("error"))
+            return answer(request, text("answered: " + json.dumps(said, sort_keys=True)))
+
+
+def complete(result):
+    return dict({"resultType": "complete"}, **result) if new else result
 
 
 def text(said):
@@ -76,8 +112,34 @@ def call(request):
             send({"method": "notifications/tools/list_changed"})
     elif name == "change":
         os.replace(path("next.json"), path("tools.json"))
-        send({"method": "notifications/tools/list_changed"})
+        changed()
         answer(request, text("changed"))
+    elif name == "ask":
+        schema = given.get("schema") or {"type": "object", "properties": {}}
+        ask(request, {"mode": "form", "message": given.get("message", "Who?"), "requestedSchema": schema})
+    elif name == "visit":
+        ask(request, {"mode": "url", "message": "Log in.", "url": given["url"], "elicitationId": "v-1"})
+    elif name == "think":
+        wanted = {"messages": [{"role": "user", "content": {"type": "text", "text": "Say a number."}}], "systemPrompt": "Be\u200b brief.", "maxTokens": 50}
+        ask(request, wanted, "sampling/createMessage")
+    elif name == "progress":
+        token = (params.get("_meta") or {}).get("progressToken")
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 4, "message": "half\u200bway"}})
+        answer(request, text("done"))
+    elif name == "write":
+        try:
+            with open(given["path"], "w") as file:
+                file.write("x")
+            answer(request, text("written"))
+        except OSError as error:
+            answer(request, text("refused: %s" % error.strerror))
+    elif name == "connect":
+        import socket
+        try:
+            socket.create_connection(("127.0.0.1", given["port"]), 5).close()
+            answer(request, text("connected"))
+        except OSError as error:
+            answer(request, text("refused: %s" % error.strerror))
     elif name == "silent":
         pass
     else:
@@ -102,12 +164,48 @@ for line in sys.stdin:
     request = json.loads(line)
     method = request.get("method", "")
     note(method + " " + json.dumps(request.get("params") or {}) if method == "tools/call" else method)
-    if method == "initialize":
+    if method == "server/discover" and (new or mode == "discovers"):
         answer(request, {
-            "protocolVersion": request["params"]["protocolVersion"],
-            "capabilities": {"tools": {"listChanged": True}},
+            "supportedVersions": (revision or "2026-07-28").split(),
+            "capabilities": CAPABILITIES,
+            "serverInfo": {"name": "test", "version": "1"},
+            "resultType": "complete",
+            "ttlMs": 0,
+            "cacheScope": "private",
+        })
+    elif method == "server/discover" and mode == "fragile":
+        sys.exit(9)
+    elif method == "subscriptions/listen":
+        subscription = request["id"]
+        given = {"notifications": request["params"]["notifications"], "_meta": {SUBSCRIPTION: subscription}}
+        send({"method": "notifications/subscriptions/acknowledged", "params": given})
+    elif new and "io.modelcontextprotocol/protocolVersion" not in (request["params"].get("_meta") or {}):
+        send({"id": request["id"], "error": {"code": -32602, "message": "no revision in _meta"}})
+    elif method == "initialize":
+        answer(request, {
+            "protocolVersion": revision if revision and mode != "discovers" else request["params"]["protocolVersion"],
+            "capabilities": CAPABILITIES,
             "serverInfo": {"name": "test", "version": "1"},
         })
+    elif method == "prompts/list":
+        with open(path("prompts.json")) as file:
+            answer(request, {"prompts": json.load(file)})
+    elif method == "resources/list":
+        answer(request, {"resources": [{"uri": "note://one", "name": "One"}]})
+    elif method == "prompts/get":
+        given = request["params"].get("arguments") or {}
+        said = "Review " + json.dumps(given, sort_keys=True)
+        answer(request, {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]})
+    elif method == "resources/read":
+        uri = request["params"]["uri"]
+        if uri.startswith("note://long"):
+            said = "\n".join("line %d of what is long" % n for n in range(9000))
+        elif uri.startswith("note://one"):
+            said = "The note's text."
+        else:
+            send({"id": request["id"], "error": {"code": -32002, "message": "no such resource"}})
+            continue
+        answer(request, {"contents": [{"uri": uri, "mimeType": "text/plain", "text": said}]})
     elif method == "tools/list":
         answer(request, tools(request))
     elif method == "tools/call":

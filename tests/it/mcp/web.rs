@@ -6,12 +6,22 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-/// A received request: method, headers in lower case, body.
+/// A received request: method, target, headers in lower case, body.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) method: String,
+    pub(super) target: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Value,
+    pub(super) text: String,
+}
+
+impl Asked {
+    /// The value of a header.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 /// A response: status, headers, body.
@@ -91,6 +101,7 @@ fn usual(request: &Asked) -> Answer {
                 .unwrap_or_default();
             json!({ "content": [{ "type": "text", "text": format!("said: {text}") }] })
         }
+        ("POST", Some("server/discover")) => return (404, Vec::new(), String::new()),
         ("POST", _) => return (202, Vec::new(), String::new()),
         _ => return (405, Vec::new(), String::new()),
     };
@@ -104,7 +115,8 @@ fn read(socket: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(socket);
     let mut first = String::new();
     reader.read_line(&mut first).ok()?;
-    let method = first.split(' ').next()?.to_owned();
+    let mut words = first.split(' ').map(str::to_owned);
+    let (method, target) = (words.next()?, words.next()?);
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -120,10 +132,13 @@ fn read(socket: &TcpStream) -> Option<Asked> {
         .unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
+    let text = String::from_utf8_lossy(&body).into_owned();
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     Some(Asked {
         method,
+        target,
         headers,
         body,
+        text,
     })
 }

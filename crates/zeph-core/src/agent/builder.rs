@@ -21,6 +21,7 @@ use super::model_client::ModelClient;
 use super::session::Session;
 use super::tool_runner::ToolRunner;
 use super::tool_runner::dispatch::{CallerIdentity, Dispatcher};
+use super::tool_runner::sampling::Sampler;
 use super::tool_selection::ToolSelection;
 use super::{Agent, StatusLine, prompt, tokens};
 use crate::channel::Channel;
@@ -118,7 +119,11 @@ impl AgentBuilder {
             .with_config_reload(self.reload)
             .with_grants(Arc::clone(&self.permissions.grants))
             .with_image_support(self.provider.supports_images())
-            .with_argument_repair(self.reformatter);
+            .with_argument_repair(self.reformatter)
+            .with_sampler(Sampler {
+                provider: Arc::clone(&self.provider),
+                usage: Arc::clone(&self.side_usage),
+            });
         let channel = Arc::clone(&dispatcher.channel);
         let filter = self.config.tool_filter.clone();
         let model = ModelClient {

@@ -21,6 +21,15 @@ pub enum Input<'a> {
     Resume(&'a str),
     /// `/mcp approve NAME`, and whether `yes` follows
     Approve(&'a str, bool),
+    /// `/mcp:SERVER:PROMPT ARGUMENTS`
+    ServerPrompt {
+        /// The server.
+        server: &'a str,
+        /// The prompt.
+        prompt: &'a str,
+        /// The rest of the input.
+        arguments: &'a str,
+    },
     /// An unknown slash command, or a known one with wrong arguments, and the most similar command.
     Unknown {
         /// The input.
@@ -183,6 +192,16 @@ pub fn parse(text: &str) -> Input<'_> {
         if let Some((_, command, _)) = known(&words.join(" ")) {
             return Input::Command(*command);
         }
+        if let Some((server, prompt)) = name
+            .strip_prefix("/mcp:")
+            .and_then(|named| named.split_once(':'))
+        {
+            return Input::ServerPrompt {
+                server,
+                prompt,
+                arguments: trimmed.get(name.len()..).unwrap_or_default().trim(),
+            };
+        }
         if let ["/tools", "unblock", tool] = words[..] {
             return Input::Unblock(tool);
         }
@@ -257,6 +276,13 @@ mod tests {
         check("/mode auto", Input::Mode("auto"));
         check("/resume", Input::Command(Command::Sessions));
         check("/resume 0198ab", Input::Resume("0198ab"));
+        let prompt = |prompt, arguments| Input::ServerPrompt {
+            server: "forge",
+            prompt,
+            arguments,
+        };
+        check("/mcp:forge:review", prompt("review", ""));
+        check(" /mcp:forge:a:b  x 'y z' ", prompt("a:b", "x 'y z'"));
         check("/mcp", Input::Command(Command::Mcp));
         check("/mcp approve", Input::Command(Command::McpApprove));
         check("/mcp approve  a", Input::Approve("a", false));

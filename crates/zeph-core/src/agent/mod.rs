@@ -122,7 +122,24 @@ impl Agent {
     pub async fn handle(&mut self, text: &str, cancel: &CancellationToken) -> Reply {
         match parse(text) {
             Input::Empty => Reply::Nothing,
-            Input::Prompt(prompt) => Reply::Turn(self.run_turn(prompt, cancel).await),
+            Input::Prompt(prompt) => {
+                let attached = self.tools.with_resources(self.session.id(), prompt, cancel);
+                match attached.await {
+                    Ok(prompt) => Reply::Turn(self.run_turn(&prompt, cancel).await),
+                    Err(why) => Reply::Failed(why),
+                }
+            }
+            Input::ServerPrompt {
+                server,
+                prompt,
+                arguments,
+            } => {
+                let command = (server, prompt);
+                match self.tools.server_prompt(command, arguments, cancel).await {
+                    Ok(prompt) => Reply::Turn(self.run_turn(&prompt, cancel).await),
+                    Err(why) => Reply::Failed(why),
+                }
+            }
             Input::Shell(command) => {
                 let ran = self
                     .tools
@@ -157,7 +174,7 @@ impl Agent {
     async fn run_command(&mut self, command: Command) -> Result<CommandOutput, HistoryError> {
         let (session, tools) = (&mut self.session, &mut self.tools);
         Ok(match command {
-            Command::Help => Ok(commands::help()),
+            Command::Help => Ok(commands::help() + &tools.prompt_help()),
             Command::Clear => {
                 session.clear().await?;
                 tools.clear(session);

@@ -1,4 +1,7 @@
-//! The connection itself: the only file that speaks with the protocol's library.
+//! A connection to a server: how it begins, and its lists.
+//!
+//! The client probes with `server/discover`, which revision 2026-07-28 has, and falls back to the handshake of the
+//! earlier revisions.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -7,33 +10,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::ClientHandler;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
-    Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
+    ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
+    SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RoleClient,
+    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient,
     RunningService, ServiceError,
 };
 use rmcp::transport::IntoTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use zeph_tools::{McpError, ToolError};
+use zeph_tools::McpError;
 
+use super::handler::Handler;
+use super::running::RunningCalls;
 use super::{Address, http};
+use crate::config::McpServerConfig;
 use crate::failure::About;
 
 /// The most tools that are taken of one server.
 const MAX_TOOLS: usize = 512;
 /// The most pages of its list that are requested.
 const MAX_PAGES: usize = 64;
-/// The time limit for sending a cancellation to a server.
-const TELLING: Duration = Duration::from_millis(500);
+/// How long to wait for the end of a program whose pipes are closed.
+const LAST_EXIT: Duration = Duration::from_millis(500);
+/// The wait before a subscription that ended is made again.
+const SUBSCRIBE_AGAIN: Duration = Duration::from_secs(2);
 
 type Served = Pin<
     Box<
@@ -42,89 +50,139 @@ type Served = Pin<
     >,
 >;
 
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifecycle {
+    /// With `server/discover`, or with `initialize` if the server does not know that.
+    Probe,
+    /// With `initialize`.
+    Handshake,
+}
+
+/// A connection that was not made.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// Another attempt may succeed.
+    Failed(McpError),
+    /// No attempt can succeed, for this reason.
+    Refused(String),
+    /// An attempt with [`Lifecycle::Handshake`] may succeed.
+    Legacy,
+}
+
 /// An open connection.
 pub(crate) struct Link {
-    peer: Peer<RoleClient>,
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) calls: Arc<RunningCalls>,
+    /// Whether the server may request responses of the model.
+    pub(super) samples: bool,
     /// Cancelled when it is closed.
     pub(crate) closed: CancellationToken,
+    /// The negotiated revision of the protocol.
+    pub(crate) revision: String,
 }
 
 /// The connection itself; it is closed when this is dropped.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Handler>,
     ended: Option<Pin<Box<dyn Future<Output = String> + Send>>>,
-}
-
-/// Handles notifications of a server.
-struct Handler {
-    tools_changed: Arc<Notify>,
-}
-
-impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientConfig {
-        let me = Implementation::new("zeph", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), me)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
-
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.tools_changed.notify_one();
-    }
+    subscription: Option<JoinHandle<()>>,
 }
 
 impl Link {
-    /// Connects to the server `name`. `tools_changed` is notified when the server reports a changed list of tools.
+    /// Connects to the server of `config`. `lists_changed` is notified when the server reports a changed list.
     pub(crate) async fn open(
-        name: &str,
+        config: &McpServerConfig,
         address: Address,
-        connect_timeout: Duration,
-        tools_changed: Arc<Notify>,
-    ) -> Result<(Self, Connection), McpError> {
+        lifecycle: Lifecycle,
+        lists_changed: Arc<Notify>,
+    ) -> Result<(Self, Connection), OpenError> {
+        let name = config.name.as_str();
         let about = About {
             server: name,
             tool: None,
         };
-        let handler = Handler { tools_changed };
+        let connect_timeout = config.connect_timeout();
+        let samples = config.sampling;
+        let calls = Arc::new(RunningCalls::default());
+        let handler = Handler {
+            server: name.to_owned(),
+            lists_changed: Arc::clone(&lists_changed),
+            calls: Arc::clone(&calls),
+            samples,
+        };
         let (service, ended) = match address {
             Address::Program(mut program) => {
                 let streams = (program.output, program.input);
                 let service = tokio::select! {
-                    service = served(handler, streams) => service,
-                    how = &mut program.ended => return Err(about.connection(how)),
+                    service = served(handler, streams, lifecycle) => service,
+                    how = &mut program.ended => return Err(ended_early(about, lifecycle, how)),
                 };
                 let service = match service {
                     Ok(service) => service,
-                    // The end of the program is a more specific reason than closed pipes.
-                    Err(error) => {
-                        let how = tokio::time::timeout(TELLING, &mut program.ended).await;
+                    Err(error) if is_closed(&error) => {
+                        // The end of the program is a more specific reason than closed pipes.
+                        let how = tokio::time::timeout(LAST_EXIT, &mut program.ended).await;
                         return Err(match how {
-                            Ok(how) => about.connection(how),
-                            Err(_) => about.initialize(&error),
+                            Ok(how) => ended_early(about, lifecycle, how),
+                            Err(_) => not_opened(about, lifecycle, &error),
                         });
                     }
+                    Err(error) => return Err(not_opened(about, lifecycle, &error)),
                 };
                 (service, Some(program.ended))
             }
             Address::Url(url, headers) => {
                 let client = http::client(&url, connect_timeout)
                     .await
-                    .map_err(|error| about.connection(error))?;
-                let mut config = StreamableHttpClientTransportConfig::with_uri(url);
-                config.custom_headers = header_map(&headers).map_err(|e| about.connection(e))?;
-                let transport = StreamableHttpClientTransport::with_client(client, config);
-                let service = served(handler, transport).await;
-                (service.map_err(|error| about.initialize(&error))?, None)
+                    .map_err(|error| OpenError::Failed(about.connection(error)))?;
+                let mut options = StreamableHttpClientTransportConfig::with_uri(url);
+                options.custom_headers = header_map(&headers)
+                    .map_err(|error| OpenError::Failed(about.connection(error)))?;
+                let transport = StreamableHttpClientTransport::with_client(client, options);
+                let service = served(handler, transport, lifecycle).await;
+                let service = service.map_err(|error| not_opened(about, lifecycle, &error))?;
+                (service, None)
             }
         };
-        let link = Self {
-            peer: service.peer().clone(),
-            closed: CancellationToken::new(),
+        let peer = service.peer().clone();
+        let info = peer.peer_info();
+        let revision = info.as_ref().map(|info| info.protocol_version.clone());
+        let Some(revision) = revision.filter(|it| ProtocolVersion::KNOWN_VERSIONS.contains(it))
+        else {
+            let spoken = info.map(|info| info.protocol_version.to_string());
+            return Err(OpenError::Refused(unknown_revision(spoken.as_slice())));
         };
-        Ok((link, Connection { service, ended }))
+        let subscription = (!revision.has_initialize()).then(|| {
+            let filter = info.map_or_else(SubscriptionFilter::new, |info| {
+                subscriptions(&info.capabilities)
+            });
+            tokio::spawn(subscribe(peer.clone(), filter, lists_changed))
+        });
+        let link = Self {
+            peer,
+            calls,
+            samples,
+            closed: CancellationToken::new(),
+            revision: revision.to_string(),
+        };
+        let connection = Connection {
+            service,
+            ended,
+            subscription,
+        };
+        Ok((link, connection))
     }
 
     /// All its tools, as it lists them, and whether there are more than are taken.
     pub(crate) async fn tools(&self, about: About<'_>) -> Result<(Vec<Value>, bool), McpError> {
+        let has_tools = self
+            .peer
+            .peer_info()
+            .is_none_or(|info| info.capabilities.tools.is_some());
+        if !has_tools {
+            return Ok((Vec::new(), false));
+        }
         let mut tools = Vec::new();
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
@@ -150,69 +208,142 @@ impl Link {
         tools.truncate(MAX_TOOLS);
         Ok((tools, more))
     }
-
-    /// Calls a tool.
-    pub(crate) async fn call(
-        &self,
-        about: About<'_>,
-        arguments: Map<String, Value>,
-        limit: Duration,
-        cancel: &CancellationToken,
-    ) -> Result<Value, ToolError> {
-        let name = about.tool.unwrap_or_default().to_owned();
-        let params = CallToolRequestParams::new(name).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = self
-            .peer
-            .send_cancellable_request(request, PeerRequestOptions::no_options());
-        let mut handle = tokio::select! {
-            sent = tokio::time::timeout(limit, sent) => match sent {
-                Ok(Ok(handle)) => handle,
-                Ok(Err(error)) => return Err(about.request(&error).into()),
-                Err(_) => return Err(about.timeout(limit).into()),
-            },
-            () = cancel.cancelled() => return Err(ToolError::cancelled()),
-            () = self.closed.cancelled() => return Err(gone(about)),
-        };
-        let stopped = tokio::select! {
-            biased;
-            answer = &mut handle.rx => {
-                return match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
-                    Err(ServiceError::TransportClosed) => Err(gone(about)),
-                    answer => value(answer).map_err(|error| about.request(&error).into()),
-                };
-            }
-            () = self.closed.cancelled() => return Err(gone(about)),
-            () = cancel.cancelled() => ToolError::cancelled(),
-            () = tokio::time::sleep(limit) => about.timeout(limit).into(),
-        };
-        let told = handle.cancel(Some("it is not waited for any more".to_owned()));
-        let _ = tokio::time::timeout(TELLING, told).await;
-        Err(stopped)
-    }
 }
 
-/// The handshake.
-fn served<T, E, A>(handler: Handler, transport: T) -> Served
+/// Begins a connection.
+fn served<T, E, A>(handler: Handler, transport: T, lifecycle: Lifecycle) -> Served
 where
     T: IntoTransport<RoleClient, E, A> + Send + 'static,
     E: Error + Send + Sync + 'static,
     A: 'static,
 {
-    Box::pin(rmcp::serve_client(handler, transport))
+    let mode = match lifecycle {
+        Lifecycle::Probe => ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::NO_INITIALIZE],
+            legacy_version: None,
+        },
+        Lifecycle::Handshake => ClientLifecycleMode::Initialize,
+    };
+    Box::pin(rmcp::service::serve_client_with_lifecycle(
+        handler, transport, mode,
+    ))
 }
 
-fn gone(about: About<'_>) -> ToolError {
-    about
-        .connection("it ended during the call, and is being restarted")
-        .into()
+/// Whether the connection was closed before it began.
+fn is_closed(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }
+    )
+}
+
+/// The error of a program that ended before the connection began. Some servers of earlier revisions end at a request that
+/// they do not know.
+fn ended_early(about: About<'_>, lifecycle: Lifecycle, how: String) -> OpenError {
+    match lifecycle {
+        Lifecycle::Probe => OpenError::Legacy,
+        Lifecycle::Handshake => OpenError::Failed(about.connection(how)),
+    }
+}
+
+/// The error of a connection that did not begin.
+fn not_opened(about: About<'_>, lifecycle: Lifecycle, error: &ClientInitializeError) -> OpenError {
+    match error {
+        ClientInitializeError::NoCompatibleProtocolVersion {
+            server_supported, ..
+        } => {
+            let is_legacy = |version: &ProtocolVersion| {
+                ProtocolVersion::KNOWN_VERSIONS.contains(version) && version.has_initialize()
+            };
+            match server_supported.iter().any(is_legacy) {
+                true => OpenError::Legacy,
+                false => {
+                    let spoken = server_supported.iter().map(ToString::to_string);
+                    OpenError::Refused(unknown_revision(&spoken.collect::<Vec<_>>()))
+                }
+            }
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            not_opened(about, Lifecycle::Handshake, fallback)
+        }
+        // The probe got no usable response.
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ExpectedInitResponse(_)
+            if lifecycle == Lifecycle::Probe =>
+        {
+            OpenError::Legacy
+        }
+        error => OpenError::Failed(about.initialize(error)),
+    }
+}
+
+/// The message about a server that speaks only unknown revisions.
+fn unknown_revision(spoken: &[String]) -> String {
+    let spoken = match spoken {
+        [] => "no revision of the protocol that it names".to_owned(),
+        spoken => {
+            let spoken = crate::sanitize::line(&spoken.join(", "), 100);
+            format!("the protocol revision {spoken}")
+        }
+    };
+    let known = ProtocolVersion::KNOWN_VERSIONS;
+    let known: Vec<&str> = known.iter().map(ProtocolVersion::as_str).collect();
+    format!(
+        "it speaks {spoken}; Zeph speaks {}; update the server or Zeph",
+        known.join(", ")
+    )
+}
+
+/// The changes that are followed: those that the server reports.
+fn subscriptions(capabilities: &rmcp::model::ServerCapabilities) -> SubscriptionFilter {
+    let mut filter = SubscriptionFilter::builder();
+    let tools = capabilities.tools.as_ref();
+    if tools.is_some_and(|tools| tools.list_changed == Some(true)) {
+        filter = filter.tools_list_changed();
+    }
+    let prompts = capabilities.prompts.as_ref();
+    if prompts.is_some_and(|prompts| prompts.list_changed == Some(true)) {
+        filter = filter.prompts_list_changed();
+    }
+    let resources = capabilities.resources.as_ref();
+    if resources.is_some_and(|resources| resources.list_changed == Some(true)) {
+        filter = filter.resources_list_changed();
+    }
+    filter.build()
+}
+
+/// Follows the changes of a server without a handshake. A subscription that ends is made again, and the lists are
+/// requested again, since a change may have been missed.
+async fn subscribe(peer: Peer<RoleClient>, filter: SubscriptionFilter, changed: Arc<Notify>) {
+    if filter == SubscriptionFilter::new() {
+        return;
+    }
+    loop {
+        match peer.listen(filter.clone()).await {
+            Ok(mut subscription) => {
+                while let Ok(Some(_)) = subscription.next().await {
+                    changed.notify_one();
+                }
+            }
+            // The server does not support subscriptions.
+            Err(ServiceError::McpError(error)) => {
+                tracing::debug!(%error, "an MCP server takes no subscription");
+                return;
+            }
+            Err(ServiceError::TransportClosed) => return,
+            Err(error) => tracing::debug!(%error, "a subscription to an MCP server failed"),
+        }
+        tokio::time::sleep(SUBSCRIBE_AGAIN).await;
+        changed.notify_one();
+    }
 }
 
 impl Connection {
     /// Waits until the connection is closed, and returns the reason.
     pub(crate) async fn closed(mut self) -> String {
         let quit = self.service.waiting();
-        match self.ended.as_mut() {
+        let why = match self.ended.as_mut() {
             None => {
                 let _ = quit.await;
                 "the connection was closed".to_owned()
@@ -220,22 +351,30 @@ impl Connection {
             Some(ended) => {
                 tokio::select! {
                     how = &mut *ended => how,
-                    _ = quit => match tokio::time::timeout(TELLING, ended).await {
+                    _ = quit => match tokio::time::timeout(LAST_EXIT, ended).await {
                         Ok(how) => how,
                         Err(_) => "it closed its output".to_owned(),
                     },
                 }
             }
+        };
+        if let Some(subscription) = &self.subscription {
+            subscription.abort();
         }
+        why
     }
 }
 
 /// The unchanged result of a response.
-fn value(answer: Result<ServerResult, ServiceError>) -> Result<Value, ServiceError> {
+pub(super) fn value(answer: Result<ServerResult, ServiceError>) -> Result<Value, ServiceError> {
     let unexpected = |_| ServiceError::UnexpectedResponse;
     match answer? {
         ServerResult::CallToolResult(result) => serde_json::to_value(result).map_err(unexpected),
         ServerResult::ListToolsResult(result) => serde_json::to_value(result).map_err(unexpected),
+        // A result without content.
+        ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
+            Ok(Value::Object(serde_json::Map::new()))
+        }
         // One part that the library does not know makes it this.
         ServerResult::CustomResult(result) if result.0.is_object() => Ok(result.0),
         _ => Err(ServiceError::UnexpectedResponse),

@@ -16,7 +16,7 @@ use crate::sanitize::line;
 const MAX_MESSAGE_CHARS: usize = 2000;
 
 impl About<'_> {
-    pub(super) fn protocol(self, message: impl Into<String>) -> McpError {
+    pub(crate) fn protocol(self, message: impl Into<String>) -> McpError {
         McpError::Protocol {
             server: self.server.to_owned(),
             message: message.into(),

@@ -1,14 +1,21 @@
 //! A connection to one server.
 
+mod call;
 mod client;
 mod failure;
+mod handler;
 mod http;
+mod lists;
+mod running;
+mod sampling;
 
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) use client::{Connection, Link};
+pub(crate) use client::{Connection, Lifecycle, Link, OpenError};
+pub use lists::{ServerPrompt, ServerResource};
+pub(crate) use running::Caller;
 
 /// A program that was started, and how it is spoken with.
 pub struct Program {

@@ -10,6 +10,7 @@ use crate::contract::call_key::CacheKey;
 use crate::contract::confinement::{AccessPrompt, Confinement};
 use crate::contract::extensions::Extensions;
 use crate::contract::judge_decision::JudgeDecision;
+use crate::contract::question::QuestionPort;
 use crate::contract::quota::BatchQuota;
 use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
@@ -148,6 +149,7 @@ pub struct CallContext {
     skill_env: Option<Arc<SkillEnv>>,
     confinement: Arc<Confinement>,
     access_prompt: Option<Arc<dyn AccessPrompt>>,
+    questions: Option<Arc<dyn QuestionPort>>,
     terminal: Option<Arc<dyn UserTerminal>>,
     events: Arc<dyn EventSink>,
     extensions: Extensions,
@@ -197,6 +199,7 @@ impl CallContext {
             skill_env: None,
             confinement: Arc::default(),
             access_prompt: None,
+            questions: None,
             terminal: None,
             events,
             extensions: Extensions::default(),
@@ -306,6 +309,18 @@ impl CallContext {
     #[must_use]
     pub fn access_prompt(&self) -> Option<&Arc<dyn AccessPrompt>> {
         self.access_prompt.as_ref()
+    }
+
+    /// Sets the port that asks questions of MCP servers. Without one, they are declined.
+    #[must_use]
+    pub fn with_questions(self, questions: Option<Arc<dyn QuestionPort>>) -> Self {
+        Self { questions, ..self }
+    }
+
+    /// Returns the port that asks questions of MCP servers.
+    #[must_use]
+    pub fn questions(&self) -> Option<&Arc<dyn QuestionPort>> {
+        self.questions.as_ref()
     }
 
     /// Sets the terminal of the user, for a command that the user typed.

@@ -8,7 +8,7 @@
 //! - The execution: [`executor`] (the two traits), [`tool_set`], [`registry`], [`context`], [`extensions`], [`event`],
 //!   [`permission_mode`], [`confinement`] (the sandbox of a command), [`trust`], [`effective_trust`], [`quota`],
 //!   [`judge_decision`], [`time`].
-//! - Ports: [`argument_repair`], [`embedding_cache`], [`read_tracking`].
+//! - Ports: [`argument_repair`], [`embedding_cache`], [`read_tracking`], [`question`] (questions of MCP servers).
 //!
 //! It has no I/O, and depends on no other folder except the data types of [`crate::overflow`].
 
@@ -41,6 +41,7 @@ pub mod permission_mode;
 pub mod plural;
 pub mod preview;
 pub mod provenance;
+pub mod question;
 pub mod quota;
 pub mod read_tracking;
 pub mod registry;

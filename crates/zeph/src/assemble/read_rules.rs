@@ -40,7 +40,7 @@ pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Rea
 }
 
 /// The files of Zeph itself that no command reads: they hold conversations and copies of files, denied ones too.
-fn own_data(loaded: &Loaded) -> impl Iterator<Item = PathBuf> {
+pub(super) fn own_data(loaded: &Loaded) -> impl Iterator<Item = PathBuf> {
     let paths = &loaded.paths;
     let beside_database = ["", "-wal", "-shm", "-journal", "-audit"].map(|ending| {
         let mut file = paths.database.clone().into_os_string();

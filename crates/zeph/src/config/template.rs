@@ -48,6 +48,9 @@ const EXAMPLES: &[(&str, &str)] = &[
         "[\"-y\", \"@modelcontextprotocol/server-filesystem\", \".\"]",
     ),
     ("mcp.servers.env", "{ LOG_LEVEL = \"warn\" }"),
+    ("mcp.servers.sandbox", "\"on\""),
+    ("mcp.servers.writable", "[\"~/notes\"]"),
+    ("mcp.servers.network", "true"),
     ("mcp.servers.url", "\"https://example.org/mcp\""),
     (
         "mcp.servers.headers",
@@ -55,6 +58,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("mcp.servers.trust_level", "\"provisional\""),
     ("mcp.servers.tool_allowlist", "[\"read_file\"]"),
+    ("mcp.servers.sampling", "false"),
     ("mcp.servers.connect_timeout_secs", "30"),
     ("mcp.servers.call_timeout_secs", "120"),
     ("mcp.servers.enabled", "true"),

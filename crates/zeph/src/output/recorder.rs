@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, TurnOutcome, UserAnswer};
 use zeph_llm::{Usage, Usd};
+use zeph_tools::question::{ServerAnswer, ServerQuestion};
 use zeph_tools::{Confirmation, OutputStream};
 
 use super::events::{Event, Line, NoticeLevel};
@@ -274,5 +275,10 @@ impl Channel for Recorder {
     /// Stops the turn. JSON output has no user to ask, so no turn checks in here.
     async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
         CheckInAnswer::Stop
+    }
+
+    /// Declines: JSON output has no user to ask.
+    async fn ask_for_server(&self, _question: &ServerQuestion) -> ServerAnswer {
+        ServerAnswer::Decline
     }
 }

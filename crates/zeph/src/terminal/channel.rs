@@ -8,6 +8,7 @@ use serde_json::Value;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::layers::grants::GrantScope;
+use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use zeph_tools::user_terminal::UserTerminal;
 
 use super::check_in_dialog;
@@ -17,8 +18,10 @@ use super::lend::{OutputEnd, TerminalLender};
 use super::markdown::Markdown;
 use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
 use super::screen::{DisplayMode, Screen};
+use super::server_dialog;
 use super::spinner::{WithSpinner, animate};
 use super::style::{Style, TerminalEnv};
+use crate::browser;
 use crate::config::Environment;
 use crate::output::redact::redacted;
 use crate::output::sanitize::clean;
@@ -352,6 +355,37 @@ impl Channel for TerminalChannel {
             .read(move |terminal, stop| check_in_dialog::dialog(terminal, stop, show));
         let answer = answer.await.unwrap_or(CheckInAnswer::Stop);
         asking.answer = answer.as_str();
+        answer
+    }
+
+    async fn ask_for_server(&self, question: &ServerQuestion) -> ServerAnswer {
+        // `--yes` approves calls; it fills in no forms and opens no addresses.
+        if self.options.assume_yes || !self.can_ask() {
+            return ServerAnswer::Decline;
+        }
+        let text = server_dialog::question(question, self.screen().style());
+        let mut asking = self.open_question();
+        let show = self.question_view(text, &server_dialog::keys(question));
+        let (asked, plain) = (question.clone(), self.options.dumb);
+        let answer = self.keyboard.read(move |terminal, stop| {
+            server_dialog::dialog(terminal, stop, (&asked, plain), show)
+        });
+        let answer = answer.await.unwrap_or(ServerAnswer::Cancel);
+        if let (ServerAnswer::Accept(_), QuestionRequest::Url { url }) =
+            (&answer, &question.request)
+        {
+            let env = Environment::of_process().unwrap_or_default();
+            if let Err(error) = browser::open(url, &env) {
+                let said =
+                    format!("the browser cannot be started ({error}); open the address yourself");
+                self.emit(LoopbackEvent::Notice(said));
+            }
+        }
+        asking.answer = match answer {
+            ServerAnswer::Accept(_) => "accepted",
+            ServerAnswer::Decline => "declined",
+            ServerAnswer::Cancel => "cancelled",
+        };
         answer
     }
 }

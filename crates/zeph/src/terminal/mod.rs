@@ -17,6 +17,7 @@ mod reasoning;
 mod remember_dialog;
 mod restore;
 mod screen;
+mod server_dialog;
 pub(crate) mod signals;
 mod spinner;
 mod style;

@@ -9,9 +9,13 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::layers::grants::{Grants, SessionGrant};
+use zeph_tools::question::{
+    QuestionPort, SamplingRequest, SamplingResponse, ServerAnswer, ServerQuestion,
+};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{AccessPrompt, Confirmation, ToolCall};
 
+use super::sampling::{Sampler, consent};
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::without_secret_rules;
 
@@ -111,17 +115,23 @@ impl Confirmer {
     }
 }
 
-/// Asks the user about accesses that the sandbox refused to the command of one call.
-pub(super) struct CallAccessPrompt {
+/// Asks the user during one call: about accesses that the sandbox refused, and questions of MCP servers.
+pub(super) struct CallPrompts {
     confirmer: Confirmer,
+    sampler: Option<Sampler>,
     cancel: CancellationToken,
     waited: std::sync::Mutex<Duration>,
 }
 
-impl CallAccessPrompt {
-    pub(super) fn new(confirmer: Confirmer, cancel: CancellationToken) -> Self {
+impl CallPrompts {
+    pub(super) fn new(
+        confirmer: Confirmer,
+        sampler: Option<Sampler>,
+        cancel: CancellationToken,
+    ) -> Self {
         Self {
             confirmer,
+            sampler,
             cancel,
             waited: std::sync::Mutex::default(),
         }
@@ -134,7 +144,7 @@ impl CallAccessPrompt {
 }
 
 #[async_trait]
-impl AccessPrompt for CallAccessPrompt {
+impl AccessPrompt for CallPrompts {
     async fn ask(&self, call: &ToolCall, question: &Confirmation) -> bool {
         let project = self.confirmer.grants.project();
         let question = Confirmation {
@@ -158,6 +168,39 @@ impl AccessPrompt for CallAccessPrompt {
                 confirmer.record(answer, question).await;
                 true
             }
+        }
+    }
+}
+
+#[async_trait]
+impl QuestionPort for CallPrompts {
+    async fn ask(&self, question: &ServerQuestion) -> ServerAnswer {
+        let asked = Instant::now();
+        let _open = self.confirmer.asking.lock().await;
+        let answer = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => ServerAnswer::Cancel,
+            answer = self.confirmer.channel.ask_for_server(question) => answer,
+        };
+        *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += asked.elapsed();
+        answer
+    }
+
+    async fn sample(&self, request: &SamplingRequest) -> Result<SamplingResponse, String> {
+        let Some(sampler) = &self.sampler else {
+            return Err("this session has no model".to_owned());
+        };
+        let question = consent(request, sampler.provider.model());
+        match QuestionPort::ask(self, &question).await {
+            ServerAnswer::Accept(_) => {}
+            ServerAnswer::Decline | ServerAnswer::Cancel => {
+                return Err("the user declined".to_owned());
+            }
+        }
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err("the turn was cancelled".to_owned()),
+            response = sampler.sample(request) => response,
         }
     }
 }

@@ -11,13 +11,15 @@ use zeph_llm::ToolUseRequest;
 use zeph_tools::argument_repair::{ArgumentRepairer, RepairOutcome};
 use zeph_tools::gate::quota::BatchQuota;
 use zeph_tools::layers::grants::Grants;
+use zeph_tools::question::QuestionPort;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{
     CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError, ToolEvent,
     ToolOutput, ToolResult, UserDecision,
 };
 
-use super::confirm::{CallAccessPrompt, Confirmer, QuestionOutcome};
+use super::confirm::{CallPrompts, Confirmer, QuestionOutcome};
+use super::sampling::Sampler;
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::{RedactedChannel, without_secret_rules};
 use crate::reload::{ConfigReload, ConfigUpdate};
@@ -44,6 +46,7 @@ pub struct Dispatcher {
     accepts_images: bool,
     repairer: Option<Arc<dyn ArgumentRepairer>>,
     confirmer: Confirmer,
+    sampler: Option<Sampler>,
 }
 
 impl Dispatcher {
@@ -63,6 +66,7 @@ impl Dispatcher {
             accepts_images: false,
             repairer: None,
             confirmer,
+            sampler: None,
         }
     }
 
@@ -101,6 +105,20 @@ impl Dispatcher {
     pub fn with_argument_repair(mut self, repairer: Option<Arc<dyn ArgumentRepairer>>) -> Self {
         self.repairer = repairer;
         self
+    }
+
+    /// Lets MCP servers request responses of the model, after a question.
+    #[must_use]
+    pub(in crate::agent) fn with_sampler(mut self, sampler: Sampler) -> Self {
+        self.sampler = Some(sampler);
+        self
+    }
+
+    /// The port for questions of servers outside of calls; `None` if no user can be asked.
+    pub(super) fn questions(&self, cancel: &CancellationToken) -> Option<Arc<dyn QuestionPort>> {
+        let is_asked = self.channel.can_ask() && self.channel.shows_questions();
+        let (confirmer, sampler) = (self.confirmer.clone(), self.sampler.clone());
+        is_asked.then(|| Arc::new(CallPrompts::new(confirmer, sampler, cancel.clone())) as _)
     }
 
     /// Applies changes of the configuration, and reports them.
@@ -168,10 +186,12 @@ impl Dispatcher {
             .context(cancel, decision.clone())
             .with_batch_quota(quota)
             .with_argument_repair(self.repairer.clone());
-        let prompt = CallAccessPrompt::new(self.confirmer.clone(), cancel.clone());
+        let prompt = CallPrompts::new(self.confirmer.clone(), self.sampler.clone(), cancel.clone());
         let is_asked = decision == UserDecision::CanAsk && self.channel.shows_questions();
         let prompt = is_asked.then(|| Arc::new(prompt));
-        let cx = cx.with_access_prompt(prompt.clone().map(|prompt| prompt as _));
+        let cx = cx
+            .with_access_prompt(prompt.clone().map(|prompt| prompt as _))
+            .with_questions(prompt.clone().map(|prompt| prompt as _));
         for suspect in &suspects {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }

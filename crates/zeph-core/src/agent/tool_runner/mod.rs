@@ -2,11 +2,13 @@
 //!
 //! Calls go one way: the turn passes a [`Batch`] to [`ToolRunner::run_batch`], `dispatch` runs one call, and `confirm` asks the user.
 
+mod attachments;
 mod batch;
 mod confirm;
 pub(crate) mod dispatch;
 pub(crate) mod mode;
 mod permissions;
+pub(in crate::agent) mod sampling;
 pub(crate) mod undo;
 
 use std::sync::Arc;

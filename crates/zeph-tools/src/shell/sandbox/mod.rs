@@ -14,7 +14,7 @@ pub(super) mod profile;
 pub(super) mod session_sandbox;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use config::{AccessPolicy, SandboxConfig, SandboxMode};
 pub use zeph_exec::sandbox::{Enforcement, NOT_HIDDEN, probe};
@@ -37,12 +37,51 @@ pub(super) fn plan(config: &ShellConfig, cwd: &Path, env: &[(OsString, OsString)
         network: config.allow_network,
     };
     let plan = Plan::new(&options, cwd, env, resolve);
-    Some(match config.sandbox.caches {
+    Some(with_caches(plan, &config.sandbox, env))
+}
+
+/// The limits of a program that runs next to the commands, such as an MCP server.
+#[derive(Debug, Clone, Copy)]
+pub struct ProgramAccess<'a> {
+    /// The files and directories that it may write, relative to the directory in which it starts.
+    pub writable: &'a [PathBuf],
+    /// Whether it may use the network.
+    pub network: bool,
+    /// Files and directories of Zeph itself, which it may not read, except `writable` ones.
+    pub private: &'a [PathBuf],
+}
+
+/// The plan for such a program. It may also write the temporary directory and, as configured for commands, the caches of
+/// package managers.
+#[must_use]
+pub fn program_plan(
+    config: &SandboxConfig,
+    access: &ProgramAccess<'_>,
+    cwd: &Path,
+    env: &[(OsString, OsString)],
+) -> Plan {
+    let options = PlanOptions {
+        required: config.mode == SandboxMode::Required,
+        allowed_paths: access.writable,
+        writable: &[],
+        network: access.network,
+    };
+    let plan = with_caches(Plan::new(&options, cwd, env, resolve), config, env);
+    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        let paths = paths.iter().map(|path| resolve(&cwd.join(path)));
+        paths.collect()
+    };
+    plan.without_reading(&real(access.private), &real(access.writable))
+}
+
+/// The plan with the caches of package managers writable, if that is configured.
+fn with_caches(plan: Plan, config: &SandboxConfig, env: &[(OsString, OsString)]) -> Plan {
+    match config.caches {
         AccessPolicy::Allow => caches::existing(env)
             .iter()
             .fold(plan, |plan, cache| plan.with_writable(resolve(cache))),
         AccessPolicy::Ask | AccessPolicy::Deny => plan,
-    })
+    }
 }
 
 /// The parts of the sandbox that this machine enforces on commands, as configured. It probes the system.

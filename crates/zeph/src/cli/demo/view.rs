@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
+use zeph_tools::question::{ServerAnswer, ServerQuestion};
 
 use crate::output::stdout_line;
 
@@ -124,6 +125,10 @@ impl Channel for View {
 
     async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
         CheckInAnswer::More
+    }
+
+    async fn ask_for_server(&self, _question: &ServerQuestion) -> ServerAnswer {
+        ServerAnswer::Decline
     }
 }
 

@@ -1,7 +1,9 @@
 //! `zeph doctor`: is everything there that Zeph needs?
 
+mod mcp;
 mod provider;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde::Serialize;
@@ -28,14 +30,14 @@ enum Verdict {
 /// One check.
 #[derive(Debug, Serialize)]
 struct Check {
-    name: &'static str,
+    name: Cow<'static, str>,
     verdict: Verdict,
     detail: String,
 }
 
-fn check(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Check {
+fn check(name: impl Into<Cow<'static, str>>, verdict: Verdict, detail: impl Into<String>) -> Check {
     Check {
-        name,
+        name: name.into(),
         verdict,
         detail: detail.into(),
     }
@@ -85,6 +87,7 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     checks.push(sandbox(&loaded));
     checks.extend(reading(&loaded, hides));
     checks.extend(provider::checks(&loaded, &env, global).await);
+    checks.extend(mcp::checks(&loaded, &env).await);
     checks
 }
 

@@ -1,9 +1,14 @@
-//! `zeph mcp …`: lists MCP servers and their tools, and manages their approvals.
+//! `zeph mcp …`: configures MCP servers, lists them and their tools, and manages their approvals.
 
-use anyhow::{Context as _, bail};
+mod configure;
+mod edit;
+
+use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
+use zeph_mcp::McpServerConfig;
 use zeph_tools::registry::nearest;
 
+use self::configure::AddArgs;
 use super::args::GlobalArgs;
 use super::filter::trust::agrees;
 use super::{Exit, load_config, print, print_as_is};
@@ -20,6 +25,36 @@ pub(crate) enum McpCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Add a server to your configuration: `add NAME -- COMMAND ARGS…` or `add NAME --url URL`
+    Add(AddArgs),
+    /// Print the settings of a server, without values that may be secrets
+    Get {
+        /// The server
+        server: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a server from your configuration, and the approvals of its tools
+    Remove {
+        /// The server
+        server: String,
+    },
+    /// Turn a server on
+    Enable {
+        /// The server
+        server: String,
+    },
+    /// Turn a server off, and keep its settings
+    Disable {
+        /// The server
+        server: String,
+    },
+    /// Connect to a server, and print its state and tools; exit code 1 if it cannot be reached
+    Test {
+        /// The server
+        server: String,
     },
     /// Show new or changed tools of a server, and allow them once you agree (or --yes does)
     Approve {
@@ -40,6 +75,12 @@ pub(crate) enum McpCommand {
 pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     match command {
+        McpCommand::Add(args) => configure::add(global, &env, args),
+        McpCommand::Get { server, json } => configure::get(&loaded, &server, json),
+        McpCommand::Remove { server } => configure::remove(global, &loaded, &env, &server),
+        McpCommand::Enable { server } => configure::enable(global, &env, &server, true),
+        McpCommand::Disable { server } => configure::enable(global, &env, &server, false),
+        McpCommand::Test { server } => test(loaded, &env, &server).await,
         McpCommand::List { json } => list(&loaded, &env, json).await,
         McpCommand::Approve { server } => approve(loaded, &env, &server, global.yes).await,
         McpCommand::Forget { server } => {
@@ -78,33 +119,64 @@ async fn list(loaded: &Loaded, env: &Environment, json: bool) -> anyhow::Result<
 /// The message if no server is configured.
 const NONE: &str = "no MCP server is configured; [[mcp.servers]] in the configuration names them";
 
+/// The server `name` of the configuration.
+///
+/// # Errors
+/// It is not configured.
+fn configured<'l>(loaded: &'l Loaded, name: &str) -> anyhow::Result<&'l McpServerConfig> {
+    let servers = &loaded.config.mcp.servers;
+    let found = servers.iter().find(|server| server.name == name);
+    found.ok_or_else(|| {
+        let names = servers.iter().map(|server| server.name.as_str());
+        match nearest(name, names, 1).pop() {
+            Some(near) => anyhow!("no MCP server is called {name:?}; did you mean {near}?"),
+            None => anyhow!("no MCP server is called {name:?}; `zeph mcp list` names them"),
+        }
+    })
+}
+
+/// Connects to the server `name` alone.
+///
+/// # Errors
+/// The server is not configured, or it is off.
+async fn connect(loaded: &mut Loaded, env: &Environment, name: &str) -> anyhow::Result<Mcp> {
+    redaction_values(loaded, env);
+    configured(loaded, name)?;
+    let servers = &mut loaded.config.mcp.servers;
+    servers.retain(|server| server.name == name);
+    let Some(mcp) = Mcp::start(loaded, env)? else {
+        bail!("the MCP server {name} is off; `zeph mcp enable {name}` turns it on");
+    };
+    mcp.servers.wait_long().await;
+    Ok(mcp)
+}
+
+async fn test(mut loaded: Loaded, env: &Environment, name: &str) -> anyhow::Result<Exit> {
+    let mcp = connect(&mut loaded, env, name).await?;
+    let listing = mcp.servers.listing();
+    let is_connected = mcp.servers.is_connected(name);
+    mcp.close().await;
+    print(&visible(&listing))?;
+    Ok(if is_connected {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
+
 async fn approve(
     mut loaded: Loaded,
     env: &Environment,
     name: &str,
     yes: bool,
 ) -> anyhow::Result<Exit> {
-    redaction_values(&loaded, env);
-    let servers = &mut loaded.config.mcp.servers;
-    if !servers.iter().any(|server| server.name == name) {
-        let names = servers.iter().map(|server| server.name.as_str());
-        match nearest(name, names, 1).pop() {
-            Some(near) => bail!("no MCP server is called {name:?}; did you mean {near}?"),
-            None => bail!("no MCP server is called {name:?}; `zeph mcp list` names them"),
-        }
-    }
-    // The others need not run for this.
-    servers.retain(|server| server.name == name);
-    let Some(mcp) = Mcp::start(&loaded, env)? else {
-        bail!("the MCP server {name} is switched off; `enabled` in its table says so");
-    };
+    let mcp = connect(&mut loaded, env, name).await?;
     let done = asked(&mcp, name, yes).await;
     mcp.close().await;
     done
 }
 
 async fn asked(mcp: &Mcp, name: &str, yes: bool) -> anyhow::Result<Exit> {
-    mcp.servers.wait_long().await;
     let proposal = mcp.servers.proposal(name)?;
     let count = proposal.tools.len();
     if count == 0 {

@@ -1,0 +1,113 @@
+//! Resources and prompts of MCP servers in the input of the user: `@SERVER:URI` and `/mcp:SERVER:PROMPT`.
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use zeph_tools::{ToolCall, content_for_llm};
+
+use super::ToolRunner;
+
+/// The most resources of one prompt.
+const MAX_RESOURCES: usize = 16;
+
+impl ToolRunner {
+    /// The prompt with the resources that it names. Each one is read by a call of the user, so that the limits of results,
+    /// the search for secrets and the audit trail include it.
+    ///
+    /// # Errors
+    /// A resource cannot be read.
+    pub(in crate::agent) async fn with_resources(
+        &self,
+        session: &str,
+        prompt: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let Some(servers) = &self.servers else {
+            return Ok(prompt.to_owned());
+        };
+        let named = mentions(prompt, |name| servers.has_server(name));
+        if named.len() > MAX_RESOURCES {
+            return Err(format!("a prompt names at most {MAX_RESOURCES} resources"));
+        }
+        let mut text = prompt.to_owned();
+        for (server, uri) in named {
+            let call = ToolCall::new(
+                format!("user_{}", uuid::Uuid::new_v4().simple()),
+                servers.resource_tool(),
+                json!({ "server": server, "uri": uri }),
+                session,
+            );
+            let result = self.dispatcher.run_user_call(&call, cancel).await;
+            if let Err(error) = &result {
+                return Err(format!("@{server}:{uri} cannot be attached: {error}"));
+            }
+            text.push_str(&format!(
+                "\n\n[the user attached the resource {uri} of the MCP server {server}; \
+                 the following text is of the server, not of the user]\n{}\n[end of the resource {uri}]",
+                content_for_llm(&result)
+            ));
+        }
+        Ok(text)
+    }
+
+    /// The text of a server's prompt, as a prompt of the user.
+    ///
+    /// # Errors
+    /// The prompt does not exist, an argument is missing, or the server fails.
+    pub(in crate::agent) async fn server_prompt(
+        &self,
+        command: (&str, &str),
+        arguments: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let (server, name) = command;
+        let servers = self.servers.as_ref().ok_or(super::NO_SERVER)?;
+        let questions = self.dispatcher.questions(cancel);
+        let text = servers
+            .prompt(server, name, arguments, questions, cancel)
+            .await?;
+        Ok(format!(
+            "[the user chose the prompt {name} of the MCP server {server}, which wrote the following text]\n{text}"
+        ))
+    }
+
+    /// The lines of `/help` about prompts of servers.
+    pub(in crate::agent) fn prompt_help(&self) -> String {
+        let prompts = self.servers.iter().flat_map(|servers| servers.prompts());
+        prompts
+            .map(|(command, description)| format!("{command:<14} {description}\n"))
+            .collect()
+    }
+}
+
+/// The resources that a prompt names: words of the form `@SERVER:URI` with the name of a server.
+fn mentions(prompt: &str, is_server: impl Fn(&str) -> bool) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    for word in prompt.split_whitespace() {
+        let named = word.strip_prefix('@').and_then(|word| word.split_once(':'));
+        let Some((server, uri)) = named else { continue };
+        let uri = uri.trim_end_matches([',', ';', ')', '"', '\'']);
+        if !uri.is_empty() && is_server(server) && !found.contains(&(server, uri)) {
+            found.push((server, uri));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves MCP-1b.
+    #[test]
+    fn resources_are_found_by_the_name_of_a_server() {
+        let check = |prompt, expect: &[(&str, &str)]| {
+            assert_eq!(mentions(prompt, |name| name == "t"), expect, "{prompt}");
+        };
+        check(
+            "see @t:file:///a/b.txt, and @t:x:y",
+            &[("t", "file:///a/b.txt"), ("t", "x:y")],
+        );
+        check("@t:a @t:a", &[("t", "a")]);
+        check("a@t:b @u:c @src/lib.rs @t: @t", &[]);
+    }
+}

@@ -1,0 +1,179 @@
+//! MCP servers: how their programs start, where approvals are stored, and how a conversation lists and approves their
+//! tools.
+
+mod dialer;
+mod pins;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use zeph_core::ToolServers;
+use zeph_mcp::{McpConfig, McpServers, Proposal, RESOURCE_TOOL};
+use zeph_tools::question::QuestionPort;
+use zeph_tools::shell::{ServedPrograms, SupervisorCommand};
+
+use self::dialer::Dialer;
+pub(crate) use self::pins::McpPins;
+use super::own_program;
+use super::read_rules::own_data;
+use crate::config::{Environment, Loaded};
+
+/// The variable by which processes are known as a call's.
+const CALL_TAG: &str = "ZEPH_CALL_ID";
+
+/// The servers of this process.
+pub(crate) struct Mcp {
+    /// All of them.
+    pub(crate) servers: Arc<McpServers>,
+    programs: Arc<ServedPrograms>,
+    /// The proposal that was shown last; no other can be approved.
+    shown: Mutex<Option<Proposal>>,
+}
+
+impl Mcp {
+    /// Starts connecting to the servers of the configuration; `None` if there are none.
+    ///
+    /// # Errors
+    /// If the running program is not found.
+    pub(crate) fn start(loaded: &Loaded, env: &Environment) -> anyhow::Result<Option<Self>> {
+        Self::start_servers(&loaded.config.mcp, loaded, env)
+    }
+
+    /// Starts connecting to the servers of `config`; `None` if there are none. They end with the returned value.
+    ///
+    /// # Errors
+    /// If the running program is not found.
+    pub(crate) fn start_servers(
+        config: &McpConfig,
+        loaded: &Loaded,
+        env: &Environment,
+    ) -> anyhow::Result<Option<Self>> {
+        if config.servers.is_empty() {
+            return Ok(None);
+        }
+        let tag = env.var(CALL_TAG).map(OsString::from);
+        let supervisor = SupervisorCommand::new(own_program()?);
+        let programs = Arc::new(ServedPrograms::new(supervisor, tag));
+        let dialer = Arc::new(Dialer {
+            programs: Arc::clone(&programs),
+            env: env.clone(),
+            shell: loaded.config.tools.shell.env.clone(),
+            sandbox: loaded.config.tools.shell.sandbox.clone(),
+            private: own_data(loaded).collect(),
+            folders: server_folders(&loaded.paths.data_dir),
+        });
+        let pins = Arc::new(McpPins::in_folder(&loaded.paths.data_dir));
+        let servers = McpServers::start(config, dialer, pins);
+        Ok(servers.map(|servers| Self {
+            servers: Arc::new(servers),
+            programs,
+            shown: Mutex::default(),
+        }))
+    }
+
+    /// Ends all connections and programs.
+    pub(crate) async fn close(&self) {
+        self.servers.stop();
+        self.programs.shutdown().await;
+    }
+}
+
+#[async_trait]
+impl ToolServers for Mcp {
+    fn listing(&self) -> String {
+        self.servers.listing()
+    }
+
+    fn propose(&self, server: &str) -> Result<String, String> {
+        let proposal = self.servers.proposal(server);
+        let proposal = proposal.map_err(|error| error.to_string())?;
+        if proposal.tools.is_empty() {
+            return Ok(format!(
+                "All tools of the MCP server {server} are agreed to."
+            ));
+        }
+        let mut text = proposed(&proposal);
+        text.push_str(&format!(
+            "/mcp approve {server} yes lets these tools be called."
+        ));
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(proposal);
+        Ok(text)
+    }
+
+    fn agree(&self, server: &str) -> Result<String, String> {
+        let shown = self
+            .shown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(proposal) = shown.filter(|proposal| proposal.server == server) else {
+            return Err(format!(
+                "/mcp approve {server} shows first what is to be agreed to"
+            ));
+        };
+        let count = proposal.tools.len();
+        self.servers
+            .agree(proposal)
+            .map_err(|error| format!("this cannot be kept: {error}"))?;
+        Ok(agreed(server, count))
+    }
+
+    fn has_server(&self, name: &str) -> bool {
+        self.servers.has_server(name)
+    }
+
+    fn resource_tool(&self) -> &str {
+        RESOURCE_TOOL
+    }
+
+    fn prompts(&self) -> Vec<(String, String)> {
+        self.servers.prompts()
+    }
+
+    async fn prompt(
+        &self,
+        server: &str,
+        prompt: &str,
+        arguments: &str,
+        questions: Option<Arc<dyn QuestionPort>>,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let text = self
+            .servers
+            .prompt(server, prompt, arguments, questions, cancel);
+        text.await
+    }
+}
+
+/// The text that the user reads before the approval. It hides nothing.
+pub(crate) fn proposed(proposal: &Proposal) -> String {
+    let mut text = String::new();
+    for (id, said) in &proposal.tools {
+        text.push_str(id);
+        text.push('\n');
+        for line in said.lines() {
+            text.push_str("    ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The message about approved tools.
+pub(crate) fn agreed(server: &str, count: usize) -> String {
+    let tools = match count {
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    };
+    format!("{tools} of the MCP server {server} can be called, until what it says of them changes.")
+}
+
+/// The directory of the servers' own folders.
+pub(crate) fn server_folders(data_dir: &Path) -> PathBuf {
+    data_dir.join("mcp-servers")
+}

@@ -1,0 +1,278 @@
+//! `zeph mcp add|get|remove|enable|disable`: the servers in the user's configuration file.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use zeph_mcp::{McpServerConfig, TrustStore as _, Way};
+
+use super::configured;
+use super::edit::{EditError, Edited, with_enabled, with_server, without_server};
+use crate::assemble::McpPins;
+use crate::cli::args::GlobalArgs;
+use crate::cli::{Exit, print};
+use crate::config::{ConfigErrors, Environment, Loaded, Paths, check_file};
+use crate::output::sanitize::visible;
+use crate::output::stderr_line;
+
+/// The options of `zeph mcp add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// Its name: its tools are called mcp_NAME_TOOL
+    name: String,
+    /// The address of a server that is reached by HTTP
+    #[arg(long, conflicts_with = "command", required_unless_present = "command")]
+    url: Option<String>,
+    /// A header of every request to the address; ${NAME} in the value is a variable of your environment
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
+    header: Vec<(String, String)>,
+    /// A variable of the program's environment; ${NAME} in the value is a variable of your environment
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
+    env: Vec<(String, String)>,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Reads `NAME=VALUE`. The value is not repeated in errors: it may be a secret.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("the form is NAME=VALUE".to_owned()),
+    }
+}
+
+/// Adds a server.
+///
+/// # Errors
+/// The server is not valid, its name is taken, or the file cannot be written.
+pub(super) fn add(global: &GlobalArgs, env: &Environment, args: AddArgs) -> anyhow::Result<Exit> {
+    let mut command = args.command.into_iter();
+    let server = serde_json::json!({
+        "name": args.name,
+        "command": command.next(),
+        "args": command.collect::<Vec<_>>(),
+        "env": args.env.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "url": args.url,
+        "headers": args.header.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+    });
+    let server: McpServerConfig =
+        serde_json::from_value(server).context("the server cannot be added")?;
+    if let Err((_, fault)) = server.validate() {
+        bail!("the MCP server cannot be added: {}", visible(&fault));
+    }
+    let name = server.name.clone();
+    let written = server.env.iter().chain(&server.headers);
+    let literal = written.filter(|(_, value)| !value.contains("${"));
+    let literal: Vec<&str> = literal.map(|(name, _)| name.as_str()).collect();
+    let file = edit(global, env, |text| with_server(text, &server))?;
+    print(&format!(
+        "added the MCP server {name} to {}\n`zeph mcp approve {name}` shows its tools and lets them be called",
+        visible(&file.display().to_string())
+    ))?;
+    if !literal.is_empty() && !global.quiet {
+        stderr_line(&format!(
+            "the file holds the value of {} as it is; `${{NAME}}` keeps a secret in your environment",
+            visible(&literal.join(", "))
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Removes a server and the approvals of its tools.
+///
+/// # Errors
+/// The file has no such server, or cannot be written.
+pub(super) fn remove(
+    global: &GlobalArgs,
+    loaded: &Loaded,
+    env: &Environment,
+    name: &str,
+) -> anyhow::Result<Exit> {
+    let file = edit(global, env, |text| without_server(text, name))?;
+    let forgotten = McpPins::in_folder(&loaded.paths.data_dir).take_back(name);
+    forgotten.context("the approvals of its tools cannot be removed")?;
+    print(&format!(
+        "removed the MCP server {} from {}, and the approvals of its tools",
+        visible(name),
+        visible(&file.display().to_string())
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// Turns a server on or off.
+///
+/// # Errors
+/// The file has no such server, or cannot be written.
+pub(super) fn enable(
+    global: &GlobalArgs,
+    env: &Environment,
+    name: &str,
+    enabled: bool,
+) -> anyhow::Result<Exit> {
+    edit(global, env, |text| with_enabled(text, name, enabled))?;
+    let state = if enabled { "on" } else { "off" };
+    print(&format!("the MCP server {} is {state}", visible(name)))?;
+    Ok(Exit::Done)
+}
+
+/// Prints the settings of a server. Values that may be secrets are not shown.
+///
+/// # Errors
+/// No such server is configured.
+pub(super) fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<Exit> {
+    let server = configured(loaded, name)?;
+    let pins = McpPins::in_folder(&loaded.paths.data_dir).of(name);
+    let approved = pins.map_or(0, |pins| pins.len());
+    let mut shown = server.clone();
+    for value in shown.env.values_mut().chain(shown.headers.values_mut()) {
+        if !is_reference(value) {
+            "(not shown)".clone_into(value);
+        }
+    }
+    if let Ok(Way::Url(url)) = server.way() {
+        shown.url = Some(without_query(url));
+    }
+    if json {
+        let mut form = serde_json::to_value(&shown)?;
+        form["approved_tools"] = approved.into();
+        print(&format!("{form:#}"))?;
+        return Ok(Exit::Done);
+    }
+    let settings = toml::to_string(&shown)?;
+    let tools = zeph_tools::plural::counted_as(approved, "tool", "tools");
+    print(&format!(
+        "{}\n# {tools} approved",
+        visible(settings.trim_end())
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// Whether a value consists of words and variables of the environment, such as `Bearer ${TOKEN}`.
+fn is_reference(value: &str) -> bool {
+    let mut words = value.split_whitespace();
+    let last = words.next_back().unwrap_or_default();
+    // The scheme of a header, such as `Bearer`.
+    let is_scheme = |word: &str| word.len() <= 10 && word.chars().all(|c| c.is_ascii_alphabetic());
+    last.starts_with("${")
+        && last.ends_with('}')
+        && last.matches("${").count() == 1
+        && words.all(is_scheme)
+}
+
+/// An address without the parts that may hold a key.
+fn without_query(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let shown = url.get(..end).unwrap_or_default();
+    match (shown.split_once("://"), shown.split_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://(not shown)@{host}"),
+        _ if end < url.len() => format!("{shown}?(not shown)"),
+        _ => shown.to_owned(),
+    }
+}
+
+/// Edits the user's file, and checks the result before it replaces the file.
+fn edit(
+    global: &GlobalArgs,
+    env: &Environment,
+    change: impl FnOnce(&str) -> Edited,
+) -> anyhow::Result<PathBuf> {
+    let flags = global.overrides();
+    let paths = Paths::locate(env, flags.config.as_deref()).map_err(ConfigErrors::from)?;
+    let file = env.cwd.join(&paths.user_file);
+    let old = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => {
+            return Err(error).with_context(|| format!("{} cannot be read", file.display()));
+        }
+    };
+    let name = visible(&file.display().to_string());
+    let new = match change(&old) {
+        Ok(new) => new,
+        Err(EditError::Missing(server)) => {
+            bail!("{name} has no MCP server called {server:?}; `zeph mcp list` names the servers")
+        }
+        Err(error) => bail!("{name}: {error}"),
+    };
+    if env.var("ZEPH_MCP_SERVERS").is_some() {
+        stderr_line("warning: ZEPH_MCP_SERVERS replaces the servers of the file");
+    }
+    write(&file, &new, |written| {
+        check_file(env, &flags, written).map(|_| ())
+    })
+    .with_context(|| format!("{name} was not changed"))?;
+    Ok(file)
+}
+
+/// Replaces the file atomically, if `check` accepts the new one. A link stays a link, and the mode stays.
+fn write(
+    file: &Path,
+    text: &str,
+    check: impl FnOnce(&Path) -> Result<(), ConfigErrors>,
+) -> anyhow::Result<()> {
+    let target = real_path(file)?;
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    // Temporary files have mode 0600.
+    let mut temporary = tempfile::Builder::new()
+        .suffix(".toml")
+        .tempfile_in(directory)?;
+    temporary.write_all(text.as_bytes())?;
+    if let Ok(metadata) = fs::metadata(&target) {
+        temporary
+            .as_file()
+            .set_permissions(metadata.permissions())?;
+    }
+    temporary.as_file().sync_all()?;
+    check(temporary.path())?;
+    temporary.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user's own file is written where its link points to"
+)]
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        found => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves MCP-1d: no output contains a secret.
+    #[test]
+    fn values_that_may_be_secrets_are_not_shown() {
+        for shown in ["${TOKEN}", "Bearer ${TOKEN}"] {
+            assert!(is_reference(shown), "{shown}");
+        }
+        for hidden in [
+            "key123 ${T}",
+            "",
+            "abc",
+            "${TOKEN}abc",
+            "${A}x${B}",
+            "Bearer abc",
+            "x${A}",
+        ] {
+            assert!(!is_reference(hidden), "{hidden}");
+        }
+        let check = |url, expect| assert_eq!(without_query(url), expect, "{url}");
+        check("https://e.org/mcp", "https://e.org/mcp");
+        check("https://e.org/mcp?key=k", "https://e.org/mcp?(not shown)");
+        check("https://u:p@e.org/mcp", "https://(not shown)@e.org/mcp");
+    }
+}

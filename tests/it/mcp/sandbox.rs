@@ -1,0 +1,64 @@
+//! The OS sandbox of server programs.
+
+use std::net::TcpListener;
+
+use serde_json::json;
+
+use super::{Served, tool};
+use crate::rig::assert_has;
+
+fn served(more: &str) -> Served {
+    let served = Served {
+        home: crate::rig::Home::new(),
+    };
+    std::fs::create_dir(served.file("")).unwrap();
+    std::fs::write(served.file("server.py"), super::SERVER).unwrap();
+    served.tools(&[tool("write"), tool("connect"), tool("where")]);
+    served.config(
+        "",
+        &more.replace("SERVER", served.file("").to_str().unwrap()),
+    );
+    served.approve();
+    served
+}
+
+/// Proves MCP-1: a program writes its own folder and `writable`, and no other file; Zeph's own data stays unreadable.
+#[test]
+fn program_writes_only_where_it_may() {
+    let served = served("writable = [\"SERVER\"]\n");
+    let write = |path: &std::path::Path| served.call("write", &json!({ "path": path })).stdout;
+    assert_eq!(write(&served.file("new")), "written\n");
+    let own = served.home.data().join("zeph/mcp-servers/t");
+    assert!(own.is_dir(), "{}", own.display());
+    assert_eq!(write(&own.join("state")), "written\n");
+    assert!(own.join("state").exists());
+    let project = served.home.project().join("new");
+    assert_has(&write(&project), &["refused: Permission denied"]);
+    let home = served.home.home().join(".profile");
+    assert_has(&write(&home), &["refused: Permission denied"]);
+    assert!(!project.exists() && !home.exists());
+    let seen = served.call("where", &json!({})).stdout;
+    assert_has(&seen, &["MCP_SERVER_DIR"]);
+}
+
+/// Proves MCP-1: `sandbox = "off"` lifts the limits.
+#[test]
+fn sandbox_can_be_turned_off() {
+    let served = served("sandbox = \"off\"\n");
+    let project = served.home.project().join("new");
+    let output = served.call("write", &json!({ "path": project }));
+    assert_eq!(output.stdout, "written\n");
+    assert!(project.exists());
+}
+
+/// Proves MCP-1: `network = false` cuts the network.
+#[test]
+fn network_is_cut_as_configured() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let open = served("writable = [\"SERVER\"]\n");
+    let connect = |served: &Served| served.call("connect", &json!({ "port": port })).stdout;
+    assert_eq!(connect(&open), "connected\n");
+    let cut = served("writable = [\"SERVER\"]\nnetwork = false\n");
+    assert_has(&connect(&cut), &["refused: "]);
+}
