@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate, ToolCall,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ClientCapabilities, ElicitationCapabilities, RequestPermissionRequest, SessionId,
+    SessionNotification, SessionUpdate, ToolCall, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -17,8 +18,10 @@ use tokio::runtime::Handle;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::plural::pluralize;
+use zeph_tools::question::{ServerAnswer, ServerQuestion};
 
 use super::permission::{Offer, check_in_offer, offer, text};
+use super::server_question;
 use super::updates::{UpdateMapper, new_id, text_content, wire_kind};
 use crate::{SessionHost, ToolKind, call_display};
 
@@ -32,6 +35,8 @@ pub(super) struct AcpChannel {
     host: Arc<dyn SessionHost>,
     /// Whether the client shows notices.
     has_notices: bool,
+    /// The elicitations that the client shows.
+    elicitation: Option<ElicitationCapabilities>,
     /// Whether every question is answered with "once".
     assume_yes: bool,
     state: Arc<Mutex<State>>,
@@ -56,14 +61,17 @@ impl AcpChannel {
         session: &str,
         cwd: &Path,
         host: Arc<dyn SessionHost>,
-        has_notices: bool,
+        client: &ClientCapabilities,
         assume_yes: bool,
     ) -> Self {
+        let session_capabilities = client.session.as_ref();
+        let has_notices = session_capabilities.is_some_and(|it| it.notices.is_some());
         Self {
             connection,
             session: SessionId::new(session),
             host,
             has_notices,
+            elicitation: client.elicitation.clone(),
             assume_yes,
             state: Arc::new(Mutex::new(State {
                 mapper: UpdateMapper::new(cwd, has_notices),
@@ -129,6 +137,31 @@ impl AcpChannel {
                 send(&connection, &session, update);
             }
         });
+    }
+
+    /// Shows a question that is not about a call as a pending call, and returns the call.
+    fn begin_question(&self, id: &str, title: &str, text: &str) -> ToolCallUpdate {
+        let content = match text {
+            "" => Vec::new(),
+            text => vec![text_content(text)],
+        };
+        let call = ToolCall::new(id.to_owned(), title).status(ToolCallStatus::Pending);
+        self.send(SessionUpdate::ToolCall(call.content(content.clone())));
+        let fields = ToolCallUpdateFields::new()
+            .title(title)
+            .status(ToolCallStatus::Pending)
+            .content(content);
+        ToolCallUpdate::new(id.to_owned(), fields)
+    }
+
+    /// Shows the answer to a question that is not about a call.
+    fn end_question(&self, id: String, answer: &str) {
+        let fields = ToolCallUpdateFields::new()
+            .status(ToolCallStatus::Completed)
+            .content(vec![text_content(answer)]);
+        self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
+            id, fields,
+        )));
     }
 
     /// Asks the client. Every response except an offered option is `None`.
@@ -214,21 +247,49 @@ impl Channel for AcpChannel {
         let id = new_id();
         let rounds = pluralize(question.iterations, "round");
         let title = format!("Continue after {rounds} of tool calls?");
-        self.send(SessionUpdate::ToolCall(
-            ToolCall::new(id.clone(), title.clone()).status(ToolCallStatus::Pending),
-        ));
-        let fields = ToolCallUpdateFields::new()
-            .title(title)
-            .status(ToolCallStatus::Pending);
-        let call = ToolCallUpdate::new(id.clone(), fields);
+        let call = self.begin_question(&id, &title, "");
         let answer = self.ask(call, check_in_offer(question)).await;
         let answer = answer.unwrap_or(CheckInAnswer::Stop);
-        let fields = ToolCallUpdateFields::new()
-            .status(ToolCallStatus::Completed)
-            .content(vec![text_content(answer.as_str())]);
-        self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
-            id, fields,
-        )));
+        self.end_question(id, answer.as_str());
         answer
+    }
+
+    async fn ask_for_server(&self, question: &ServerQuestion) -> ServerAnswer {
+        if self.assume_yes {
+            return ServerAnswer::Decline;
+        }
+        match server_question::request(question, self.elicitation.as_ref(), &self.session) {
+            server_question::Request::NotSupported => {
+                self.emit(LoopbackEvent::Notice(format!(
+                    "the MCP server {} asks for input; this is declined, since the editor shows no forms",
+                    question.server
+                )));
+                ServerAnswer::Decline
+            }
+            server_question::Request::Elicitation(request) => {
+                match self.connection.send_request(request).block_task().await {
+                    Ok(response) => server_question::answer(question, response),
+                    Err(error) => {
+                        let code = i32::from(error.code);
+                        tracing::warn!(code, "the client did not answer an elicitation");
+                        ServerAnswer::Cancel
+                    }
+                }
+            }
+            server_question::Request::Permission(text) => {
+                let id = new_id();
+                let title = server_question::title(question);
+                let call = self.begin_question(&id, &title, &text);
+                let answer = self.ask(call, server_question::decision_offer()).await;
+                let answer = answer.unwrap_or(ServerAnswer::Cancel);
+                let label = match answer {
+                    ServerAnswer::Accept(_) => "accepted",
+                    ServerAnswer::Decline => "declined",
+                    ServerAnswer::Cancel => "cancelled",
+                };
+                self.end_question(id, label);
+                answer
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@ mod opening;
 mod options;
 mod permission;
 mod prompt;
+mod server_question;
 mod sessions;
 mod transport;
 mod updates;

@@ -154,16 +154,13 @@ impl Server {
         }
         self.check_login()?;
         self.sessions.reserve(&id)?;
-        let has_notices = lock(&self.client)
-            .session
-            .as_ref()
-            .is_some_and(|session| session.notices.is_some());
+        let capabilities = lock(&self.client).clone();
         let channel = Arc::new(AcpChannel::new(
             client,
             &id,
             &cwd,
             Arc::clone(&self.host),
-            has_notices,
+            &capabilities,
             self.options.assume_yes,
         ));
         let request = OpenRequest {

@@ -16,6 +16,11 @@ use zeph_tools::{Confirmation, Risk};
 pub(super) struct Offer<D>(Vec<(PermissionOption, D)>);
 
 impl<D: Clone> Offer<D> {
+    /// These options with their decisions.
+    pub(super) fn new(options: Vec<(PermissionOption, D)>) -> Self {
+        Self(options)
+    }
+
     /// The options, in order.
     pub(super) fn options(&self) -> Vec<PermissionOption> {
         self.0.iter().map(|(option, _)| option.clone()).collect()
@@ -111,7 +116,7 @@ pub(super) fn text(question: &Confirmation) -> String {
     text
 }
 
-fn option<D>(
+pub(super) fn option<D>(
     id: &'static str,
     name: &str,
     kind: PermissionOptionKind,
