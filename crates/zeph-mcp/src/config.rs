@@ -62,6 +62,9 @@ pub struct McpServerConfig {
     /// Headers of every request to it. `${NAME}` in a value is a variable of your own environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// The login at the server, if it needs more than `zeph mcp login` finds out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthConfig>,
     /// How far its words about its own tools are believed: `untrusted` not at all, `provisional` for what may run at the same time and in mode `plan`, `trusted` also for what runs without a question.
     #[serde(default = "provisional")]
     pub trust_level: TrustLevel,
@@ -82,6 +85,27 @@ pub struct McpServerConfig {
     /// Whether it is used.
     #[serde(default = "enabled")]
     pub enabled: bool,
+}
+
+/// The login at a server: `zeph mcp login NAME` needs these keys only for an authorization server that registers no
+/// clients.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OAuthConfig {
+    /// The id of a client that is registered already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Its secret. `${NAME}` is a variable of your own environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// The address of a client-metadata document, which is used as the id if the authorization server supports that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_metadata_url: Option<String>,
+    /// The scopes to request; empty means those that the server names.
+    pub scopes: Vec<String>,
+    /// The port of 127.0.0.1 to which the browser returns; without it, a free one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect_port: Option<u16>,
 }
 
 /// Whether the program of a server runs in the OS sandbox.
@@ -167,6 +191,7 @@ impl McpServerConfig {
         let way = self.way()?;
         let idle = match way {
             Way::Program(_) if !self.headers.is_empty() => Some("headers"),
+            Way::Program(_) if self.oauth.is_some() => Some("oauth"),
             Way::Url(_) if !self.args.is_empty() => Some("args"),
             Way::Url(_) if !self.env.is_empty() => Some("env"),
             Way::Url(_) if self.sandbox == ServerSandbox::Off => Some("sandbox"),
@@ -193,6 +218,13 @@ impl McpServerConfig {
                 Way::Url(_) => "a `url`",
             };
             return Err((key, format!("`{key}` means nothing for a server with {of}")));
+        }
+        let oauth = self.oauth.as_ref();
+        if oauth.is_some_and(|oauth| oauth.client_secret.is_some() && oauth.client_id.is_none()) {
+            return Err((
+                "oauth",
+                "`oauth.client_secret` needs `oauth.client_id`".to_owned(),
+            ));
         }
         for name in self.headers.keys() {
             if reqwest::header::HeaderName::from_bytes(name.as_bytes()).is_err() {

@@ -2,8 +2,8 @@
 //! # Structure
 //!
 //! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, `form` reads the
-//! forms of its questions, and `failure` classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
-//! all servers, `prompts` their prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
+//! forms of its questions, and `failure` classifies errors. `login` holds the logins at servers. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
+//! all servers, `listing` shows them, `prompts` their prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
 
 #![deny(missing_docs)]
 
@@ -12,6 +12,8 @@ mod connection;
 mod executor;
 mod failure;
 mod form;
+mod listing;
+mod login;
 mod prompts;
 mod resource_tool;
 mod result;
@@ -21,9 +23,12 @@ mod servers;
 mod tool;
 mod trust;
 
-pub use config::{McpConfig, McpServerConfig, ServerSandbox, Way, expanded, variables};
-pub use connection::{Address, Program};
+pub use config::{
+    McpConfig, McpServerConfig, OAuthConfig, ServerSandbox, Way, expanded, variables,
+};
+pub use connection::{Address, Program, ServerUrl};
 pub use executor::McpExecutor;
+pub use login::{BrowserReturn, CALLBACK_PATH, Login, StoredLogin, TokenStore};
 pub use resource_tool::RESOURCE_TOOL;
 pub use result::{Rendered, rendered};
 pub use sanitize::{line, plain, revealed};

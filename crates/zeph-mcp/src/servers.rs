@@ -1,7 +1,6 @@
 //! All servers: concurrent start, bounded wait, status messages and approvals.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use zeph_tools::{Availability, McpError, ToolDef};
 
 use crate::config::McpConfig;
 use crate::connection::Link;
+use crate::listing::count;
 use crate::resource_tool;
-use crate::sanitize::line;
 use crate::server::{Known, McpTransport, Phase, Server};
 use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
 
@@ -99,18 +98,32 @@ impl McpServers {
 
     /// Waits until every server is connected or has failed, at most as long as the longest connection timeout.
     pub async fn wait_long(&self) {
-        let longest = self
-            .servers
-            .iter()
-            .map(|server| server.config.connect_timeout());
-        let longest = longest.max().unwrap_or_default();
-        // The failure itself arrives after the timeout.
-        self.wait_for(longest + MARGIN).await;
+        self.wait_for(self.longest_wait()).await;
+    }
+
+    /// Waits until the tool `id` is known, or every server is connected or has failed.
+    pub async fn wait_for_tool(&self, id: &str) {
+        let is_known =
+            || self.find(id).is_err() || self.find(id).is_ok_and(|found| found.is_some());
+        self.wait_until(self.longest_wait(), is_known).await;
+    }
+
+    /// The longest connection timeout. The failure itself arrives after it.
+    fn longest_wait(&self) -> Duration {
+        let timeouts = self.servers.iter();
+        let timeouts = timeouts.map(|server| server.config.connect_timeout());
+        timeouts.max().unwrap_or_default() + MARGIN
     }
 
     async fn wait_for(&self, limit: Duration) {
+        self.wait_until(limit, || false).await;
+    }
+
+    /// Waits until `is_done` is true, or every server is connected or has failed.
+    async fn wait_until(&self, limit: Duration, is_done: impl Fn() -> bool) {
         let mut news = self.news.clone();
-        let settled = news.wait_for(|_| self.servers.iter().all(|server| server.is_settled()));
+        let are_settled = || self.servers.iter().all(|server| server.is_settled());
+        let settled = news.wait_for(|_| is_done() || are_settled());
         let _ = tokio::time::timeout(limit, settled).await;
     }
 
@@ -299,111 +312,6 @@ impl McpServers {
         }
         notices
     }
-
-    /// The text of `/mcp`: each server, its state, and its unavailable tools.
-    #[must_use]
-    pub fn listing(&self) -> String {
-        let mut text = String::new();
-        let mut ids: HashSet<String> = HashSet::new();
-        for server in &self.servers {
-            let state = server.state();
-            let name = &server.config.name;
-            let connected = state.link.is_some();
-            let mut out = Vec::new();
-            let mut usable = 0;
-            for known in &state.tools {
-                let id = known.tool.def.id.to_string();
-                let shown = line(&known.tool.name, 64);
-                match known.standing {
-                    ToolTrust::Approved if !ids.insert(id) => {
-                        out.push((shown, "another server has a tool of this id".to_owned()));
-                    }
-                    ToolTrust::Approved => usable += 1,
-                    ToolTrust::New => out.push((shown, "not agreed to yet".to_owned())),
-                    ToolTrust::Changed(_) => {
-                        out.push((shown, "it changed since it was agreed to".to_owned()));
-                    }
-                }
-            }
-            let open = out.iter().filter(|(_, why)| why.contains("agreed")).count();
-            out.extend(
-                state
-                    .refused
-                    .into_iter()
-                    .map(|tool| (tool.name, tool.reason)),
-            );
-            let mut tools = String::new();
-            if connected {
-                tools = format!(", {}", count(usable, "tool", "tools"));
-                for (n, one, more) in [
-                    (state.prompts.len(), "prompt", "prompts"),
-                    (state.resources.len(), "resource", "resources"),
-                ] {
-                    if n > 0 {
-                        tools.push_str(&format!(", {}", count(n, one, more)));
-                    }
-                }
-            }
-            wrapped(
-                &mut text,
-                &format!("{name}: {}{tools}", told(&state.phase)),
-                2,
-            );
-            for (tool, why) in out {
-                let tool = if tool.is_empty() { "a tool" } else { &tool };
-                wrapped(&mut text, &format!("  {tool} is out: {why}"), 6);
-            }
-            if open > 0 {
-                wrapped(
-                    &mut text,
-                    &format!("  /mcp approve {name} shows what is not agreed to."),
-                    6,
-                );
-            }
-        }
-        text.truncate(text.trim_end().len());
-        text
-    }
-
-    /// The data of [`Self::listing`] as JSON.
-    #[must_use]
-    pub fn as_json(&self) -> serde_json::Value {
-        let servers = self.servers.iter().map(|server| {
-            let state = server.state();
-            let tools = state.tools.iter().map(|known| {
-                serde_json::json!({
-                    "name": known.tool.name,
-                    "id": known.tool.def.id,
-                    "description": known.tool.def.description,
-                    "standing": match known.standing {
-                        ToolTrust::Approved => "approved",
-                        ToolTrust::New => "new",
-                        ToolTrust::Changed(_) => "changed",
-                    },
-                    "sha256": known.tool.pin.sha256,
-                    "annotations": known.tool.def.annotations,
-                })
-            });
-            let refused = state
-                .refused
-                .iter()
-                .map(|tool| serde_json::json!({ "name": tool.name, "reason": tool.reason }));
-            serde_json::json!({
-                "name": server.config.name,
-                "state": told(&state.phase),
-                "connected": state.link.is_some(),
-                "revision": state.link.as_ref().map(|link| link.revision.clone()),
-                "tools": tools.collect::<Vec<_>>(),
-                "prompts": state.prompts.iter().map(|prompt| &prompt.name).collect::<Vec<_>>(),
-                "resources": state.resources.iter().map(|resource| serde_json::json!({
-                    "uri": resource.uri,
-                    "name": resource.name,
-                })).collect::<Vec<_>>(),
-                "refused": refused.collect::<Vec<_>>(),
-            })
-        });
-        servers.collect()
-    }
 }
 
 impl Drop for McpServers {
@@ -413,7 +321,7 @@ impl Drop for McpServers {
 }
 
 /// The state of a server as text.
-fn told(phase: &Phase) -> String {
+pub(crate) fn told(phase: &Phase) -> String {
     match phase {
         Phase::Connecting => "connecting".to_owned(),
         Phase::Connected => "connected".to_owned(),
@@ -422,66 +330,5 @@ fn told(phase: &Phase) -> String {
             format!("restarting in {} s: {why}", left.as_millis().div_ceil(1000))
         }
         Phase::Failed { why } => format!("failed: {why}"),
-    }
-}
-
-fn count(n: usize, one: &str, more: &str) -> String {
-    match n {
-        1 => format!("1 {one}"),
-        n => format!("{n} {more}"),
-    }
-}
-
-/// Adds `said` in lines of at most 80 characters; all lines except the first are indented.
-fn wrapped(text: &mut String, said: &str, indent: usize) {
-    const WIDTH: usize = 80;
-    let start = said.len() - said.trim_start().len();
-    let mut width = start;
-    text.push_str(&said[..start]);
-    let mut is_first = true;
-    for word in said.split_whitespace() {
-        let long = word.chars().count();
-        if !is_first && width + 1 + long > WIDTH {
-            let _ = write!(text, "\n{:indent$}", "");
-            width = indent;
-        } else if !is_first {
-            text.push(' ');
-            width += 1;
-        }
-        text.push_str(word);
-        width += long;
-        is_first = false;
-    }
-    text.push('\n');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_broken() {
-        let mut text = String::new();
-        wrapped(&mut text, &format!("  {}", ["word"; 20].join(" ")), 6);
-        let expect = format!(
-            "  {}\n      {}\n",
-            ["word"; 15].join(" "),
-            ["word"; 5].join(" ")
-        );
-        assert_eq!(text, expect);
-        assert!(text.lines().all(|line| line.chars().count() <= 80));
-    }
-
-    /// Proves CMD-1.
-    #[test]
-    fn states_are_told_in_words() {
-        let waiting = |secs: u64| Phase::Waiting {
-            until: Instant::now() + Duration::from_millis(secs * 1000 - 300),
-            why: "it died".to_owned(),
-        };
-        assert_eq!(told(&Phase::Connected), "connected");
-        assert_eq!(told(&waiting(2)), "restarting in 2 s: it died");
-        assert_eq!(count(1, "tool", "tools"), "1 tool");
-        assert_eq!(count(0, "tool", "tools"), "0 tools");
     }
 }

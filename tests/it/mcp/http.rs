@@ -171,7 +171,7 @@ fn a_login_that_is_missing_is_told() {
     let listed = home.zeph(["mcp", "list"]).code(0).stdout;
     assert_has(
         &listed,
-        &["w: failed: it asks for a login that it was not given; see `headers`"],
+        &["w: failed: it asks for a login: `zeph mcp login w`, or a header in `headers`"],
     );
     let nobody = Home::new();
     nobody.config(
@@ -180,4 +180,34 @@ fn a_login_that_is_missing_is_told() {
     let listed = nobody.zeph(["mcp", "list"]).code(0).stdout;
     assert_has(&listed, &["w: restarting in", "refused"]);
     assert!(!listed.contains("secret-in-url"), "{listed}");
+}
+
+/// Proves MCP-2: a response that is larger than 16 MiB fails, and the next call works.
+#[test]
+fn response_that_is_too_large_is_refused() {
+    let web = Web::start(|asked: &Asked| {
+        let is_large = asked.body["params"]["arguments"]["text"] == "large";
+        is_large.then(|| {
+            let text = "x".repeat(17 << 20);
+            let result = json!({ "content": [{ "type": "text", "text": text }] });
+            said(
+                200,
+                &json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": result }),
+            )
+        })
+    });
+    let home = home(&web, "");
+    approve(&home);
+    let large = home
+        .zeph([
+            "--yes",
+            "tools",
+            "call",
+            "mcp_w_echo",
+            "{\"text\":\"large\"}",
+        ])
+        .run();
+    assert_ne!(large.code, Some(0));
+    assert!(large.stdout.len() < 10_000, "{}", large.stdout.len());
+    assert_eq!(call(&home).stdout, "said: hi\n");
 }

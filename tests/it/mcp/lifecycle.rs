@@ -295,3 +295,41 @@ fn servers_live_side_by_side() {
         ],
     );
 }
+
+/// Proves MCP-1: of 20 servers five hang, and the first request waits for them no longer than `start_wait_ms`. The tools of
+/// the others are offered.
+#[test]
+fn hanging_servers_delay_the_first_request_within_the_limit() {
+    let served = Served::new(&[echo()]);
+    let folder = served.file("").display().to_string();
+    let script = served.file("server.py").display().to_string();
+    let server = |name: &str, mode: &str| {
+        format!(
+            "[[mcp.servers]]\nname = {name:?}\ncommand = \"python3\"\nargs = [{script:?}, {folder:?}, {mode:?}]\nwritable = [{folder:?}]\n"
+        )
+    };
+    let mut config = String::new();
+    for n in 0..20 {
+        let mode = if n % 4 == 3 { "mute" } else { "" };
+        config.push_str(&server(&format!("s{n}"), mode));
+    }
+    let model = OpenAi::replies([Reply::text("Done.")]);
+    served
+        .home
+        .config(&format!("{}\n{config}", openai_config(&model.url())));
+    for name in ["s0", "s4"] {
+        served.home.zeph(["mcp", "approve", name, "--yes"]).code(0);
+    }
+    served.home.more_config("[mcp]\nstart_wait_ms = 8000\n");
+    let start = Instant::now();
+    served.home.zeph(["-p", "go"]).code(0);
+    // The servers that hang would take 30 s.
+    assert!(
+        start.elapsed() < Duration::from_secs(25),
+        "{:?}",
+        start.elapsed()
+    );
+    let tools = model.requests()[0].json()["tools"].to_string();
+    assert_has(&tools, &["mcp_s0_echo", "mcp_s4_echo"]);
+    served.home.wait_until_alone();
+}

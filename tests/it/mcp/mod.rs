@@ -5,6 +5,7 @@ mod configure;
 mod gates;
 mod http;
 mod lifecycle;
+mod login;
 mod prompts;
 mod results;
 mod revisions;

@@ -98,7 +98,10 @@ impl Link {
         let (mut handle, _entry) = tokio::select! {
             sent = sent => match sent {
                 Ok(sent) => sent,
-                Err(error) => return Err(about.request(&error).into()),
+                Err(error) => {
+                    self.note_scope(&error);
+                    return Err(about.request(&error).into());
+                }
             },
             () = cancel.cancelled() => return Err(ToolError::cancelled()),
             () = self.closed.cancelled() => return Err(gone(about)),
@@ -109,7 +112,10 @@ impl Link {
             answer = &mut handle.rx => {
                 return match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
                     Err(ServiceError::TransportClosed) => Err(gone(about)),
-                    answer => answer.map_err(|error| about.request(&error).into()),
+                    answer => answer.map_err(|error| {
+                        self.note_scope(&error);
+                        about.request(&error).into()
+                    }),
                 };
             }
             () = self.closed.cancelled() => return Err(gone(about)),

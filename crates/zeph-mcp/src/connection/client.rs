@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
     SubscriptionFilter,
@@ -19,6 +19,7 @@ use rmcp::service::{
     RunningService, ServiceError,
 };
 use rmcp::transport::IntoTransport;
+use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
@@ -28,11 +29,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::McpError;
 
+use super::failure::{scope_of_request, scope_of_start};
 use super::handler::Handler;
 use super::running::RunningCalls;
-use super::{Address, http};
+use super::{Address, ServerUrl, http};
 use crate::config::McpServerConfig;
 use crate::failure::About;
+use crate::login::{StoredLogin, manager};
 
 /// The most tools that are taken of one server.
 const MAX_TOOLS: usize = 512;
@@ -76,6 +79,8 @@ pub(crate) struct Link {
     pub(super) calls: Arc<RunningCalls>,
     /// Whether the server may request responses of the model.
     pub(super) samples: bool,
+    /// The stored login at the server.
+    login: Option<StoredLogin>,
     /// Cancelled when it is closed.
     pub(crate) closed: CancellationToken,
     /// The negotiated revision of the protocol.
@@ -102,7 +107,6 @@ impl Link {
             server: name,
             tool: None,
         };
-        let connect_timeout = config.connect_timeout();
         let samples = config.sampling;
         let calls = Arc::new(RunningCalls::default());
         let handler = Handler {
@@ -111,6 +115,7 @@ impl Link {
             calls: Arc::clone(&calls),
             samples,
         };
+        let mut login = None;
         let (service, ended) = match address {
             Address::Program(mut program) => {
                 let streams = (program.output, program.input);
@@ -132,16 +137,9 @@ impl Link {
                 };
                 (service, Some(program.ended))
             }
-            Address::Url(url, headers) => {
-                let client = http::client(&url, connect_timeout)
-                    .await
-                    .map_err(|error| OpenError::Failed(about.connection(error)))?;
-                let mut options = StreamableHttpClientTransportConfig::with_uri(url);
-                options.custom_headers = header_map(&headers)
-                    .map_err(|error| OpenError::Failed(about.connection(error)))?;
-                let transport = StreamableHttpClientTransport::with_client(client, options);
-                let service = served(handler, transport, lifecycle).await;
-                let service = service.map_err(|error| not_opened(about, lifecycle, &error))?;
+            Address::Url(server) => {
+                let service = serve_url(config, &server, handler, lifecycle).await?;
+                login = Some(server.login);
                 (service, None)
             }
         };
@@ -163,6 +161,7 @@ impl Link {
             peer,
             calls,
             samples,
+            login,
             closed: CancellationToken::new(),
             revision: revision.to_string(),
         };
@@ -172,6 +171,13 @@ impl Link {
             subscription,
         };
         Ok((link, connection))
+    }
+
+    /// Records the scopes that a refused request lacks; the next login requests them.
+    pub(super) fn note_scope(&self, error: &ServiceError) {
+        if let (Some(login), Some(scope)) = (&self.login, scope_of_request(error)) {
+            login.want(&scope);
+        }
     }
 
     /// All its tools, as it lists them, and whether there are more than are taken.
@@ -208,6 +214,50 @@ impl Link {
         tools.truncate(MAX_TOOLS);
         Ok((tools, more))
     }
+}
+
+/// Begins a connection to an address, with the tokens of the login if there is one.
+async fn serve_url(
+    config: &McpServerConfig,
+    server: &ServerUrl,
+    handler: Handler,
+    lifecycle: Lifecycle,
+) -> Result<RunningService<RoleClient, Handler>, OpenError> {
+    let about = About {
+        server: &config.name,
+        tool: None,
+    };
+    let failed = |error: String| OpenError::Failed(about.connection(error));
+    let client = http::client(&server.url, config.connect_timeout());
+    let client = client.await.map_err(failed)?;
+    let mut options = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
+    options.custom_headers = header_map(&server.headers).map_err(failed)?;
+    // A configured header takes the place of a login.
+    let is_authorized = options.custom_headers.contains_key(&AUTHORIZATION);
+    let secret = server.client_secret.clone();
+    let manager = match is_authorized {
+        true => None,
+        false => manager(config, &server.url, &server.login, secret)
+            .await
+            .map_err(failed)?,
+    };
+    let service = match manager {
+        None => {
+            let transport = StreamableHttpClientTransport::with_client(client, options);
+            served(handler, transport, lifecycle).await
+        }
+        Some(manager) => {
+            let client = AuthClient::new(client, manager);
+            let transport = StreamableHttpClientTransport::with_client(client, options);
+            served(handler, transport, lifecycle).await
+        }
+    };
+    service.map_err(|error| {
+        if let Some(scope) = scope_of_start(&error) {
+            server.login.want(&scope);
+        }
+        not_opened(about, lifecycle, &error)
+    })
 }
 
 /// Begins a connection.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rmcp::ServiceError;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::ClientInitializeError;
-use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::transport::auth::AuthError;
+use rmcp::transport::streamable_http_client::{InsufficientScopeError, StreamableHttpError};
 use zeph_tools::{McpError, McpErrorCode};
 
 use crate::failure::About;
@@ -92,14 +93,32 @@ impl About<'_> {
                         return self.status(status.status, status.retry_after.as_deref());
                     }
                     StreamableHttpError::AuthRequired(_)
-                    | StreamableHttpError::InsufficientScope(_) => {
-                        return self
-                            .auth("it asks for a login that it was not given; see `headers`");
+                    | StreamableHttpError::Auth(AuthError::AuthorizationRequired) => {
+                        return self.auth(&format!(
+                            "it asks for a login: `zeph mcp login {}`, or a header in `headers`",
+                            self.server
+                        ));
+                    }
+                    StreamableHttpError::Auth(error) => {
+                        let said = line(&error.to_string(), MAX_MESSAGE_CHARS);
+                        return self.connection(format!("its login cannot be renewed: {said}"));
+                    }
+                    StreamableHttpError::InsufficientScope(error) => {
+                        let scope = error
+                            .required_scope
+                            .as_deref()
+                            .unwrap_or("that it does not name");
+                        return self.auth(&format!(
+                            "it needs the scope {}: `zeph mcp login {}` requests it",
+                            line(scope, 200),
+                            self.server
+                        ));
                     }
                     StreamableHttpError::UnexpectedServerResponse(said)
                         if said.starts_with("HTTP 401") || said.starts_with("HTTP 403") =>
                     {
-                        return self.auth("it refuses this login; see `headers`");
+                        return self
+                            .auth("it refuses this login; see `headers` and `zeph mcp login`");
                     }
                     StreamableHttpError::UnexpectedServerResponse(said) => {
                         return self.protocol(line(said, MAX_MESSAGE_CHARS));
@@ -142,12 +161,40 @@ impl About<'_> {
         let wait = wait.map(Duration::from_secs);
         let said = |status: u16| format!("it answered with HTTP status {status}");
         match status {
-            401 | 403 => self.auth("it refuses this login; see `headers`"),
+            401 | 403 => self.auth("it refuses this login; see `headers` and `zeph mcp login`"),
             429 => self.call(McpErrorCode::RateLimited, said(429), wait),
             500.. => self.call(McpErrorCode::ServerError, said(status), wait),
             _ => self.protocol(said(status)),
         }
     }
+}
+
+/// The scopes that a refused request lacks.
+pub(super) fn scope_of_request(error: &ServiceError) -> Option<String> {
+    match error {
+        ServiceError::TransportSend(error) => scope(error.error.as_ref()),
+        _ => None,
+    }
+}
+
+/// The scopes that a refused connection lacks.
+pub(super) fn scope_of_start(error: &ClientInitializeError) -> Option<String> {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => scope(error.error.as_ref()),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => scope_of_start(fallback),
+        _ => None,
+    }
+}
+
+fn scope(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut cause = Some(error);
+    while let Some(current) = cause {
+        if let Some(error) = current.downcast_ref::<InsufficientScopeError>() {
+            return error.required_scope.clone();
+        }
+        cause = current.source();
+    }
+    None
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod call;
 mod client;
 mod failure;
 mod handler;
-mod http;
+pub(crate) mod http;
 mod lists;
 mod running;
 mod sampling;
@@ -12,6 +12,8 @@ mod sampling;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::login::StoredLogin;
 
 pub(crate) use client::{Connection, Lifecycle, Link, OpenError};
 pub use lists::{ServerPrompt, ServerResource};
@@ -31,6 +33,18 @@ pub struct Program {
 pub enum Address {
     /// Behind these pipes.
     Program(Program),
-    /// Behind this address, with these headers in every request.
-    Url(String, Vec<(String, String)>),
+    /// Behind an address.
+    Url(ServerUrl),
+}
+
+/// The address of a server that is reached by HTTP.
+pub struct ServerUrl {
+    /// The address.
+    pub url: String,
+    /// The headers of every request.
+    pub headers: Vec<(String, String)>,
+    /// The stored login.
+    pub login: StoredLogin,
+    /// The secret of the OAuth client, if the configuration has one.
+    pub client_secret: Option<String>,
 }

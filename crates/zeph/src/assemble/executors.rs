@@ -21,7 +21,7 @@ use zeph_tools::skill::SkillRegistry;
 use zeph_tools::web::WebScrapeExecutor;
 use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
 
-use super::mcp::{Mcp, McpPins};
+use super::mcp::{Mcp, McpPins, McpTokens};
 use super::policies::Policies;
 use super::skills;
 use super::{own_program, read_rules, reads};
@@ -168,6 +168,7 @@ pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Resul
         .reserving_absent(&paths.policies)?
         .reserving_absent(&code_index(loaded))?
         .reserving_absent(McpPins::in_folder(&paths.data_dir).folder())?
+        .reserving_absent(McpTokens::in_folder(&paths.data_dir).folder())?
         .with_rules(read_rules(loaded, env)?))
 }
 

@@ -55,7 +55,7 @@ pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
 use instructions::Instructions;
 pub(crate) use judge::judge;
-pub(crate) use mcp::{Mcp, McpPins, agreed, proposed};
+pub(crate) use mcp::{Mcp, McpPins, McpTokens, agreed, proposed};
 pub(crate) use model_completion::ModelCompletion;
 pub(crate) use ollama::lacks as ollama_lacks;
 pub(crate) use provider::{
@@ -258,6 +258,7 @@ fn path_sandbox(
     }
     Ok(sandbox
         .reserving_absent(McpPins::in_folder(&loaded.paths.data_dir).folder())?
+        .reserving_absent(McpTokens::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(&loaded.paths.policies)?
         .reserving_absent(&executors::code_index(loaded))?
         .with_rules(rules)

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use zeph_mcp::{McpServerConfig, variables};
+use zeph_mcp::{McpServerConfig, StoredLogin, variables};
 use zeph_tools::secrets::{KnownSecrets, SecurityConfig, SecurityPatterns, Skipped};
 use zeph_tools::shell::ShellEnvConfig;
 use zeph_tools::shell::env::filtered_secrets;
 
+use super::mcp::McpTokens;
 use super::provider::VENDOR_KEYS;
 use crate::config::{Environment, Loaded};
 use crate::output::{redact, stderr_line};
@@ -75,8 +76,23 @@ pub(crate) fn withhold(
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
     let mut likely = filtered_secrets(&vars, &config.tools.shell.env);
     likely.extend(config.mcp.servers.iter().flat_map(of_server));
+    let tokens = Arc::new(McpTokens::in_folder(&loaded.paths.data_dir));
+    likely.extend(config.mcp.servers.iter().flat_map(|server| {
+        let url = server.url.as_deref().unwrap_or_default();
+        StoredLogin::new(Arc::clone(&tokens) as _, &server.name, url).secrets()
+    }));
     let servers = config.mcp.servers.iter();
-    let written = servers.flat_map(|server| server.env.values().chain(server.headers.values()));
+    let written = servers.flat_map(|server| {
+        let secret = server
+            .oauth
+            .as_ref()
+            .and_then(|oauth| oauth.client_secret.as_ref());
+        server
+            .env
+            .values()
+            .chain(server.headers.values())
+            .chain(secret)
+    });
     let used = written.flat_map(|value| variables(value));
     let used = used.filter_map(|name| env.var(name)?.to_str());
     let known = KnownSecrets {
@@ -102,6 +118,11 @@ fn of_server(server: &McpServerConfig) -> Vec<String> {
     let last = headers.filter_map(|(_, value)| value.split_whitespace().last());
     let last = last.filter(|word| !word.contains("${"));
     let mut likely = filtered_secrets(&env, &ShellEnvConfig::default());
+    let secret = server
+        .oauth
+        .as_ref()
+        .and_then(|oauth| oauth.client_secret.clone());
+    likely.extend(secret.filter(|secret| !secret.contains("${")));
     likely.extend(last.map(str::to_owned));
     likely
 }

@@ -77,6 +77,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
             session,
             json,
         } => {
+            // The user asks for this tool, so its server may take longer than a start waits.
+            if let Some(mcp) = assembly.mcp.as_ref().filter(|_| name.starts_with("mcp_")) {
+                mcp.servers.wait_for_tool(&name).await;
+            }
             let text = if params == "-" { read_stdin()? } else { params };
             // Invalid JSON is passed through unchanged: the stack refuses and audits it.
             let parsed = serde_json::from_str(&text);

@@ -56,6 +56,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "mcp.servers.headers",
         "{ Authorization = \"Bearer ${EXAMPLE_TOKEN}\" }",
     ),
+    (
+        "mcp.servers.oauth",
+        "{ client_id = \"zeph\", scopes = [\"read\"] }",
+    ),
     ("mcp.servers.trust_level", "\"provisional\""),
     ("mcp.servers.tool_allowlist", "[\"read_file\"]"),
     ("mcp.servers.sampling", "false"),

@@ -10,7 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use zeph_mcp::{
-    Address, McpServerConfig, McpTransport, Program, ServerSandbox, Way, expanded, line,
+    Address, McpServerConfig, McpTransport, Program, ServerSandbox, ServerUrl, StoredLogin,
+    TokenStore, Way, expanded, line,
 };
 use zeph_tools::shell::exec::CommandSandbox;
 use zeph_tools::shell::sandbox::{ProgramAccess, program_plan};
@@ -34,6 +35,8 @@ pub(super) struct Dialer {
     pub(super) shell: ShellEnvConfig,
     /// The sandbox of commands, whose mode and caches also count for programs.
     pub(super) sandbox: SandboxConfig,
+    /// The stored logins.
+    pub(super) tokens: Arc<dyn TokenStore>,
     /// Files and directories of Zeph itself.
     pub(super) private: Vec<PathBuf>,
     /// The directory of the servers' own folders.
@@ -145,7 +148,17 @@ impl McpTransport for Dialer {
             Way::Program(command) => Ok(Address::Program(self.program(server, command).await?)),
             Way::Url(url) => {
                 let headers = self.expanded("headers", &server.headers)?;
-                Ok(Address::Url(url.to_owned(), headers))
+                let oauth = server.oauth.as_ref();
+                let secret = oauth.and_then(|oauth| oauth.client_secret.as_deref());
+                let variable = |name: &str| Some(self.env.var(name)?.to_str()?.to_owned());
+                let secret = secret.map(|secret| expanded(secret, &variable)).transpose();
+                let tokens = Arc::clone(&self.tokens);
+                Ok(Address::Url(ServerUrl {
+                    url: url.to_owned(),
+                    headers,
+                    login: StoredLogin::new(tokens, &server.name, url),
+                    client_secret: secret.map_err(|why| format!("`oauth.client_secret`: {why}"))?,
+                }))
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod dialer;
 mod pins;
+mod tokens;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use zeph_tools::shell::{ServedPrograms, SupervisorCommand};
 
 use self::dialer::Dialer;
 pub(crate) use self::pins::McpPins;
+pub(crate) use self::tokens::McpTokens;
 use super::own_program;
 use super::read_rules::own_data;
 use crate::config::{Environment, Loaded};
@@ -62,6 +64,7 @@ impl Mcp {
             env: env.clone(),
             shell: loaded.config.tools.shell.env.clone(),
             sandbox: loaded.config.tools.shell.sandbox.clone(),
+            tokens: Arc::new(McpTokens::in_folder(&loaded.paths.data_dir)),
             private: own_data(loaded).collect(),
             folders: server_folders(&loaded.paths.data_dir),
         });

@@ -135,6 +135,14 @@ pub(super) fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<Exi
             "(not shown)".clone_into(value);
         }
     }
+    if let Some(secret) = shown
+        .oauth
+        .as_mut()
+        .and_then(|oauth| oauth.client_secret.as_mut())
+        && !is_reference(secret)
+    {
+        "(not shown)".clone_into(secret);
+    }
     if let Ok(Way::Url(url)) = server.way() {
         shown.url = Some(without_query(url));
     }

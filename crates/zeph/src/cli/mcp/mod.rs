@@ -2,6 +2,7 @@
 
 mod configure;
 mod edit;
+mod login;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
@@ -56,6 +57,19 @@ pub(crate) enum McpCommand {
         /// The server
         server: String,
     },
+    /// Log in at a server in the browser
+    Login {
+        /// The server
+        server: String,
+        /// Print the address only
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Remove the login at a server
+    Logout {
+        /// The server
+        server: String,
+    },
     /// Show new or changed tools of a server, and allow them once you agree (or --yes does)
     Approve {
         /// The server
@@ -80,6 +94,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Res
         McpCommand::Remove { server } => configure::remove(global, &loaded, &env, &server),
         McpCommand::Enable { server } => configure::enable(global, &env, &server, true),
         McpCommand::Disable { server } => configure::enable(global, &env, &server, false),
+        McpCommand::Login { server, no_browser } => {
+            login::login(&loaded, &env, &server, no_browser).await
+        }
+        McpCommand::Logout { server } => login::logout(&loaded, &server),
         McpCommand::Test { server } => test(loaded, &env, &server).await,
         McpCommand::List { json } => list(&loaded, &env, json).await,
         McpCommand::Approve { server } => approve(loaded, &env, &server, global.yes).await,
