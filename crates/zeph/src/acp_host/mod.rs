@@ -14,7 +14,8 @@ use zeph_llm::ProviderConfig;
 use zeph_memory::{Store, StoreError};
 
 use crate::assemble::{
-    App, AuditLines, BuildOptions, choose_provider, chosen_config, missing_key, withhold,
+    App, AuditLines, BuildOptions, EditorPorts, choose_provider, chosen_config, missing_key,
+    withhold,
 };
 use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
@@ -114,6 +115,8 @@ impl SessionHost for AcpHost {
             cwd,
             additional_directories,
             channel,
+            files,
+            terminals,
         } = request;
         let (loaded, env, overrides) = self.load(&cwd, &additional_directories)?;
         let model = overrides.model.as_deref();
@@ -122,6 +125,7 @@ impl SessionHost for AcpHost {
         let provider = provider.map_err(|error| failed(&error))?;
         let options = BuildOptions {
             overrides,
+            editor: EditorPorts { files, terminals },
             ..self.options.clone()
         };
         let choice = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
