@@ -4,6 +4,8 @@
 //! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, and `failure`
 //! classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
 //! all servers. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
+//!
+//! `serve` is the other direction: it exposes the tools of Zeph to MCP clients.
 
 #![deny(missing_docs)]
 
@@ -13,6 +15,7 @@ mod executor;
 mod failure;
 mod result;
 mod sanitize;
+pub mod serve;
 mod server;
 mod servers;
 mod tool;

@@ -1,4 +1,4 @@
-//! `zeph mcp …`: lists MCP servers and their tools, and manages their approvals.
+//! `zeph mcp …`: lists MCP servers and their tools, manages their approvals, and serves the tools of Zeph.
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
@@ -31,6 +31,8 @@ pub(crate) enum McpCommand {
         /// The server
         server: String,
     },
+    /// Serve the tools of Zeph to an MCP client on standard input and output
+    Serve(super::mcp_serve::ServeArgs),
 }
 
 /// Runs one of the commands.
@@ -40,6 +42,7 @@ pub(crate) enum McpCommand {
 pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     match command {
+        McpCommand::Serve(args) => super::mcp_serve::run(global, loaded, env, args).await,
         McpCommand::List { json } => list(&loaded, &env, json).await,
         McpCommand::Approve { server } => approve(loaded, &env, &server, global.yes).await,
         McpCommand::Forget { server } => {
