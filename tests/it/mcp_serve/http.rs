@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::rig::{CALLER, Home, Running, assert_has, audit, text_of};
+use crate::rig::{CALLER, Home, Running, assert_has, audit, text_of, wait_for};
 
 /// The time limit of a response.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -201,6 +201,39 @@ fn requests_without_a_session_are_served() {
     assert_eq!(done["isError"], false, "{done}");
     assert!(home.has("ran"));
     server.stop();
+}
+
+/// Proves MCP-10: the end of the connection ends a call of a client without a session.
+#[test]
+fn closed_connection_ends_the_call() {
+    let home = Home::new();
+    let server = Server::start(&home, &["--yes"]);
+    let mut long = call(1, "bash", json!({ "command": "touch started; sleep 60" }));
+    long["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let body = long.to_string();
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: bash\r\nContent-Length: {}\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    write!(stream, "{head}{body}").unwrap();
+    wait_for("the command", || home.has("started").then_some(()));
+    drop(stream);
+    let entry = wait_for("the audit entry", || audit(&home.database()).pop());
+    assert_eq!(
+        entry.error_category.as_deref(),
+        Some("cancelled"),
+        "{entry:?}"
+    );
+    assert_eq!(entry.caller_id.as_deref(), Some("unknown"));
+    server.stop();
+    home.wait_until_alone();
 }
 
 /// Proves MCP-10: a request with a foreign `Host` or `Origin` reaches nothing, so no web page does.

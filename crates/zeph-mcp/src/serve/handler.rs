@@ -137,7 +137,11 @@ impl Handler {
         context: &RequestContext<RoleServer>,
         cancel: &CancellationToken,
     ) -> AskBy {
-        if !question::is_shown_by(context.client_capabilities().as_ref()) {
+        let capabilities = match is_stateless {
+            true => context.meta.client_capabilities(),
+            false => context.client_capabilities(),
+        };
+        if !question::is_shown_by(capabilities.as_ref()) {
             return AskBy::Nobody;
         }
         if !is_stateless {
@@ -201,7 +205,12 @@ impl ServerHandler for Handler {
         let _running = self.shared.calls.token();
         let version = context.protocol_version();
         let is_stateless = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-        let caller = mapping::caller(context.client_info().as_ref());
+        // Without a session, the protocol library invents a client for a request that names none.
+        let client = match is_stateless {
+            true => context.meta.client_info(),
+            false => context.client_info(),
+        };
+        let caller = mapping::caller(client.as_ref());
         let conversation = match self.conversation(&caller, is_stateless).await {
             Ok(conversation) => conversation,
             Err(error) => return Err(ErrorData::internal_error(error, None)),

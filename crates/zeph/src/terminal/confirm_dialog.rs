@@ -34,7 +34,8 @@ pub(super) fn question(question: &Confirmation, params: &Value, style: Style) ->
 
 /// The question as plain text without keys, for a user at another program.
 pub(crate) fn plain_question(question: &Confirmation, params: &Value) -> String {
-    body(question, params, Style::default())
+    let text = body(question, params, Style::default());
+    text.strip_prefix("? ").map(str::to_owned).unwrap_or(text)
 }
 
 /// The calls that an approval for the session covers, one per line; `None` if the question offers none.
