@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::mcp::{Served, echo};
 use crate::rig::{CALLER, Home, McpClient, assert_has, audit, text_of};
 
 /// Proves MCP-10: each earlier revision is accepted by name, and a request for an unknown one gets the newest of them.
@@ -226,6 +227,45 @@ fn tools_of_other_servers_are_not_exposed() {
     );
     client.end().code(0);
     assert!(!home.has("started"), "the server is not started");
+}
+
+/// Proves MCP-10: a pattern that names tools of other servers exposes them, with their questions.
+#[test]
+fn tools_of_other_servers_are_exposed_by_name() {
+    let served = Served::new(&[echo()]);
+    let call = |args: &[&str]| {
+        let mut client = McpClient::ready(&served.home, args);
+        let listed = client.result("tools/list", json!({}));
+        assert_eq!(listed["tools"].as_array().unwrap().len(), 1, "{listed}");
+        let result = client.call("mcp_t_echo", json!({ "text": "hello" }));
+        client.end().code(0);
+        result
+    };
+    let asked = call(&["--tools", "mcp_t_*"]);
+    assert_has(text_of(&asked), &["confirmation_required"]);
+    assert_eq!(served.calls(), 0);
+    assert_eq!(call(&["--tools", "mcp_t_*", "--yes"])["isError"], false);
+    assert_eq!(served.calls(), 1);
+}
+
+/// Proves MCP-10: standard output carries only messages, also if the configuration prints audit entries and logs are on.
+#[test]
+fn standard_output_carries_only_messages() {
+    let home = Home::new();
+    home.config("[tools.audit]\nstdout = true\n");
+    let run = home
+        .zeph(["mcp", "serve", "--yes", "-vvv"])
+        .env("ZEPH_LOG", "debug");
+    let mut client = McpClient::of(run);
+    client.initialize("2025-06-18", &json!({}));
+    client.call(
+        "bash",
+        json!({ "command": "echo out; echo err >&2; touch ran" }),
+    );
+    client.call("bash", json!({ "command": "sleep 9", "background": true }));
+    client.call("read", json!({ "file_path": "ran" }));
+    // Each line of the output is a message.
+    client.end().code(0).says(&["\"tool\":\"bash\""]);
 }
 
 /// Proves MCP-10: the messages of a conversation, byte by byte.

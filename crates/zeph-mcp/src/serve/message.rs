@@ -66,7 +66,21 @@ fn request_id(id: Option<&Value>) -> Option<RequestId> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Proves MCP-10: no line panics, and a refusal of JSON names only an id of that JSON.
+        #[test]
+        fn any_line_is_read_or_refused(line in prop::collection::vec(any::<u8>(), 0..200), id in any::<i64>()) {
+            let _ = read(&line);
+            let text = format!("{{\"id\":{id},\"method\":{:?}}}", String::from_utf8_lossy(&line));
+            if let Err(bad) = read(text.as_bytes()) {
+                prop_assert!(bad.id.is_none() || bad.id == Some(NumberOrString::Number(id)));
+            }
+        }
+    }
 
     fn code(line: &[u8]) -> (i32, Option<RequestId>) {
         match read(line) {

@@ -257,7 +257,8 @@ fn write_lines(
 
 /// Reads lines on a thread, because a read of standard input cannot be cancelled.
 fn read_lines(input: impl Read + Send + 'static) -> mpsc::Receiver<Line> {
-    let (sender, receiver) = mpsc::channel(16);
+    // A line can be long, so few wait.
+    let (sender, receiver) = mpsc::channel(1);
     std::thread::spawn(move || {
         let mut input = BufReader::new(input);
         while let Ok(Some(line)) = next_line(&mut input) {

@@ -1,5 +1,6 @@
 //! `zeph mcp serve`: the tools for MCP clients, through the same stack as all other calls, without a model.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -89,6 +90,11 @@ pub(crate) async fn run(
     let server = McpServer::new(Arc::new(host), env!("CARGO_PKG_VERSION"), parallel);
     let served = match args.http {
         None => {
+            if std::io::stdin().is_terminal() && !global.quiet {
+                stderr_line(
+                    "waiting for an MCP client on standard input; docs/mcp-server.md has the steps for clients",
+                );
+            }
             let served = server.serve_stdio(stop.clone()).await;
             served.context("the connection to the MCP client failed")
         }
