@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::rig::{Home, OpenAi, Reply, Zeph, audit};
+use crate::rig::{CALLER, Home, McpClient, OpenAi, Reply, Zeph, audit, text_of};
 
 /// Runs an entry point that tries to touch `ran` in mode `plan`.
 #[track_caller]
@@ -97,6 +97,31 @@ fn tools_run_has_the_gates() {
     let home = Home::new();
     let args = ["tools", "run", "--yes", "--mode", "plan"];
     is_denied(&home, home.zeph(args).stdin(line), "policy_blocked");
+}
+
+/// Proves MCP-10, EXE-10, EXE-11, EXE-20, EXE-21, PERM-2: a denied call of a client does not run, and its entry names the client.
+#[test]
+fn mcp_serve_has_the_gates() {
+    let table: [(&[&str], &str); 2] = [
+        (&[], "confirmation_required"),
+        (&["--yes", "--mode", "plan"], "policy_blocked"),
+    ];
+    for (args, category) in table {
+        let home = Home::new();
+        let mut client = McpClient::ready(&home, args);
+        let result = client.call("bash", json!({ "command": "touch ran" }));
+        client.end().code(0);
+        assert_eq!(result["isError"], true, "{result}");
+        assert!(text_of(&result).contains(category), "{result}");
+        assert!(!home.has("ran"), "it ran");
+        let entries = audit(&home.database());
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        let entry = &entries[0];
+        assert_eq!(entry.result, "blocked");
+        assert_eq!(entry.error_category.as_deref(), Some(category));
+        assert_eq!(entry.caller_id.as_deref(), Some(CALLER));
+        assert_eq!(entry.phase, "executor");
+    }
 }
 
 /// In `-p`, text that looks like a slash command is a prompt for the model, because a script may insert

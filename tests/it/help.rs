@@ -60,6 +60,7 @@ const COMMANDS: &[&str] = &[
     "mcp list",
     "mcp approve",
     "mcp forget",
+    "mcp serve",
     "doctor",
     "models",
     "models pull",

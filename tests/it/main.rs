@@ -43,6 +43,7 @@ mod jobs;
 mod limits;
 mod loops;
 mod mcp;
+mod mcp_serve;
 mod memory;
 mod models;
 mod one_shot;

@@ -1,8 +1,8 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
 //! lock files → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets → optional parts
-//! → release build → smoke run → live servers. The first failure ends the run. The durations of all steps are
-//! printed at the end.
+//! → release build → smoke run → live servers → MCP clients. The first failure ends the run. The durations of all steps
+//! are printed at the end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
-use crate::{deny, docs, fmt, lint, live, specs, test, tidy};
+use crate::{deny, docs, fmt, lint, live, mcp_clients, specs, test, tidy};
 
 /// A step of `ci`.
 struct Step {
@@ -75,6 +75,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "live servers",
         run: live::run,
+    },
+    Step {
+        name: "MCP clients",
+        run: mcp_clients::run,
     },
 ];
 

@@ -58,6 +58,8 @@ xflags::xflags! {
         /// Test the binary against real servers with a small real model on loopback; skipped if pip finds no
         /// packages.
         cmd live {}
+        /// Test `zeph mcp serve` with the official conformance suite and the official Python client.
+        cmd mcp-clients {}
         /// Kill conversations at random points and check that each resumes.
         cmd crash {
             /// Number of conversations (200).

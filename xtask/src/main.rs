@@ -15,6 +15,7 @@ mod fmt;
 mod fuzz;
 mod lint;
 mod live;
+mod mcp_clients;
 mod project;
 mod release_check;
 mod specs;
@@ -52,6 +53,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Crash(flags) => crash::run(&project, &flags),
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
         XtaskCmd::Live(_) => live::run(&project),
+        XtaskCmd::McpClients(_) => mcp_clients::run(&project),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),
     }
 }

@@ -1,9 +1,13 @@
 #![doc = include_str!("../README.md")]
 //! # Structure
 //!
-//! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, `form` reads the
-//! forms of its questions, and `failure` classifies errors. `login` holds the logins at servers. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
-//! all servers, `listing` shows them, `prompts` their prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
+//! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, `form` reads the forms of its
+//! questions, and `failure` classifies errors. `login` holds the logins at servers. `tool` checks the listed tools, and
+//! `trust` compares them with the approved definitions. `servers` are all servers, `listing` shows them, `prompts` their
+//! prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and
+//! `sanitize` removes hidden characters.
+//!
+//! `serve` is the other direction: it exposes the tools of Zeph to MCP clients.
 
 #![deny(missing_docs)]
 
@@ -18,6 +22,7 @@ mod prompts;
 mod resource_tool;
 mod result;
 mod sanitize;
+pub mod serve;
 mod server;
 mod servers;
 mod tool;

@@ -27,10 +27,12 @@ pub(super) enum Entry {
     ToolsCallJson,
     /// `zeph tools run`.
     ToolsRun,
+    /// `zeph mcp serve`: a client without elicitation.
+    McpServe,
 }
 
 impl Entry {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Terminal,
         Self::Typed,
         Self::Text,
@@ -40,6 +42,7 @@ impl Entry {
         Self::ToolsCall,
         Self::ToolsCallJson,
         Self::ToolsRun,
+        Self::McpServe,
     ];
 
     /// Whether a model makes the calls.
@@ -374,6 +377,9 @@ impl Case {
 
     /// The reason if the row is impossible at an entry point.
     pub(super) fn why_not(&self, entry: Entry) -> Option<&'static str> {
+        if entry == Entry::McpServe && !self.call.1.is_object() {
+            return Some("the protocol has no other arguments than objects");
+        }
         if entry == Entry::Typed && (self.call.0 != "bash" || !self.call.1.is_object()) {
             return Some("a person types commands alone");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::case::{Call, Case, Entry, MARK, Say};
-use crate::rig::{Audit, Home, OpenAi, Reply, Request, Terminal, audit};
+use crate::rig::{Audit, Home, McpClient, OpenAi, Reply, Request, Terminal, audit, text_of};
 
 /// The response of the model after its last call.
 const END: &str = "That is all.";
@@ -51,6 +51,7 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
         Entry::Scheduled => scheduled(case, &home),
         Entry::ToolsCall | Entry::ToolsCallJson => tools_call(case, entry, &home),
         Entry::ToolsRun => tools_run(case, &home),
+        Entry::McpServe => mcp_serve(case, &home),
     };
     if entry.has_model() {
         seen.model = server.requests().last().and_then(read_last);
@@ -270,6 +271,37 @@ fn tools_run(case: &Case, home: &Home) -> Seen {
     let mut seen = seen(output.stderr, output.code);
     seen.category = Some(form["error_category"].as_str().map(str::to_owned));
     seen.model = form["data"].as_str().map(str::to_owned);
+    seen
+}
+
+#[track_caller]
+fn mcp_serve(case: &Case, home: &Home) -> Seen {
+    let args = args(case, Entry::McpServe);
+    if case.expected(Entry::McpServe).no_start.is_some() {
+        let output = home.zeph(["mcp", "serve"]).args(args).run();
+        return seen(output.stderr, output.code);
+    }
+    let mut client = McpClient::ready(home, &args);
+    for (tool, params) in &case.before {
+        client.call(tool, params.clone());
+    }
+    if let Some(change) = case.meanwhile {
+        change(home);
+    }
+    let (tool, params) = &case.call;
+    let result = client.call(tool, params.clone());
+    let text = text_of(&result).to_owned();
+    let output = client.end();
+    let mut seen = seen(output.stderr, output.code);
+    let category = text
+        .lines()
+        .find_map(|line| line.strip_prefix("category: "));
+    seen.category = Some(
+        category
+            .filter(|_| result["isError"] == true)
+            .map(str::to_owned),
+    );
+    seen.model = Some(text);
     seen
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 use case::{Case, Entry, Expect, MARK, Outcome};
 use entry::{Seen, run};
 
-use crate::rig::Home;
+use crate::rig::{CALLER, Home};
 
 /// A gate: its name in the stack, its rows, and its impossible outcomes with the reason.
 struct Gate {
@@ -121,8 +121,7 @@ const NO_GATES: [(&str, &str); 5] = [
 ];
 
 /// The commands of the program that do not call tools.
-const NO_CALLS: [&str; 15] = [
-    "mcp",
+const NO_CALLS: [&str; 14] = [
     "skills",
     "models",
     "memory",
@@ -140,7 +139,7 @@ const NO_CALLS: [&str; 15] = [
 ];
 
 /// The commands that call tools. `run` is `-p` (`piped.rs`), `demo` has its own conversation (`demo.rs`).
-const CALLS: [&str; 4] = ["run", "tools", "demo", "scheduler"];
+const CALLS: [&str; 5] = ["run", "tools", "mcp", "demo", "scheduler"];
 
 /// Runs every cell of a gate's rows.
 #[track_caller]
@@ -210,7 +209,7 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
         "fetch" => {}
         _ => is("whether it ran", seen.file == expect.ran)?,
     }
-    if entry.has_model() || entry.is_one_call() || entry == Entry::ToolsRun {
+    if entry.has_model() || entry.is_one_call() || is_script(entry) {
         has(told, &expect.model)?;
         for word in &expect.hidden {
             is(
@@ -230,7 +229,7 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
         )?;
     }
     let code = match entry {
-        Entry::Terminal | Entry::Typed | Entry::ToolsRun => 0,
+        Entry::Terminal | Entry::Typed | Entry::ToolsRun | Entry::McpServe => 0,
         Entry::Text | Entry::Json | Entry::Stream | Entry::Scheduled => expect.turn_code,
         Entry::ToolsCall | Entry::ToolsCallJson => match expect.category {
             None => 0,
@@ -250,6 +249,8 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
     )?;
     let last = seen.entries.last().ok_or("no entry")?;
     is("the entry's tool", last.tool == *tool)?;
+    let is_named = entry != Entry::McpServe || last.caller_id.as_deref() == Some(CALLER);
+    is("the entry's caller", is_named)?;
     let is_whole = last.repairs == json!([]) && params.is_object();
     if is_whole && case.gate != "audit" && *tool != "write" {
         is("the entry's arguments", last.call == *params)?;
@@ -275,6 +276,11 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
         is(&format!("{rule:?} is not the rule"), found.contains(rule))?;
     }
     Ok(())
+}
+
+/// Whether a program makes the calls of a session in one process.
+fn is_script(entry: Entry) -> bool {
+    matches!(entry, Entry::ToolsRun | Entry::McpServe)
 }
 
 fn has(text: &str, words: &[&str]) -> Result<(), String> {

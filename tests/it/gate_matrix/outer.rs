@@ -82,7 +82,8 @@ pub(super) fn known() -> Vec<Case> {
             .reformat(reformatted)
             .expect(Expect::runs().tells_model(&["the arguments did not fit"]))
             .not_at(&[Entry::Typed], "what a person types is the command")
-            .at(&OWN, &unfit),
+            .at(&OWN, &unfit)
+            .at(&[Entry::McpServe], &unfit),
         case(Outcome::Denied, "no such tool")
             .call(("bahs", json!({ "command": "touch ran" })))
             .expect(Expect::fails("tool_not_found").tells_model(&["did you mean bash?"])),
@@ -105,7 +106,8 @@ pub(super) fn known() -> Vec<Case> {
         .reformat(reformatted)
         .expect(Expect::blocked().tells_model(&["says deny"]))
         .not_at(&[Entry::Typed], "what a person types is the command")
-        .at(&OWN, &unfit),
+        .at(&OWN, &unfit)
+        .at(&[Entry::McpServe], &unfit),
         case(Outcome::Fault, "who should put them right fails")
             .call(misfit())
             .reformat(|| Reply::error(500, "oops", "broken"))

@@ -1,6 +1,6 @@
 //! The only assembly of the program: configuration → store → stack → agent.
 //!
-//! Every entry point (interactive, one-shot, `zeph tools`, the demo) uses it, so the same gates precede every call.
+//! Every entry point (interactive, one-shot, `zeph tools`, `zeph mcp serve`, the demo) uses it, so the same gates precede every call.
 
 mod agent;
 mod audit;

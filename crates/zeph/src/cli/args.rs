@@ -225,7 +225,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: super::skills::SkillsCommand,
     },
-    /// List MCP servers and tools, and approve them
+    /// List and approve MCP servers and tools; serve the tools of Zeph
     Mcp {
         #[command(subcommand)]
         command: super::mcp::McpCommand,

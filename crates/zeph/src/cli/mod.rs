@@ -11,6 +11,7 @@ mod doctor;
 mod filter;
 mod generate;
 mod mcp;
+mod mcp_serve;
 mod memory;
 mod model_lines;
 mod models;

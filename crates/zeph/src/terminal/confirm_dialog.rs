@@ -23,6 +23,35 @@ const LINE_CHARS: usize = 400;
 
 /// The question with its keys.
 pub(super) fn question(question: &Confirmation, params: &Value, style: Style) -> String {
+    let mut out = body(question, params, style);
+    offered(question, style, &mut out);
+    if question.preview.is_some() {
+        say(&mut out, style, DIM, ACCEPT_ALL);
+    }
+    out.push_str(&keys(question));
+    out
+}
+
+/// The question as plain text without keys, for a user at another program.
+pub(crate) fn plain_question(question: &Confirmation, params: &Value) -> String {
+    let text = body(question, params, Style::default());
+    text.strip_prefix("? ").map(str::to_owned).unwrap_or(text)
+}
+
+/// The calls that an approval for the session covers, one per line; `None` if the question offers none.
+pub(crate) fn session_scope(question: &Confirmation) -> Option<String> {
+    match &question.offer.proposal {
+        ApprovalProposal::Grants(grants) => {
+            let lines: Vec<String> = grants.iter().map(grant).collect();
+            Some(lines.join("\n"))
+        }
+        ApprovalProposal::ThisCall { .. } => Some("this very call".to_owned()),
+        ApprovalProposal::Nothing { .. } => None,
+    }
+}
+
+/// The call, its parts with their decisions, and the reason of the question.
+fn body(question: &Confirmation, params: &Value, style: Style) -> String {
     let (risk, paint) = match question.risk {
         Risk::Safe => ("safe", GREEN),
         Risk::Medium => ("medium", YELLOW),
@@ -46,11 +75,6 @@ pub(super) fn question(question: &Confirmation, params: &Value, style: Style) ->
     if !question.reason.is_empty() {
         say(&mut out, style, DIM, &format!("why: {}", question.reason));
     }
-    offered(question, style, &mut out);
-    if question.preview.is_some() {
-        say(&mut out, style, DIM, ACCEPT_ALL);
-    }
-    out.push_str(&keys(question));
     out
 }
 

@@ -25,5 +25,6 @@ mod tool_lines;
 
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
 pub(crate) use complete::ModelWords;
+pub(crate) use confirm_dialog::{plain_question, session_scope};
 pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};
 pub(crate) use restore::put_back;

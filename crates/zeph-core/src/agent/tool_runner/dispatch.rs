@@ -203,7 +203,7 @@ impl Dispatcher {
     }
 
     /// Refuses a call, with an audit entry.
-    pub(super) async fn refuse(
+    pub async fn refuse(
         &self,
         call: &ToolCall,
         cancel: &CancellationToken,

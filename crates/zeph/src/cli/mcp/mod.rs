@@ -1,4 +1,4 @@
-//! `zeph mcp …`: configures MCP servers, lists them and their tools, and manages their approvals.
+//! `zeph mcp …`: configures MCP servers, lists them and their tools, manages their approvals, and serves the tools of Zeph.
 
 mod configure;
 mod edit;
@@ -80,6 +80,8 @@ pub(crate) enum McpCommand {
         /// The server
         server: String,
     },
+    /// Serve the tools of Zeph to an MCP client on standard input and output
+    Serve(super::mcp_serve::ServeArgs),
 }
 
 /// Runs one of the commands.
@@ -99,6 +101,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Res
         }
         McpCommand::Logout { server } => login::logout(&loaded, &server),
         McpCommand::Test { server } => test(loaded, &env, &server).await,
+        McpCommand::Serve(args) => super::mcp_serve::run(global, loaded, env, args).await,
         McpCommand::List { json } => list(&loaded, &env, json).await,
         McpCommand::Approve { server } => approve(loaded, &env, &server, global.yes).await,
         McpCommand::Forget { server } => {

@@ -1,0 +1,7 @@
+//! `zeph mcp serve`: the tools for MCP clients.
+
+mod asking;
+mod bad_input;
+mod conversation;
+mod http;
+mod running;
