@@ -2,12 +2,18 @@
 
 use serde_json::json;
 
-use crate::rig::{Home, OpenAi, Reply, Zeph, audit};
+use crate::rig::{Decision, Editor, Home, OpenAi, Reply, Zeph, audit};
 
 /// Runs an entry point that tries to touch `ran` in mode `plan`.
 #[track_caller]
 fn is_denied(home: &Home, run: Zeph, category: &str) {
     run.run();
+    has_not_run(home, category);
+}
+
+/// The call was refused, and has its audit entry.
+#[track_caller]
+fn has_not_run(home: &Home, category: &str) {
     assert!(!home.has("ran"), "it ran");
     let entries = audit(&home.database());
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -97,6 +103,24 @@ fn tools_run_has_the_gates() {
     let home = Home::new();
     let args = ["tools", "run", "--yes", "--mode", "plan"];
     is_denied(&home, home.zeph(args).stdin(line), "policy_blocked");
+}
+
+/// Proves EXE-20, EXE-21, PERM-2, ACP-5.
+#[test]
+fn acp_has_the_gates() {
+    for (args, category) in [
+        (&[][..], "policy_blocked"),
+        (&["--yes", "--mode", "plan"], "policy_blocked"),
+    ] {
+        let server = model_that_touches();
+        let home = Home::openai(&server);
+        let mut editor = Editor::with_args(&home, args);
+        editor.decision = Decision::Option("reject");
+        let session = editor.session(&home.project());
+        editor.prompt(&session, "go");
+        assert_eq!(editor.end_of_call("touch ran")["status"], "failed");
+        has_not_run(&home, category);
+    }
 }
 
 /// In `-p`, text that looks like a slash command is a prompt for the model, because a script may insert

@@ -60,6 +60,7 @@ const COMMANDS: &[&str] = &[
     "mcp list",
     "mcp approve",
     "mcp forget",
+    "acp",
     "doctor",
     "models",
     "models pull",

@@ -16,11 +16,12 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
+use zeph_tools::hidden::revealed;
 use zeph_tools::plural::pluralize;
 
-use super::permission::{Offer, check_in_offer, offer, text};
+use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::updates::{UpdateMapper, new_id, text_content, wire_kind};
-use crate::{SessionHost, ToolKind, call_display};
+use crate::{ClientServer, SessionHost, ToolKind, call_display};
 
 /// The shortest time between two updates with the output of a call: each repeats the output so far.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(100);
@@ -211,21 +212,59 @@ impl Channel for AcpChannel {
         if self.assume_yes {
             return CheckInAnswer::Stop;
         }
-        let id = new_id();
         let rounds = pluralize(question.iterations, "round");
         let title = format!("Continue after {rounds} of tool calls?");
+        let answer = self.ask_about(title, None, check_in_offer(question)).await;
+        answer.unwrap_or(CheckInAnswer::Stop)
+    }
+}
+
+impl AcpChannel {
+    /// Asks whether an MCP server of the client is used.
+    pub(super) async fn ask_about_server(&self, server: &ClientServer) -> bool {
+        if self.assume_yes {
+            return true;
+        }
+        let title = format!(
+            "Use the MCP server {} of the editor?",
+            revealed(&server.name)
+        );
+        let text = Some(server_text(server));
+        let answer = self.ask_about(title, text, server_offer()).await;
+        answer.unwrap_or(false)
+    }
+
+    /// Whether every question is answered with "once".
+    pub(super) fn assumes_yes(&self) -> bool {
+        self.assume_yes
+    }
+
+    /// Asks a question that is not about a call. The protocol shows questions as calls, so one is announced and ended.
+    async fn ask_about<D: Clone>(
+        &self,
+        title: String,
+        text: Option<String>,
+        offer: Offer<D>,
+    ) -> Option<D> {
+        let id = new_id();
+        let content: Vec<_> = text.iter().map(|text| text_content(text)).collect();
         self.send(SessionUpdate::ToolCall(
-            ToolCall::new(id.clone(), title.clone()).status(ToolCallStatus::Pending),
+            ToolCall::new(id.clone(), title.clone())
+                .status(ToolCallStatus::Pending)
+                .content(content.clone()),
         ));
         let fields = ToolCallUpdateFields::new()
             .title(title)
+            .content(content)
             .status(ToolCallStatus::Pending);
-        let call = ToolCallUpdate::new(id.clone(), fields);
-        let answer = self.ask(call, check_in_offer(question)).await;
-        let answer = answer.unwrap_or(CheckInAnswer::Stop);
-        let fields = ToolCallUpdateFields::new()
-            .status(ToolCallStatus::Completed)
-            .content(vec![text_content(answer.as_str())]);
+        let answer = self
+            .ask(ToolCallUpdate::new(id.clone(), fields), offer)
+            .await;
+        let status = match answer {
+            Some(_) => ToolCallStatus::Completed,
+            None => ToolCallStatus::Failed,
+        };
+        let fields = ToolCallUpdateFields::new().status(status);
         self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
             id, fields,
         )));

@@ -2,6 +2,7 @@
 
 mod commands;
 mod model_choice;
+mod servers;
 mod session;
 
 use std::path::Path;
@@ -20,7 +21,8 @@ use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
 use crate::output::stderr_line;
 use model_choice::ModelChoice;
-use session::{AcpSession, ConversationParts};
+use servers::ClientServers;
+use session::{AcpSession, BuildPlan, ConversationParts};
 
 /// Sessions that a list reads.
 const MAX_LISTED: u32 = 10_000;
@@ -113,6 +115,7 @@ impl SessionHost for AcpHost {
             source,
             cwd,
             additional_directories,
+            servers,
             channel,
         } = request;
         let (loaded, env, overrides) = self.load(&cwd, &additional_directories)?;
@@ -123,6 +126,12 @@ impl SessionHost for AcpHost {
         let options = BuildOptions {
             overrides,
             ..self.options.clone()
+        };
+        let servers = ClientServers::new(servers, &loaded);
+        let plan = BuildPlan {
+            loaded: loaded.clone(),
+            env: env.clone(),
+            options: options.clone(),
         };
         let choice = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
         let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider);
@@ -152,7 +161,8 @@ impl SessionHost for AcpHost {
             lock,
             provider,
         };
-        Ok(Arc::new(AcpSession::new(id, channel, choice, parts)))
+        let session = AcpSession::new(id, channel, choice, servers, plan, parts);
+        Ok(Arc::new(session))
     }
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedSession>, HostError> {
@@ -203,8 +213,7 @@ async fn open_stored(
         }
         SessionSource::Stored => {}
         SessionSource::ForkOf(other) => {
-            // Excludes a turn of the other session while its messages are copied.
-            let _lock = store.lock_session(other).await?;
+            // A call without a result in the copy is repaired when the copy is opened, so a running turn does no harm.
             store.copy_session(other, id, &app.env.cwd).await?;
         }
     }
