@@ -2,12 +2,18 @@
 
 use serde_json::json;
 
-use crate::rig::{CALLER, Home, McpClient, OpenAi, Reply, Zeph, audit, text_of};
+use crate::rig::{CALLER, Decision, Editor, Home, McpClient, OpenAi, Reply, Zeph, audit, text_of};
 
 /// Runs an entry point that tries to touch `ran` in mode `plan`.
 #[track_caller]
 fn is_denied(home: &Home, run: Zeph, category: &str) {
     run.run();
+    has_not_run(home, category);
+}
+
+/// The call was refused, and has its audit entry.
+#[track_caller]
+fn has_not_run(home: &Home, category: &str) {
     assert!(!home.has("ran"), "it ran");
     let entries = audit(&home.database());
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -121,6 +127,24 @@ fn mcp_serve_has_the_gates() {
         assert_eq!(entry.error_category.as_deref(), Some(category));
         assert_eq!(entry.caller_id.as_deref(), Some(CALLER));
         assert_eq!(entry.phase, "executor");
+    }
+}
+
+/// Proves EXE-20, EXE-21, PERM-2, ACP-5.
+#[test]
+fn acp_has_the_gates() {
+    for (args, category) in [
+        (&[][..], "policy_blocked"),
+        (&["--yes", "--mode", "plan"], "policy_blocked"),
+    ] {
+        let server = model_that_touches();
+        let home = Home::openai(&server);
+        let mut editor = Editor::with_args(&home, args);
+        editor.decision = Decision::Option("reject");
+        let session = editor.session(&home.project());
+        editor.prompt(&session, "go");
+        assert_eq!(editor.end_of_call("touch ran")["status"], "failed");
+        has_not_run(&home, category);
     }
 }
 

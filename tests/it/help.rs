@@ -61,6 +61,7 @@ const COMMANDS: &[&str] = &[
     "mcp approve",
     "mcp forget",
     "mcp serve",
+    "acp",
     "doctor",
     "models",
     "models pull",

@@ -3,6 +3,7 @@
 
 mod rig;
 
+mod acp;
 mod adversarial;
 mod anomaly;
 mod audit;

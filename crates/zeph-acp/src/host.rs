@@ -44,6 +44,36 @@ pub enum SessionSource {
     ForkOf(String),
 }
 
+/// The way to reach an MCP server of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// A program.
+    Program {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables of its environment.
+        env: Vec<(String, String)>,
+    },
+    /// An address of HTTP.
+    Url {
+        /// The address.
+        url: String,
+        /// Headers of every request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// An MCP server that the client passes with a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientServer {
+    /// Its name.
+    pub name: String,
+    /// The way to reach it.
+    pub address: ServerAddress,
+}
+
 /// A request to open a session.
 pub struct OpenRequest {
     /// The id of the session.
@@ -54,6 +84,8 @@ pub struct OpenRequest {
     pub cwd: PathBuf,
     /// More directories in which files may be used; absolute paths.
     pub additional_directories: Vec<PathBuf>,
+    /// The MCP servers of the client. None of them starts before the user approved it.
+    pub servers: Vec<ClientServer>,
     /// The channel to the client.
     pub channel: Arc<dyn Channel>,
     /// The files of the client, if it offers them.
@@ -188,6 +220,14 @@ pub trait HostedSession: Send + Sync {
 
     /// The slash commands.
     fn commands(&self) -> Vec<SlashCommand>;
+
+    /// Begins the session after the client knows it. Returns the MCP servers of the client that the user has not
+    /// approved.
+    fn begin(&self) -> Vec<ClientServer>;
+
+    /// Approves an MCP server of the client, also for later sessions if `is_kept`. It is part of the session from the next
+    /// prompt on.
+    fn approve_server(&self, server: &ClientServer, is_kept: bool);
 
     /// Whether the model of the session takes images.
     fn takes_images(&self) -> bool;

@@ -18,8 +18,9 @@ pub mod wire;
 
 pub use config::AcpConfig;
 pub use host::{
-    Choice, ConfigOption, HostError, HostedSession, ListedSession, ModeChoice, OpenRequest,
-    OptionKind, Prompt, PromptEnd, SessionHost, SessionSource, SlashCommand,
+    Choice, ClientServer, ConfigOption, HostError, HostedSession, ListedSession, ModeChoice,
+    OpenRequest, OptionKind, Prompt, PromptEnd, ServerAddress, SessionHost, SessionSource,
+    SlashCommand,
 };
 pub use kind::ToolKind;
 pub use wire::{ServeOptions, serve};

@@ -11,6 +11,8 @@ use crate::rig::{Home, Reply};
 pub(super) enum Entry {
     /// A model calls in a conversation at a terminal.
     Terminal,
+    /// A model calls in a conversation with an editor: `zeph acp`.
+    Acp,
     /// The user types `!command` in a conversation at a terminal.
     Typed,
     /// `zeph -p`.
@@ -32,8 +34,9 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Terminal,
+        Self::Acp,
         Self::Typed,
         Self::Text,
         Self::Json,
@@ -49,7 +52,7 @@ impl Entry {
     pub(super) fn has_model(self) -> bool {
         matches!(
             self,
-            Self::Terminal | Self::Text | Self::Json | Self::Stream | Self::Scheduled
+            Self::Terminal | Self::Acp | Self::Text | Self::Json | Self::Stream | Self::Scheduled
         )
     }
 
@@ -393,7 +396,12 @@ impl Case {
         if entry == Entry::Typed && is_gate && self.expect.as_ref().is_some_and(is_started) {
             return &self.typed;
         }
-        let expect = self.exceptions.get(&entry).or(self.expect.as_ref());
+        // In an editor, the user can be asked as at a terminal.
+        let like = match entry {
+            Entry::Acp if !self.exceptions.contains_key(&entry) => Entry::Terminal,
+            entry => entry,
+        };
+        let expect = self.exceptions.get(&like).or(self.expect.as_ref());
         expect.unwrap_or_else(|| panic!("{} / {} says nothing of {entry:?}", self.gate, self.what))
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::case::{Call, Case, Entry, MARK, Say};
-use crate::rig::{Audit, Home, McpClient, OpenAi, Reply, Request, Terminal, audit, text_of};
+use crate::rig::{
+    Audit, Decision, Editor, Home, McpClient, OpenAi, Reply, Request, Terminal, audit, text_of,
+};
 
 /// The response of the model after its last call.
 const END: &str = "That is all.";
@@ -47,6 +49,7 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
     let prepared = entries(&home).len();
     let mut seen = match entry {
         Entry::Terminal | Entry::Typed => at_terminal(case, entry, &home),
+        Entry::Acp => in_editor(case, &home),
         Entry::Text | Entry::Json | Entry::Stream => one_shot(case, entry, &home),
         Entry::Scheduled => scheduled(case, &home),
         Entry::ToolsCall | Entry::ToolsCallJson => tools_call(case, entry, &home),
@@ -125,7 +128,7 @@ fn reply(made: usize, (tool, params): &Call) -> Reply {
 
 /// The command line arguments of a run.
 fn args(case: &Case, entry: Entry) -> Vec<&'static str> {
-    let is_asked = entry == Entry::Terminal;
+    let is_asked = matches!(entry, Entry::Terminal | Entry::Acp);
     let agreed = case.say == Some(Say::Yes) && !is_asked;
     case.args
         .iter()
@@ -170,6 +173,42 @@ fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Seen {
         Some(_) => terminal.ends(),
     };
     seen(shown, status.code())
+}
+
+#[track_caller]
+fn in_editor(case: &Case, home: &Home) -> Seen {
+    let mut editor = Editor::with_args(home, &args(case, Entry::Acp));
+    editor.decision = Decision::Option(match case.say {
+        Some(Say::Yes) => "once",
+        Some(Say::No) | None => "reject",
+    });
+    let new = json!({ "cwd": home.project(), "mcpServers": [] });
+    if let Some(code) = case.expected(Entry::Acp).no_start {
+        // The process serves other directories, so only the session is refused.
+        let (_, message) = editor.fails("session/new", new);
+        return seen(message, Some(code));
+    }
+    let session = editor.session(&home.project());
+    editor.prompt(&session, "go");
+    let asks = |it: &&Value| it["method"] == "session/request_permission";
+    let is_asked = editor.seen.iter().any(|it| asks(&it));
+    assert_eq!(is_asked, case.say.is_some(), "a question");
+    let shown: Vec<String> = editor.seen.iter().map(texts).collect();
+    let output = editor.leave();
+    seen(
+        format!("{}\n{}", shown.join("\n"), output.stderr),
+        output.code,
+    )
+}
+
+/// All texts in a message.
+fn texts(message: &Value) -> String {
+    match message {
+        Value::String(text) => format!("{text}\n"),
+        Value::Array(values) => values.iter().map(texts).collect(),
+        Value::Object(fields) => fields.values().map(texts).collect(),
+        _ => String::new(),
+    }
 }
 
 #[track_caller]

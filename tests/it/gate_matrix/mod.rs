@@ -139,7 +139,7 @@ const NO_CALLS: [&str; 14] = [
 ];
 
 /// The commands that call tools. `run` is `-p` (`piped.rs`), `demo` has its own conversation (`demo.rs`).
-const CALLS: [&str; 5] = ["run", "tools", "mcp", "demo", "scheduler"];
+const CALLS: [&str; 6] = ["acp", "run", "tools", "mcp", "demo", "scheduler"];
 
 /// Runs every cell of a gate's rows.
 #[track_caller]
@@ -229,7 +229,7 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
         )?;
     }
     let code = match entry {
-        Entry::Terminal | Entry::Typed | Entry::ToolsRun | Entry::McpServe => 0,
+        Entry::Terminal | Entry::Acp | Entry::Typed | Entry::ToolsRun | Entry::McpServe => 0,
         Entry::Text | Entry::Json | Entry::Stream | Entry::Scheduled => expect.turn_code,
         Entry::ToolsCall | Entry::ToolsCallJson => match expect.category {
             None => 0,

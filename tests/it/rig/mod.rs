@@ -2,6 +2,7 @@
 
 mod api;
 mod database;
+mod editor;
 mod family;
 mod home;
 mod mcp_client;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use api::{APIS, Api};
 pub(crate) use database::{Audit, audit, cell, count, execute, session_ids, vectors};
+pub(crate) use editor::{Decision, Editor};
 pub(crate) use home::{Home, openai_config};
 pub(crate) use mcp_client::{CALLER, McpClient, error_of, text_of};
 pub(crate) use process::{KEY, Output, Running, Zeph, search_path};

@@ -277,6 +277,14 @@ impl Running {
         writeln!(stdin, "{line}").unwrap();
     }
 
+    /// Writes bytes and a line break to standard input, which must be open.
+    #[track_caller]
+    pub(crate) fn say_bytes(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("standard input is open");
+        stdin.write_all(bytes).unwrap();
+        stdin.write_all(b"\n").unwrap();
+    }
+
     /// Closes standard input.
     pub(crate) fn hush(&mut self) {
         self.stdin = None;

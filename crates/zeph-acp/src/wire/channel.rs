@@ -17,13 +17,14 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
+use zeph_tools::hidden::revealed;
 use zeph_tools::plural::pluralize;
 use zeph_tools::question::{ServerAnswer, ServerQuestion};
 
-use super::permission::{Offer, check_in_offer, offer, text};
+use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::server_question;
 use super::updates::{UpdateMapper, new_id, text_content, wire_kind};
-use crate::{SessionHost, ToolKind, call_display};
+use crate::{ClientServer, SessionHost, ToolKind, call_display};
 
 /// The shortest time between two updates with the output of a call: each repeats the output so far.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(100);
@@ -139,31 +140,6 @@ impl AcpChannel {
         });
     }
 
-    /// Shows a question that is not about a call as a pending call, and returns the call.
-    fn begin_question(&self, id: &str, title: &str, text: &str) -> ToolCallUpdate {
-        let content = match text {
-            "" => Vec::new(),
-            text => vec![text_content(text)],
-        };
-        let call = ToolCall::new(id.to_owned(), title).status(ToolCallStatus::Pending);
-        self.send(SessionUpdate::ToolCall(call.content(content.clone())));
-        let fields = ToolCallUpdateFields::new()
-            .title(title)
-            .status(ToolCallStatus::Pending)
-            .content(content);
-        ToolCallUpdate::new(id.to_owned(), fields)
-    }
-
-    /// Shows the answer to a question that is not about a call.
-    fn end_question(&self, id: String, answer: &str) {
-        let fields = ToolCallUpdateFields::new()
-            .status(ToolCallStatus::Completed)
-            .content(vec![text_content(answer)]);
-        self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
-            id, fields,
-        )));
-    }
-
     /// Asks the client. Every response except an offered option is `None`.
     async fn ask<D: Clone>(&self, call: ToolCallUpdate, offer: Offer<D>) -> Option<D> {
         let request = RequestPermissionRequest::new(self.session.clone(), call, offer.options());
@@ -244,14 +220,10 @@ impl Channel for AcpChannel {
         if self.assume_yes {
             return CheckInAnswer::Stop;
         }
-        let id = new_id();
         let rounds = pluralize(question.iterations, "round");
         let title = format!("Continue after {rounds} of tool calls?");
-        let call = self.begin_question(&id, &title, "");
-        let answer = self.ask(call, check_in_offer(question)).await;
-        let answer = answer.unwrap_or(CheckInAnswer::Stop);
-        self.end_question(id, answer.as_str());
-        answer
+        let answer = self.ask_about(title, None, check_in_offer(question)).await;
+        answer.unwrap_or(CheckInAnswer::Stop)
     }
 
     async fn ask_for_server(&self, question: &ServerQuestion) -> ServerAnswer {
@@ -277,19 +249,64 @@ impl Channel for AcpChannel {
                 }
             }
             server_question::Request::Permission(text) => {
-                let id = new_id();
                 let title = server_question::title(question);
-                let call = self.begin_question(&id, &title, &text);
-                let answer = self.ask(call, server_question::decision_offer()).await;
-                let answer = answer.unwrap_or(ServerAnswer::Cancel);
-                let label = match answer {
-                    ServerAnswer::Accept(_) => "accepted",
-                    ServerAnswer::Decline => "declined",
-                    ServerAnswer::Cancel => "cancelled",
-                };
-                self.end_question(id, label);
-                answer
+                let offer = server_question::decision_offer();
+                let answer = self.ask_about(title, Some(text), offer).await;
+                answer.unwrap_or(ServerAnswer::Cancel)
             }
         }
+    }
+}
+
+impl AcpChannel {
+    /// Asks whether an MCP server of the client is used.
+    pub(super) async fn ask_about_server(&self, server: &ClientServer) -> bool {
+        if self.assume_yes {
+            return true;
+        }
+        let title = format!(
+            "Use the MCP server {} of the editor?",
+            revealed(&server.name)
+        );
+        let text = Some(server_text(server));
+        let answer = self.ask_about(title, text, server_offer()).await;
+        answer.unwrap_or(false)
+    }
+
+    /// Whether every question is answered with "once".
+    pub(super) fn assumes_yes(&self) -> bool {
+        self.assume_yes
+    }
+
+    /// Asks a question that is not about a call. The protocol shows questions as calls, so one is announced and ended.
+    async fn ask_about<D: Clone>(
+        &self,
+        title: String,
+        text: Option<String>,
+        offer: Offer<D>,
+    ) -> Option<D> {
+        let id = new_id();
+        let content: Vec<_> = text.iter().map(|text| text_content(text)).collect();
+        self.send(SessionUpdate::ToolCall(
+            ToolCall::new(id.clone(), title.clone())
+                .status(ToolCallStatus::Pending)
+                .content(content.clone()),
+        ));
+        let fields = ToolCallUpdateFields::new()
+            .title(title)
+            .content(content)
+            .status(ToolCallStatus::Pending);
+        let answer = self
+            .ask(ToolCallUpdate::new(id.clone(), fields), offer)
+            .await;
+        let status = match answer {
+            Some(_) => ToolCallStatus::Completed,
+            None => ToolCallStatus::Failed,
+        };
+        let fields = ToolCallUpdateFields::new().status(status);
+        self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
+            id, fields,
+        )));
+        answer
     }
 }

@@ -12,12 +12,12 @@ use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, CloseSessionRequest, CloseSessionResponse,
     ConfigOptionUpdate, DeleteSessionRequest, DeleteSessionResponse, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
-    LogoutCapabilities, LogoutResponse, PromptCapabilities, PromptRequest, PromptResponse,
-    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
-    SessionConfigOption, SessionConfigOptionValue, SessionDeleteCapabilities,
-    SessionForkCapabilities, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
-    SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
-    SetSessionModeRequest, SetSessionModeResponse, StopReason,
+    LogoutCapabilities, LogoutResponse, McpCapabilities, PromptCapabilities, PromptRequest,
+    PromptResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
+    SessionCloseCapabilities, SessionConfigOption, SessionConfigOptionValue,
+    SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo, SessionListCapabilities,
+    SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, StopReason,
 };
 use agent_client_protocol::{Error, ErrorCode, JsonRpcResponse};
 use tokio::task::JoinSet;
@@ -82,9 +82,14 @@ impl Server {
         responder: Responder<R>,
         work: impl Future<Output = Result<R, Error>> + Send + 'static,
     ) {
+        self.spawn(async move { answer(responder, work.await) });
+    }
+
+    /// Runs work outside of the dispatch loop.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move { answer(responder, work.await) });
+        tasks.spawn(work);
     }
 
     pub(super) fn initialize(
@@ -92,6 +97,11 @@ impl Server {
         request: InitializeRequest,
         responder: Responder<InitializeResponse>,
     ) {
+        if let Some(info) = &request.client_info {
+            tracing::info!(name = %info.name, version = %info.version, "a client connected");
+        } else {
+            tracing::info!("a client connected");
+        }
         let has_terminal = request.client_capabilities.auth.terminal;
         *lock(&self.client) = request.client_capabilities;
         let sessions = SessionCapabilities::new()
@@ -108,6 +118,7 @@ impl Server {
                     .image(self.host.takes_images())
                     .embedded_context(true),
             )
+            .mcp_capabilities(McpCapabilities::new().http(true))
             .session_capabilities(sessions)
             .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()));
         let methods = match self.host.missing_provider() {

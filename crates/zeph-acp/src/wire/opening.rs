@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use agent_client_protocol::v1::schema::{
     AvailableCommandsUpdate, ForkSessionRequest, ForkSessionResponse, LoadSessionRequest,
-    LoadSessionResponse, NewSessionRequest, NewSessionResponse, ResumeSessionRequest,
-    ResumeSessionResponse, SessionUpdate,
+    LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, ResumeSessionRequest,
+    ResumeSessionResponse, SessionConfigOption, SessionModeState, SessionUpdate,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, Error};
+use agent_client_protocol::{Client, Error, JsonRpcResponse};
 use zeph_core::Channel as _;
 use zeph_tools::file::EditorFiles;
 
@@ -22,7 +22,7 @@ use super::options::{command, modes};
 use super::sessions::{OpenSession, lock};
 use super::updates::new_id;
 use crate::terminal::TerminalRunner;
-use crate::{OpenRequest, SessionSource};
+use crate::{ClientServer, OpenRequest, ServerAddress, SessionSource};
 
 /// A session that a request opens.
 struct Opening {
@@ -30,6 +30,9 @@ struct Opening {
     source: SessionSource,
     cwd: PathBuf,
     additional_directories: Vec<PathBuf>,
+    servers: Vec<McpServer>,
+    /// Whether the stored conversation is shown.
+    is_replayed: bool,
 }
 
 impl Server {
@@ -44,21 +47,13 @@ impl Server {
             source: SessionSource::New,
             cwd: request.cwd,
             additional_directories: request.additional_directories,
+            servers: request.mcp_servers,
+            is_replayed: false,
         };
-        let server = Arc::clone(self);
-        let mut tasks = lock(&self.tasks);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
-            let id = opening.id.clone();
-            let session = match server.open(opening, client).await {
-                Ok(session) => session,
-                Err(error) => return answer(responder, Err(error)),
-            };
-            let response = NewSessionResponse::new(id)
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session));
-            answer(responder, Ok(response));
-            announce_commands(&session);
+        self.begin(opening, responder, client, |id, modes, options| {
+            NewSessionResponse::new(id)
+                .modes(modes)
+                .config_options(options)
         });
     }
 
@@ -73,25 +68,13 @@ impl Server {
             source: SessionSource::Stored,
             cwd: request.cwd,
             additional_directories: request.additional_directories,
+            servers: request.mcp_servers,
+            is_replayed: true,
         };
-        let server = Arc::clone(self);
-        self.run(responder, async move {
-            let id = opening.id.clone();
-            let session = server.open(opening, client).await?;
-            let history = match session.hosted.history().await {
-                Ok(history) => history,
-                Err(error) => {
-                    server.sessions.close(&id).await?;
-                    return Err(of_host(error));
-                }
-            };
-            for event in history {
-                session.channel.emit(event);
-            }
-            announce_commands(&session);
-            Ok(LoadSessionResponse::new()
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session)))
+        self.begin(opening, responder, client, |_, modes, options| {
+            LoadSessionResponse::new()
+                .modes(modes)
+                .config_options(options)
         });
     }
 
@@ -106,14 +89,13 @@ impl Server {
             source: SessionSource::Stored,
             cwd: request.cwd,
             additional_directories: request.additional_directories,
+            servers: request.mcp_servers,
+            is_replayed: false,
         };
-        let server = Arc::clone(self);
-        self.run(responder, async move {
-            let session = server.open(opening, client).await?;
-            announce_commands(&session);
-            Ok(ResumeSessionResponse::new()
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session)))
+        self.begin(opening, responder, client, |_, modes, options| {
+            ResumeSessionResponse::new()
+                .modes(modes)
+                .config_options(options)
         });
     }
 
@@ -128,15 +110,63 @@ impl Server {
             source: SessionSource::ForkOf(request.session_id.to_string()),
             cwd: request.cwd,
             additional_directories: request.additional_directories,
+            servers: request.mcp_servers,
+            is_replayed: false,
         };
-        let server = Arc::clone(self);
-        self.run(responder, async move {
-            let id = opening.id.clone();
-            let session = server.open(opening, client).await?;
-            Ok(ForkSessionResponse::new(id)
-                .modes(modes(session.hosted.as_ref()))
-                .config_options(known_options(&session)))
+        self.begin(opening, responder, client, |id, modes, options| {
+            ForkSessionResponse::new(id)
+                .modes(modes)
+                .config_options(options)
         });
+    }
+
+    /// Opens a session, shows its conversation, responds, and then asks about the MCP servers of the client.
+    fn begin<R: JsonRpcResponse>(
+        self: &Arc<Self>,
+        opening: Opening,
+        responder: Responder<R>,
+        client: ConnectionTo<Client>,
+        response: fn(String, SessionModeState, Vec<SessionConfigOption>) -> R,
+    ) {
+        let server = Arc::clone(self);
+        self.spawn(async move {
+            let id = opening.id.clone();
+            let session = match server.open_and_replay(opening, client).await {
+                Ok(session) => session,
+                Err(error) => return answer(responder, Err(error)),
+            };
+            let modes = modes(session.hosted.as_ref());
+            answer(responder, Ok(response(id, modes, known_options(&session))));
+            announce_commands(&session);
+            for asked in session.hosted.begin() {
+                if session.channel.ask_about_server(&asked).await {
+                    let is_kept = !session.channel.assumes_yes();
+                    session.hosted.approve_server(&asked, is_kept);
+                }
+            }
+        });
+    }
+
+    async fn open_and_replay(
+        &self,
+        opening: Opening,
+        client: ConnectionTo<Client>,
+    ) -> Result<Arc<OpenSession>, Error> {
+        let (id, is_replayed) = (opening.id.clone(), opening.is_replayed);
+        let session = self.open(opening, client).await?;
+        if !is_replayed {
+            return Ok(session);
+        }
+        match session.hosted.history().await {
+            Ok(history) => history
+                .into_iter()
+                .for_each(|event| session.channel.emit(event)),
+            Err(error) => {
+                self.sessions.close(&id).await?;
+                return Err(of_host(error));
+            }
+        }
+        Ok(session)
     }
 
     /// Opens a session.
@@ -150,6 +180,8 @@ impl Server {
             source,
             cwd,
             additional_directories,
+            servers,
+            is_replayed: _,
         } = opening;
         check_directory(&cwd, "cwd")?;
         for directory in &additional_directories {
@@ -179,6 +211,7 @@ impl Server {
             source,
             cwd,
             additional_directories,
+            servers: servers.into_iter().filter_map(client_server).collect(),
             channel: Arc::clone(&channel) as _,
             files,
             terminals,
@@ -197,8 +230,37 @@ impl Server {
         }
         let session = Arc::new(OpenSession::new(hosted, channel));
         self.sessions.insert(&id, Arc::clone(&session));
+        tracing::info!(session = %id, "a session is open");
         Ok(session)
     }
+}
+
+/// The server in terms of the host; `None` for a transport that is not offered to clients.
+fn client_server(server: McpServer) -> Option<ClientServer> {
+    let (name, address) = match server {
+        McpServer::Stdio(server) => {
+            let variables = server.env.into_iter().map(|it| (it.name, it.value));
+            let address = ServerAddress::Program {
+                command: server.command.display().to_string(),
+                args: server.args,
+                env: variables.collect(),
+            };
+            (server.name, address)
+        }
+        McpServer::Http(server) => {
+            let headers = server.headers.into_iter().map(|it| (it.name, it.value));
+            let address = ServerAddress::Url {
+                url: server.url,
+                headers: headers.collect(),
+            };
+            (server.name, address)
+        }
+        _ => {
+            tracing::warn!("an MCP server of the client has a transport that is not supported");
+            return None;
+        }
+    };
+    Some(ClientServer { name, address })
 }
 
 fn announce_commands(session: &OpenSession) {

@@ -12,6 +12,8 @@ use zeph_tools::layers::grants::GrantScope;
 use zeph_tools::plural::pluralize;
 use zeph_tools::{Confirmation, Risk};
 
+use crate::{ClientServer, ServerAddress};
+
 /// Options and the decision of each.
 pub(super) struct Offer<D>(Vec<(PermissionOption, D)>);
 
@@ -94,6 +96,46 @@ pub(super) fn check_in_offer(question: &CheckIn) -> Offer<CheckInAnswer> {
         ),
         option("stop", "Stop", RejectOnce, CheckInAnswer::Stop),
     ])
+}
+
+/// The options of the question about an MCP server of the client. The decision is whether it is used.
+pub(super) fn server_offer() -> Offer<bool> {
+    use PermissionOptionKind::{AllowAlways, RejectOnce};
+    Offer(vec![
+        option(
+            "trust",
+            "Use it, in later sessions too, until its tools change",
+            AllowAlways,
+            true,
+        ),
+        option("reject", "Do not use it in this session", RejectOnce, false),
+    ])
+}
+
+/// The definition of an MCP server, without the values of variables and headers.
+pub(super) fn server_text(server: &ClientServer) -> String {
+    let names = |pairs: &[(String, String)]| -> String {
+        let names = pairs
+            .iter()
+            .map(|(name, _)| format!("\n  {}", revealed(name)));
+        names.collect()
+    };
+    match &server.address {
+        ServerAddress::Program { command, args, env } => {
+            let words = std::iter::once(command).chain(args);
+            let words: Vec<String> = words.map(|word| revealed(word)).collect();
+            format!(
+                "The editor wants to start this program:\n  {}\nVariables:{}",
+                words.join(" "),
+                names(env)
+            )
+        }
+        ServerAddress::Url { url, headers } => format!(
+            "The editor wants to connect to this address:\n  {}\nHeaders:{}",
+            revealed(url),
+            names(headers)
+        ),
+    }
 }
 
 /// The text of a question: its reason, its risk, and the parts of the command with their decisions.

@@ -13,6 +13,8 @@ use crate::input::{InputLine, MAX_LINE_BYTES, next_line};
 
 /// Bytes of a text in the data of an error.
 const MAX_DATA_BYTES: usize = 500;
+/// The key of the reason of a parse error, which may quote the input.
+const REASON: &str = "error";
 /// Keys of error data that repeat the input.
 const ECHOES: [&str; 3] = ["json", "line", "params"];
 
@@ -92,9 +94,21 @@ fn without_echo(frame: &mut TransportFrame) {
     };
     if let Value::Object(fields) = data {
         fields.retain(|name, _| !ECHOES.contains(&name.as_str()));
+        if let Some(Value::String(reason)) = fields.get_mut(REASON) {
+            without_quotes(reason);
+        }
         fields.values_mut().for_each(shorten);
     } else {
         shorten(data);
+    }
+}
+
+/// Removes the part of a parse error that quotes the input. Names of missing fields are those of the protocol.
+fn without_quotes(reason: &mut String) {
+    if !reason.starts_with("missing field")
+        && let Some(quote) = reason.find(['"', '`'])
+    {
+        reason.truncate(quote);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod commands;
 mod model_choice;
+mod servers;
 mod session;
 
 use std::path::Path;
@@ -21,7 +22,8 @@ use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
 use crate::output::stderr_line;
 use model_choice::ModelChoice;
-use session::{AcpSession, ConversationParts};
+use servers::ClientServers;
+use session::{AcpSession, BuildPlan, ConversationParts};
 
 /// Sessions that a list reads.
 const MAX_LISTED: u32 = 10_000;
@@ -114,6 +116,7 @@ impl SessionHost for AcpHost {
             source,
             cwd,
             additional_directories,
+            servers,
             channel,
             files,
             terminals,
@@ -127,6 +130,12 @@ impl SessionHost for AcpHost {
             overrides,
             editor: EditorPorts { files, terminals },
             ..self.options.clone()
+        };
+        let servers = ClientServers::new(servers, &loaded);
+        let plan = BuildPlan {
+            loaded: loaded.clone(),
+            env: env.clone(),
+            options: options.clone(),
         };
         let choice = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
         let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider);
@@ -156,7 +165,8 @@ impl SessionHost for AcpHost {
             lock,
             provider,
         };
-        Ok(Arc::new(AcpSession::new(id, channel, choice, parts)))
+        let session = AcpSession::new(id, channel, choice, servers, plan, parts);
+        Ok(Arc::new(session))
     }
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedSession>, HostError> {
@@ -207,8 +217,7 @@ async fn open_stored(
         }
         SessionSource::Stored => {}
         SessionSource::ForkOf(other) => {
-            // Excludes a turn of the other session while its messages are copied.
-            let _lock = store.lock_session(other).await?;
+            // A call without a result in the copy is repaired when the copy is opened, so a running turn does no harm.
             store.copy_session(other, id, &app.env.cwd).await?;
         }
     }

@@ -1,26 +1,28 @@
 //! One open session of `zeph acp`: an agent with its assembly and the lock on its conversation.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_acp::{
-    ConfigOption, HostError, HostedSession, ModeChoice, OptionKind, Prompt, PromptEnd, SlashCommand,
+    ClientServer, ConfigOption, HostError, HostedSession, ModeChoice, OptionKind, Prompt,
+    PromptEnd, SlashCommand,
 };
 use zeph_core::{
     Agent, Channel, LoopbackEvent, Reply, SessionSwitch, TurnEnd, TurnOutcome, replay,
 };
 use zeph_llm::{LlmProvider, StopReason};
 use zeph_memory::{SessionLock, Store};
-use zeph_tools::permission_mode::SessionMode;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{Mode, Permissions};
 
 use super::commands::commands;
 use super::model_choice::ModelChoice;
-use super::{close, failed, of_store};
-use crate::assemble::{App, forget_empty};
+use super::servers::ClientServers;
+use super::{close, failed, of_store, text_of};
+use crate::assemble::{App, AuditLines, BuildOptions, forget_empty};
+use crate::config::{Environment, Loaded};
 
 /// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
 const NO_SHELL: &str =
@@ -30,17 +32,47 @@ const NO_RESUME: &str = "open another session in the editor instead";
 /// The response to `/quit`.
 const NO_QUIT: &str = "close the session in the editor instead";
 
+/// The maximum time that a prompt waits for newly approved MCP servers, in milliseconds. Tools of slower servers are
+/// offered from the next prompt on.
+const MAX_SERVER_WAIT_MS: u64 = 2000;
+
 /// An open session.
 pub(super) struct AcpSession {
     id: String,
     channel: Arc<dyn Channel>,
-    mode: SessionMode,
-    permissions: Permissions,
     models: ModelChoice,
-    store: Store,
-    secrets: Arc<SecurityPatterns>,
+    servers: ClientServers,
+    /// Messages for the start of the session.
+    messages: Vec<String>,
+    plan: BuildPlan,
+    handles: StdMutex<Handles>,
     /// `None` after the session was closed.
     conversation: Mutex<Option<ConversationParts>>,
+}
+
+/// The inputs of the assembly, for another one with more MCP servers.
+pub(super) struct BuildPlan {
+    pub(super) loaded: Loaded,
+    pub(super) env: Environment,
+    pub(super) options: BuildOptions,
+}
+
+/// The parts of the assembly that are used while a prompt runs.
+#[derive(Clone)]
+struct Handles {
+    permissions: Permissions,
+    store: Store,
+    secrets: Arc<SecurityPatterns>,
+}
+
+impl Handles {
+    fn of(app: &App) -> Self {
+        Self {
+            permissions: app.permissions.clone(),
+            store: app.store.clone(),
+            secrets: Arc::clone(&app.compressor.secrets),
+        }
+    }
 }
 
 /// The parts of a session that one prompt uses at a time.
@@ -57,18 +89,54 @@ impl AcpSession {
         id: String,
         channel: Arc<dyn Channel>,
         models: ModelChoice,
+        (servers, messages): (ClientServers, Vec<String>),
+        plan: BuildPlan,
         parts: ConversationParts,
     ) -> Self {
         Self {
             id,
             channel,
-            mode: parts.app.permissions.mode.clone(),
-            permissions: parts.app.permissions.clone(),
             models,
-            store: parts.app.store.clone(),
-            secrets: Arc::clone(&parts.app.compressor.secrets),
+            servers,
+            messages,
+            plan,
+            handles: StdMutex::new(Handles::of(&parts.app)),
             conversation: Mutex::new(Some(parts)),
         }
+    }
+
+    fn handles(&self) -> Handles {
+        let handles = self.handles.lock();
+        handles.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds newly approved MCP servers of the client, with another assembly.
+    async fn add_servers(&self, parts: &mut ConversationParts) -> anyhow::Result<()> {
+        let Some(servers) = self.servers.take_new() else {
+            return Ok(());
+        };
+        let mut loaded = self.plan.loaded.clone();
+        let mcp = &mut loaded.config.mcp;
+        mcp.servers.extend(servers);
+        mcp.start_wait_ms = mcp.start_wait_ms.min(MAX_SERVER_WAIT_MS);
+        let (env, options) = (self.plan.env.clone(), self.plan.options.clone());
+        let provider = &parts.provider;
+        let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, provider).await?;
+        app.permissions.mode.set(self.mode());
+        let agent = app.open_agent(provider, Arc::clone(&self.channel), &self.id, None);
+        let agent = match agent.await {
+            Ok(agent) => agent,
+            Err(error) => {
+                close(app).await;
+                return Err(error.into());
+            }
+        };
+        parts.agent = agent;
+        let handles = Handles::of(&app);
+        let before = std::mem::replace(&mut parts.app, app);
+        *self.handles.lock().unwrap_or_else(PoisonError::into_inner) = handles;
+        close(before).await;
+        Ok(())
     }
 
     /// Handles a text that the user typed.
@@ -139,6 +207,15 @@ impl HostedSession for AcpSession {
         let Some(parts) = conversation.as_mut() else {
             return Err(HostError::UnknownSession(self.id.clone()));
         };
+        if let Err(error) = self.add_servers(parts).await {
+            let why = text_of(&error);
+            self.channel.emit(LoopbackEvent::Warning(format!(
+                "the MCP servers of the editor are not used: {why}"
+            )));
+        }
+        if let Some(mcp) = &parts.app.mcp {
+            self.servers.approve_first_tools(mcp);
+        }
         follow_choice(parts, self.models.provider(), &self.channel, &self.id).await?;
         let agent = &mut parts.agent;
         if prompt.is_typed {
@@ -150,38 +227,40 @@ impl HostedSession for AcpSession {
     }
 
     async fn history(&self) -> Result<Vec<LoopbackEvent>, HostError> {
-        let messages = self.store.all_messages(&self.id).await.map_err(of_store)?;
-        let views = self.store.result_views(&self.id).await.map_err(of_store)?;
-        let mut events = replay::events(&messages, &views, &self.secrets);
-        let tasks = self.store.tasks(&self.id).await.map_err(of_store)?;
+        let Handles { store, secrets, .. } = self.handles();
+        let messages = store.all_messages(&self.id).await.map_err(of_store)?;
+        let views = store.result_views(&self.id).await.map_err(of_store)?;
+        let mut events = replay::events(&messages, &views, &secrets);
+        let tasks = store.tasks(&self.id).await.map_err(of_store)?;
         if !tasks.is_empty() {
             events.push(LoopbackEvent::Tasks(tasks));
         }
-        let session = self.store.session(&self.id).await.map_err(of_store)?;
+        let session = store.session(&self.id).await.map_err(of_store)?;
         events.extend(session.title.map(LoopbackEvent::Title));
         Ok(events)
     }
 
     fn mode(&self) -> Mode {
-        self.mode.get()
+        self.handles().permissions.mode.get()
     }
 
     fn modes(&self) -> Vec<ModeChoice> {
-        let modes = Mode::ALL
-            .into_iter()
-            .filter(|mode| self.permissions.can_have(*mode));
+        let permissions = self.handles().permissions;
+        let modes = Mode::ALL.into_iter();
+        let modes = modes.filter(|mode| permissions.can_have(*mode));
         let modes = modes.map(|mode| ModeChoice {
             mode,
-            description: zeph_core::effect_of_mode(mode, &self.permissions),
+            description: zeph_core::effect_of_mode(mode, &permissions),
         });
         modes.collect()
     }
 
     fn set_mode(&self, mode: Mode) -> Result<(), HostError> {
-        if !self.permissions.can_have(mode) {
+        let permissions = self.handles().permissions;
+        if !permissions.can_have(mode) {
             return Err(HostError::Invalid(zeph_core::NO_FULL_MODE.to_owned()));
         }
-        self.mode.set(mode);
+        permissions.mode.set(mode);
         Ok(())
     }
 
@@ -195,6 +274,22 @@ impl HostedSession for AcpSession {
 
     fn commands(&self) -> Vec<SlashCommand> {
         commands()
+    }
+
+    fn begin(&self) -> Vec<ClientServer> {
+        for message in &self.messages {
+            self.channel.emit(LoopbackEvent::Warning(message.clone()));
+        }
+        self.servers.waiting()
+    }
+
+    fn approve_server(&self, server: &ClientServer, is_kept: bool) {
+        if let Err(error) = self.servers.approve(server, is_kept) {
+            self.channel.emit(LoopbackEvent::Warning(format!(
+                "the approval of the MCP server {:?} holds for this session, it could not be stored: {error}",
+                server.name
+            )));
+        }
     }
 
     fn takes_images(&self) -> bool {

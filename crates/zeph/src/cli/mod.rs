@@ -34,11 +34,15 @@ use clap::error::ErrorKind;
 use crate::assemble::{SessionChoice, withhold, withhold_environment};
 use crate::config::{Environment, Loaded, load};
 pub(crate) use crate::exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
+use crate::output::log_file::LogFile;
 use crate::output::redact::{LogWriter, redacted, without_known};
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 use crate::terminal::TerminalOptions;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
+
+/// The logs of `zeph acp` without `-v` and `ZEPH_LOG`.
+const FILE_LOG_FILTER: &str = "warn,zeph=info,zeph_acp=info,zeph_core=info";
 
 /// Runs the program.
 pub(crate) fn main() -> Exit {
@@ -92,7 +96,10 @@ fn refuse(error: &clap::Error) -> std::io::Result<()> {
 }
 
 async fn dispatch(cli: Cli) -> Exit {
-    init_logging(cli.global.verbose);
+    match &cli.command {
+        Some(Command::Acp) => log_to_file(cli.global.verbose),
+        _ => init_logging(cli.global.verbose),
+    }
     crate::terminal::signals::outlive_file_size_limit();
     if let Some(flag) = cli.idle_flag() {
         stderr_line(&format!(
@@ -266,23 +273,53 @@ fn print_as_is(text: &str) -> anyhow::Result<()> {
         .context("standard output cannot be written")
 }
 
-/// Sends logs to standard error, if they are enabled.
+/// The filter of logs; `None` if they are not enabled.
 #[allow(
     clippy::disallowed_methods,
     reason = "logging starts before the environment is taken"
 )]
-fn init_logging(verbose: u8) {
+fn log_filter(verbose: u8) -> Option<tracing_subscriber::EnvFilter> {
     let filter = match (std::env::var("ZEPH_LOG"), verbose) {
         (Ok(filter), _) if !filter.is_empty() => filter,
-        (_, 0) => return,
+        (_, 0) => return None,
         (_, 1) => {
-            "zeph=info,zeph_core=info,zeph_llm=info,zeph_tools=info,zeph_memory=info".to_owned()
+            "zeph=info,zeph_acp=info,zeph_core=info,zeph_llm=info,zeph_tools=info,zeph_memory=info".to_owned()
         }
-        (_, 2) => "zeph=debug,zeph_core=debug,zeph_llm=debug,zeph_tools=debug,zeph_memory=debug"
+        (_, 2) => "zeph=debug,zeph_acp=debug,zeph_core=debug,zeph_llm=debug,zeph_tools=debug,zeph_memory=debug"
             .to_owned(),
         _ => "debug".to_owned(),
     };
-    let filter = tracing_subscriber::EnvFilter::new(filter);
+    Some(tracing_subscriber::EnvFilter::new(filter))
+}
+
+/// Sends logs to `$XDG_STATE_HOME/zeph/zeph.log`, warnings in any case.
+fn log_to_file(verbose: u8) {
+    let filter =
+        log_filter(verbose).unwrap_or_else(|| tracing_subscriber::EnvFilter::new(FILE_LOG_FILTER));
+    let folder = Environment::of_process()
+        .ok()
+        .and_then(|env| env.state_home());
+    let Some(path) = folder.map(|folder| folder.join("zeph/zeph.log")) else {
+        return stderr_line("warning: there is no place for the log file: HOME is not set");
+    };
+    match LogFile::open(&path) {
+        Ok(file) => tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(file)
+            .with_ansi(false)
+            .init(),
+        Err(error) => stderr_line(&format!(
+            "warning: the log file {} cannot be written: {error}",
+            path.display()
+        )),
+    }
+}
+
+/// Sends logs to standard error, if they are enabled.
+fn init_logging(verbose: u8) {
+    let Some(filter) = log_filter(verbose) else {
+        return;
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(LogWriter)

@@ -53,6 +53,12 @@ impl Environment {
             .or_else(|| Some(self.home()?.join(".local/share")))
     }
 
+    /// The base directory of state, such as logs (XDG Base Directory Specification 0.8).
+    pub(crate) fn state_home(&self) -> Option<PathBuf> {
+        self.directory("XDG_STATE_HOME")
+            .or_else(|| Some(self.home()?.join(".local/state")))
+    }
+
     /// An absolute path from a variable. The specification requires that relative paths are ignored.
     fn directory(&self, name: &str) -> Option<PathBuf> {
         self.var(name)

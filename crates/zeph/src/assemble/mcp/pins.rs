@@ -32,7 +32,10 @@ impl McpPins {
     }
 
     /// The folder, made if it was missing.
-    fn made_folder(&self) -> io::Result<&Path> {
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(crate) fn made_folder(&self) -> io::Result<&Path> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)

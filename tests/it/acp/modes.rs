@@ -1,0 +1,157 @@
+//! Modes and configuration options, and their agreement.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Editor, Home, OpenAi, Reply, openai_config};
+
+/// The current values by the id of the option.
+fn values(options: &Value) -> Vec<(String, String)> {
+    let options = options.as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    options
+        .map(|it| (text(&it["id"]), text(&it["currentValue"])))
+        .collect()
+}
+
+fn expected(mode: &str, model: &str, effort: &str) -> Vec<(String, String)> {
+    [("mode", mode), ("model", model), ("effort", effort)]
+        .map(|(id, value)| (id.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+fn two_providers(first: &OpenAi, second: &OpenAi) -> Home {
+    let home = Home::new();
+    let other = openai_config(&second.url()).replace("\"local\"", "\"other\"");
+    home.config(&format!("{}{other}", openai_config(&first.url())));
+    home
+}
+
+/// Proves ACP-5, PERM-8: the mode applies to the next call, and the options agree with it.
+#[test]
+fn mode_of_a_session_can_be_changed() {
+    let touch = || Reply::calls("t", &[("write", json!({ "path": "ran", "content": "x" }))]);
+    let server = OpenAi::replies([touch(), Reply::text("1."), touch(), Reply::text("2.")]);
+    let home = Home::openai(&server);
+    let mut editor = Editor::open(&home);
+    let new = json!({ "cwd": home.project(), "mcpServers": [] });
+    let result = editor.call("session/new", new);
+    let session = result["sessionId"].as_str().unwrap().to_owned();
+    let modes = result["modes"]["availableModes"].as_array().unwrap();
+    let modes: Vec<_> = modes.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(modes[..4], ["plan", "ask", "auto-edit", "auto"]);
+    assert_eq!(
+        values(&result["configOptions"]),
+        expected("ask", "local", "default")
+    );
+    let mode = |mode: &str| json!({ "sessionId": session, "modeId": mode });
+    editor.call("session/set_mode", mode("plan"));
+    assert_eq!(
+        editor.updates("current_mode_update")[0]["currentModeId"],
+        "plan"
+    );
+    let update = &editor.updates("config_option_update")[0];
+    assert_eq!(
+        values(&update["configOptions"]),
+        expected("plan", "local", "default")
+    );
+    editor.prompt(&session, "go");
+    assert!(!home.has("ran"), "plan only reads");
+    editor.call("session/set_mode", mode("auto-edit"));
+    editor.prompt(&session, "go");
+    assert!(home.has("ran"));
+    for unknown in ["", "Plan", "yolo"] {
+        assert_eq!(
+            editor.fails("session/set_mode", mode(unknown)).0,
+            -32602,
+            "{unknown}"
+        );
+    }
+}
+
+/// Proves ACP-5: a response has all options, and the model and the effort apply to the next request.
+#[test]
+fn options_change_mode_model_and_effort() {
+    let first = OpenAi::replies([Reply::text("First.")]);
+    let second = OpenAi::replies([Reply::text("Second.")]);
+    let home = two_providers(&first, &second);
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    let mut set = |id: &str, value: &str| {
+        let params = json!({ "sessionId": session, "configId": id, "value": value });
+        editor.call("session/set_config_option", params)["configOptions"].clone()
+    };
+    assert_eq!(
+        values(&set("model", "other")),
+        expected("ask", "other", "default")
+    );
+    assert_eq!(
+        values(&set("effort", "high")),
+        expected("ask", "other", "high")
+    );
+    assert_eq!(
+        values(&set("mode", "plan")),
+        expected("plan", "other", "high")
+    );
+    assert_eq!(
+        editor.updates("current_mode_update")[0]["currentModeId"],
+        "plan"
+    );
+    editor.prompt(&session, "go");
+    assert_eq!(editor.text(), "Second.");
+    assert!(second.last().json().to_string().contains("\"high\""));
+    for (id, value) in [
+        ("model", "no-such"),
+        ("effort", "x"),
+        ("mode", "x"),
+        ("color", "red"),
+    ] {
+        let params = json!({ "sessionId": session, "configId": id, "value": value });
+        assert_eq!(
+            editor.fails("session/set_config_option", params).0,
+            -32602,
+            "{id}"
+        );
+    }
+}
+
+/// Proves ACP-5: `/mode` and `/model` change the options too.
+#[test]
+fn slash_commands_change_the_options() {
+    let first = OpenAi::replies([Reply::text("First.")]);
+    let second = OpenAi::replies([Reply::text("Second.")]);
+    let home = two_providers(&first, &second);
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    editor.prompt(&session, "/mode auto-edit");
+    assert_eq!(
+        editor.updates("current_mode_update")[0]["currentModeId"],
+        "auto-edit"
+    );
+    let last = |editor: &Editor| {
+        let updates = editor.updates("config_option_update");
+        values(&updates.last().unwrap()["configOptions"])
+    };
+    assert_eq!(last(&editor), expected("auto-edit", "local", "default"));
+    editor.prompt(&session, "/model other low");
+    assert_eq!(last(&editor), expected("auto-edit", "other", "low"));
+    editor.forget();
+    editor.prompt(&session, "go");
+    assert_eq!(editor.text(), "Second.");
+}
+
+/// Proves ACP-5: the mode can be changed while a prompt runs.
+#[test]
+fn mode_changes_while_a_prompt_runs() {
+    let server = OpenAi::replies([Reply::text("A story goes on.").hang_after("story ")]);
+    let home = Home::openai(&server);
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    let prompt = editor.send_prompt(&session, "go");
+    editor.until_update("agent_message_chunk");
+    editor.call(
+        "session/set_mode",
+        json!({ "sessionId": session, "modeId": "plan" }),
+    );
+    editor.cancel(&session);
+    assert_eq!(editor.response(prompt)["result"]["stopReason"], "cancelled");
+}

@@ -1,0 +1,159 @@
+//! MCP servers of the client: approved once, for one session, and never in the way of it.
+
+use serde_json::{Value, json};
+
+use crate::mcp::{Served, echo};
+use crate::rig::{
+    Decision, Editor, Home, OpenAi, Reply, is_running, openai_config, unique_seconds, wait_for,
+};
+
+/// The test server as the client passes it.
+fn served(served: &Served) -> Value {
+    json!({
+        "name": "t",
+        "command": "python3",
+        "args": [served.file("server.py"), served.file("")],
+        "env": [],
+    })
+}
+
+fn new(home: &Home, servers: &[Value]) -> Value {
+    json!({ "cwd": home.project(), "mcpServers": servers })
+}
+
+#[track_caller]
+fn open(editor: &mut Editor, home: &Home, servers: &[Value]) -> String {
+    let result = editor.call("session/new", new(home, servers));
+    result["sessionId"].as_str().unwrap().to_owned()
+}
+
+fn asks(editor: &Editor) -> usize {
+    let asks = |it: &&Value| it["method"] == "session/request_permission";
+    editor.seen.iter().filter(asks).count()
+}
+
+fn offers(server: &OpenAi) -> bool {
+    server.last().json()["tools"]
+        .to_string()
+        .contains("mcp_t_echo")
+}
+
+/// Proves ACP-8: one approval per definition; the server ends with its session, and other sessions do not see it.
+#[test]
+fn server_of_the_client_is_approved_once_and_ends_with_its_session() {
+    let served_tools = Served::unapproved(&[echo()]);
+    let home = &served_tools.home;
+    let call = || Reply::calls("e", &[("mcp_t_echo", json!({ "text": "hello" }))]);
+    let model = OpenAi::replies([
+        call(),
+        Reply::text("1."),
+        Reply::text("2."),
+        Reply::text("3."),
+        Reply::text("4."),
+    ]);
+    home.config(&openai_config(&model.url()));
+    let mark = served_tools.file("server.py").display().to_string();
+    let mut editor = Editor::open(home);
+    editor.decision = Decision::Option("trust");
+    let session = open(&mut editor, home, &[served(&served_tools)]);
+    assert_eq!(asks(&editor), 0, "the session does not wait for the answer");
+    let question = editor.until_question();
+    assert!(question["toolCall"].to_string().contains("server.py"));
+    editor.until_update("tool_call_update");
+    editor.decision = Decision::Option("once");
+    editor.prompt(&session, "go");
+    assert!(
+        editor
+            .end_of_call("mcp_t_echo")
+            .to_string()
+            .contains("hello")
+    );
+    assert_eq!(served_tools.calls(), 1);
+    // Another session of the same process.
+    let other = open(&mut editor, home, &[]);
+    editor.prompt(&other, "go");
+    assert!(!offers(&model));
+    editor.call("session/close", json!({ "sessionId": session }));
+    wait_for("the end of the server", || {
+        (!is_running(&mark)).then_some(())
+    });
+    // The same definition needs no other approval, and another definition does.
+    editor.forget();
+    let again = open(&mut editor, home, &[served(&served_tools)]);
+    editor.prompt(&again, "go");
+    assert!(offers(&model));
+    assert_eq!(asks(&editor), 0);
+    editor.call("session/close", json!({ "sessionId": again }));
+    let mut changed = served(&served_tools);
+    changed["args"].as_array_mut().unwrap().push(json!("more"));
+    editor.decision = Decision::Option("reject");
+    let rejected = open(&mut editor, home, &[changed]);
+    editor.until_question();
+    editor.until_update("tool_call_update");
+    editor.prompt(&rejected, "go");
+    assert!(!offers(&model));
+    editor.leave().code(0);
+    assert!(!is_running(&mark));
+}
+
+/// Proves ACP-8: without an approval, the program does not start.
+#[test]
+fn server_does_not_start_without_an_approval() {
+    for decision in [
+        Decision::Option("reject"),
+        Decision::Option("once"),
+        Decision::Cancelled,
+        Decision::Error,
+    ] {
+        let home = Home::scripted("[[steps]]\ntext = \"hi\"\n");
+        let mut editor = Editor::open(&home);
+        editor.decision = decision;
+        let touch =
+            json!({ "name": "t", "command": "touch", "args": [home.path("ran")], "env": [] });
+        let session = open(&mut editor, &home, &[touch]);
+        editor.until_question();
+        editor.until_update("tool_call_update");
+        editor.prompt(&session, "go");
+        editor.leave().code(0);
+        assert!(!home.has("ran"), "{decision:?}");
+    }
+}
+
+/// Proves ACP-8: an unresponsive server delays neither the session nor its prompts for long, and ends with it.
+#[test]
+fn unresponsive_server_does_not_delay_the_session() {
+    let seconds = unique_seconds();
+    let home = Home::scripted("[[steps]]\ntext = \"hi\"\n[[steps]]\ntext = \"again\"\n");
+    let mut editor = Editor::open(&home);
+    editor.decision = Decision::Option("trust");
+    let sleep = json!({ "name": "t", "command": "sleep", "args": [seconds], "env": [] });
+    let session = open(&mut editor, &home, std::slice::from_ref(&sleep));
+    editor.until_question();
+    editor.until_update("tool_call_update");
+    assert_eq!(editor.prompt(&session, "go"), "end_turn");
+    assert!(is_running(&seconds));
+    editor.call("session/close", json!({ "sessionId": session }));
+    wait_for("the end of the server", || {
+        (!is_running(&seconds)).then_some(())
+    });
+    let again = open(&mut editor, &home, &[sleep]);
+    assert_eq!(editor.prompt(&again, "go"), "end_turn");
+}
+
+/// Proves ACP-8: a server with the name of another one, or with a variable of the user, is not used.
+#[test]
+fn unusable_server_is_reported() {
+    let home = Home::scripted("[[steps]]\ntext = \"hi\"\n");
+    home.more_config("[[mcp.servers]]\nname = \"own\"\ncommand = \"true\"\n");
+    let mut editor = Editor::open(&home);
+    let own = json!({ "name": "own", "command": "touch", "args": ["ran"], "env": [] });
+    let env = json!([{ "name": "A", "value": "${TEST_KEY}" }]);
+    let leaks = json!({ "name": "leaks", "command": "touch", "args": ["ran"], "env": env });
+    let session = open(&mut editor, &home, &[own, leaks]);
+    editor.prompt(&session, "go");
+    let notices: Vec<_> = editor.updates("notice");
+    let text = json!(notices).to_string();
+    assert!(text.contains("another server has this name"), "{text}");
+    assert!(text.contains("a value contains"), "{text}");
+    assert_eq!(asks(&editor), 0);
+}
