@@ -29,6 +29,11 @@ impl Budget {
         }
     }
 
+    /// The token that cancels the call.
+    pub(super) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
     /// The reason to stop, if the budget is spent.
     pub(super) fn spent(&self) -> Option<Stop> {
         if self.cancel.is_cancelled() {

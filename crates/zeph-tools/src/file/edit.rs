@@ -18,6 +18,7 @@ use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
+use crate::file::editor::EditorFile;
 use crate::file::lines::cut;
 use crate::file::sandbox::Sandbox;
 use crate::file::staleness::{FileReadGuard, Standing};
@@ -123,12 +124,16 @@ fn edit(
             stat.st_size
         )));
     }
+    let editor = EditorFile::new(sandbox, &target.path, cancel);
+    let is_in_editor = editor.is_written(Some(&old));
+    let unsaved = editor.text_to_change(&old)?;
     let standing = Standing {
         target: &target,
-        stat: &stat,
-        content: Some(&old),
+        stat: unsaved.is_none().then_some(&stat),
+        content: unsaved.as_deref().or(Some(&old)),
     };
     ledger.check(sandbox, &standing, "edit again", cancel)?;
+    let old = unsaved.unwrap_or(old);
     ledger.check_agreed(Some(Some(&old)), &shown)?;
     check_marks(&shown, &old, params)?;
     let replacement = Replacement {
@@ -143,7 +148,10 @@ fn edit(
     } = zeph_edit::edit(&old, replacement)
         .map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
     let mark = recorder.content(&target.path, (&stat, Some(&old)), &bytes)?;
-    let _new = mark.made(atomic::replace(&target, &bytes, Some(&stat), cancel))?;
+    let _new = match is_in_editor {
+        true => editor.write(Some(&mark), &bytes).map(|()| None)?,
+        false => mark.made(atomic::replace(&target, &bytes, Some(&stat), cancel).map(Some))?,
+    };
     ledger.left(&target.path, &bytes);
 
     let count = match lines.as_slice() {

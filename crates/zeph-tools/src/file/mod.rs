@@ -23,6 +23,7 @@ mod create_directory;
 mod delete_path;
 pub mod deny_list_scan;
 mod edit;
+mod editor;
 mod find_path;
 pub(crate) mod fingerprint;
 mod get_file_tree;
@@ -52,6 +53,7 @@ mod walk;
 mod write;
 
 pub use config::FileConfig;
+pub use editor::{EditorError, EditorFiles, EditorReader, EditorWriter};
 pub use preview::FilePreviews;
 pub use rules::{ReadRules, RuleError, literal};
 pub use sandbox::{Sandbox, SandboxError};

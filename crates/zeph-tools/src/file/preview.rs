@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use zeph_edit::{Replacement, unified_diff};
 
 use crate::call::ToolCall;
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::edit::decoded;
+use crate::file::editor::EditorFile;
 use crate::file::resolved_path::Found;
 use crate::file::sandbox::Sandbox;
 use crate::preview::{Preview, PreviewProvider, basis};
@@ -75,7 +77,9 @@ fn preview(sandbox: &Sandbox, path: &str, change: &Change) -> Result<Option<Prev
             if old.len() as u64 > LARGE {
                 return Ok(None);
             }
-            Some(old)
+            let go_on = CancellationToken::new();
+            let editor = EditorFile::new(sandbox, place.path(), &go_on);
+            Some(editor.text_to_change(&old)?.unwrap_or(old))
         }
         Ok(Found::Dir(_)) => return Ok(None),
         Err(error) if error.is_missing() => None,

@@ -1,7 +1,8 @@
 //! The `read` tool: a window of lines of a text file, or an image.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::Budget;
 use crate::file::cache_validation::{DependencyTracker, PermittedBy};
+use crate::file::editor::EditorFile;
 use crate::file::image;
 use crate::file::lines::{Endings, Remaining, Window, window};
 use crate::file::sandbox::Sandbox;
@@ -112,25 +114,37 @@ fn read(
     }
     let place = sandbox.resolve(&params.path)?;
     sandbox.check_read(place.path())?;
-    let (mut file, stat) = place.open_file(sandbox, "use `list_directory` to see what is in it")?;
     let shown = sandbox.shown(place.path());
-    let size = u64::try_from(stat.st_size).unwrap_or_default();
-
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::TimedOut => ToolError::Timeout {
-            what: format!("reading {shown} up to line {offset}"),
-            limit: TIME,
-        },
-        io::ErrorKind::Other => ToolError::cancelled(),
-        _ => ToolError::io("read", place.path(), error),
+    let editor = EditorFile::new(sandbox, place.path(), budget.cancel());
+    let file = Lines {
+        path: place.path(),
+        shown: &shown,
+        offset,
+        limit,
     };
-    let head = read_head(&mut file).map_err(failed)?;
+    let opened = place.open_file(sandbox, "use `list_directory` to see what is in it");
+    let (mut handle, stat) = match opened {
+        Ok(opened) => opened,
+        Err(error) if error.is_missing() => {
+            let text = editor.unsaved_text()?.ok_or(error)?;
+            stamps.spoil();
+            check_size(&shown, text.len() as u64, params)?;
+            return file.output(file.read(&mut text.as_bytes(), budget)?, false);
+        }
+        Err(error) => return Err(error),
+    };
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    let mut head = read_head(&mut handle).map_err(|error| file.failed(error))?;
+    let mut unsaved = None;
     let utf16 = match sniff(&head) {
-        Content::Text => false,
+        Content::Text => {
+            unsaved = editor.text_instead_of(&mut handle, &mut head)?;
+            false
+        }
         Content::Utf16 => true,
         Content::Image(media) => {
             // No diff of binary content is possible, so the content is not stored.
-            let whole = Cursor::new(head).chain(file);
+            let whole = Cursor::new(head).chain(handle);
             let mut whole = HashingReader::new(whole, u64::MAX, ledger.is_on());
             let output =
                 image::answer(place.path(), &shown, media, size, takes_images, &mut whole)?;
@@ -145,39 +159,88 @@ fn read(
             )));
         }
     };
+    if unsaved.is_some() {
+        // The state of the file on the disk does not identify the text.
+        stamps.spoil();
+    }
+    let size = unsaved.as_ref().map_or(size, |text| text.len() as u64);
+    check_size(&shown, size, params)?;
+    let on = ledger.is_on() || stamps.is_on();
+    let content: Box<dyn Read + '_> = match unsaved {
+        Some(text) => Box::new(Cursor::new(text.into_bytes())),
+        None => Box::new(Cursor::new(head).chain(&handle)),
+    };
+    let mut content = HashingReader::new(content, size, on);
+    let stream = DecodeReaderBytesBuilder::new()
+        .utf8_passthru(true)
+        .strip_bom(true)
+        .build(&mut content);
+    let mut stream = BufReader::with_capacity(1 << 16, stream);
+    let window = file.read(&mut stream, budget)?;
+    drop(stream);
+    stamps.only_content(&handle, place.path(), &stat, content.digest());
+    if window.is_ok() || size == 0 {
+        ledger.read(sandbox, &place.target(sandbox)?, &stat, content);
+    }
+    file.output(window, utf16)
+}
+
+/// The lines of a file that are read.
+struct Lines<'a> {
+    path: &'a Path,
+    shown: &'a str,
+    offset: u64,
+    limit: u64,
+}
+
+impl Lines<'_> {
+    /// Reads the window, or the number of lines if it begins after the last one.
+    fn read(
+        &self,
+        stream: &mut impl BufRead,
+        budget: &Budget,
+    ) -> Result<Result<Window, u64>, ToolError> {
+        window(stream, self.offset, self.limit, budget).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> ToolError {
+        match error.kind() {
+            io::ErrorKind::TimedOut => ToolError::Timeout {
+                what: format!("reading {} up to line {}", self.shown, self.offset),
+                limit: TIME,
+            },
+            io::ErrorKind::Other => ToolError::cancelled(),
+            _ => ToolError::io("read", self.path, error),
+        }
+    }
+
+    fn output(&self, window: Result<Window, u64>, utf16: bool) -> Result<ToolOutput, ToolError> {
+        let Self { shown, offset, .. } = *self;
+        let window = match window {
+            Ok(window) => window,
+            Err(0) if offset == 1 => {
+                return Ok(ToolOutput::text(format!("{shown} is empty.")).at(self.path, None));
+            }
+            Err(count) => {
+                return Err(ToolError::invalid(format!(
+                    "`offset` {offset} is past the end: {shown} has {}",
+                    pluralize(count, "line")
+                )));
+            }
+        };
+        let first = u32::try_from(offset).ok();
+        Ok(ToolOutput::text(with_notes(window, offset, utf16)).at(self.path, first))
+    }
+}
+
+/// Refuses a large content if neither `offset` nor `limit` is set.
+fn check_size(shown: &str, size: u64, params: &ReadParams) -> Result<(), ToolError> {
     if size > LARGE && params.offset.is_none() && params.limit.is_none() {
         return Err(ToolError::invalid(format!(
             "{shown} has {size} bytes; files over {LARGE} bytes need `offset` or `limit`, or use `grep` to find the lines"
         )));
     }
-    let on = ledger.is_on() || stamps.is_on();
-    let handle = &file;
-    let mut file = HashingReader::new(Cursor::new(head).chain(handle), size, on);
-    let stream = DecodeReaderBytesBuilder::new()
-        .utf8_passthru(true)
-        .strip_bom(true)
-        .build(&mut file);
-    let mut stream = BufReader::with_capacity(1 << 16, stream);
-    let window = window(&mut stream, offset, limit, budget).map_err(failed)?;
-    drop(stream);
-    stamps.only_content(handle, place.path(), &stat, file.digest());
-    if window.is_ok() || size == 0 {
-        ledger.read(sandbox, &place.target(sandbox)?, &stat, file);
-    }
-    let window = match window {
-        Ok(window) => window,
-        Err(0) if offset == 1 => {
-            return Ok(ToolOutput::text(format!("{shown} is empty.")).at(place.path(), None));
-        }
-        Err(count) => {
-            return Err(ToolError::invalid(format!(
-                "`offset` {offset} is past the end: {shown} has {}",
-                pluralize(count, "line")
-            )));
-        }
-    };
-    let first = u32::try_from(offset).ok();
-    Ok(ToolOutput::text(with_notes(window, offset, utf16)).at(place.path(), first))
+    Ok(())
 }
 
 /// Reads the first [`SNIFF`] bytes of `file`.

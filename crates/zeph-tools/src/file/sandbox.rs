@@ -14,6 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::category::ToolErrorCategory;
 use crate::error::ToolError;
+use crate::file::editor::EditorFiles;
 use crate::file::locks::PathLocks;
 use crate::file::resolve::{self, FinalLinkMode};
 use crate::file::resolved_path::Place;
@@ -68,6 +69,7 @@ pub struct Sandbox {
     seen: Option<Arc<dyn ReadLedger>>,
     differences: Differences,
     journal: Arc<dyn UndoJournal>,
+    editor: EditorFiles,
 }
 
 impl Sandbox {
@@ -113,6 +115,7 @@ impl Sandbox {
             seen: Some(Arc::new(InMemoryReadLedger::default())),
             differences: Differences::default(),
             journal: Arc::new(NoJournal),
+            editor: EditorFiles::default(),
         })
     }
 
@@ -188,6 +191,18 @@ impl Sandbox {
     /// The undo journal.
     pub(super) fn journal(&self) -> &Arc<dyn UndoJournal> {
         &self.journal
+    }
+
+    /// Sets the editor through which texts are read and written. By default the disk is used.
+    #[must_use]
+    pub fn with_editor(mut self, editor: EditorFiles) -> Self {
+        self.editor = editor;
+        self
+    }
+
+    /// The editor through which texts are read and written.
+    pub(super) fn editor(&self) -> &EditorFiles {
+        &self.editor
     }
 
     /// The rules for readable files.

@@ -71,7 +71,8 @@ impl Differences {
 /// The current state of a file that will be changed.
 pub(super) struct Standing<'a> {
     pub(super) target: &'a Target,
-    pub(super) stat: &'a Stat,
+    /// The metadata; `None` if the content is not that on the disk.
+    pub(super) stat: Option<&'a Stat>,
     /// The complete content, if it was read.
     pub(super) content: Option<&'a [u8]>,
 }
@@ -274,7 +275,7 @@ impl FileReadGuard {
                 standing.how_to_see(again)
             )));
         };
-        if known == marks(standing.stat) {
+        if standing.stat.is_some_and(|stat| known == marks(stat)) {
             return Ok(());
         }
         let now = match standing.content {

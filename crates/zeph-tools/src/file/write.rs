@@ -14,6 +14,7 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::edit::{decoded, marked};
+use crate::file::editor::{EditorFile, disk_content};
 use crate::file::resolved_path::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::staleness::{FileReadGuard, Standing};
@@ -133,14 +134,18 @@ fn put(
         // The result reveals a part of the old content, and the content is replaced.
         sandbox.check_read(&target.path)?;
     }
+    let editor = EditorFile::new(sandbox, &target.path, cancel);
+    let (is_in_editor, unsaved) = text_in_editor(sandbox, &editor, target, existing.is_some())?;
+    let is_unsaved = unsaved.is_some();
     let old = match &existing {
+        Some(_) if is_unsaved => unsaved,
         Some(stat) => old_content(target, stat)?,
         None => Some(Vec::new()),
     };
     if let Some(stat) = &existing {
         let standing = Standing {
             target,
-            stat,
+            stat: (!is_unsaved).then_some(stat),
             content: old.as_deref(),
         };
         ledger.check(sandbox, &standing, "write again", cancel)?;
@@ -162,7 +167,10 @@ fn put(
             recorder.content(&target.path, (stat, whole), new)?
         }
     };
-    let _new = mark.made(atomic::replace(target, new, existing.as_ref(), cancel))?;
+    let _new = match is_in_editor {
+        true => editor.write(Some(&mark), new).map(|()| None)?,
+        false => mark.made(atomic::replace(target, new, existing.as_ref(), cancel).map(Some))?,
+    };
     ledger.left(&target.path, new);
 
     let shown = sandbox.shown(&target.path);
@@ -215,6 +223,29 @@ fn put(
     } else {
         output.with_display(display)
     })
+}
+
+/// Whether the editor writes the file at `target`, and its text there, if it is the one to change.
+fn text_in_editor(
+    sandbox: &Sandbox,
+    editor: &EditorFile<'_>,
+    target: &Target,
+    exists: bool,
+) -> Result<(bool, Option<Vec<u8>>), ToolError> {
+    if sandbox.editor().writer.is_none() {
+        return Ok((false, None));
+    }
+    if !exists {
+        editor.refuse_unsaved()?;
+        return Ok((editor.is_written(None), None));
+    }
+    match disk_content(target)? {
+        Some(disk) => Ok((
+            editor.is_written(Some(&disk)),
+            editor.text_to_change(&disk)?,
+        )),
+        None => Ok((false, None)),
+    }
 }
 
 /// Rejects a text with the mask of a secret value in the file: the value would be lost.

@@ -6,6 +6,7 @@ mod cache;
 mod catalog;
 mod change;
 mod denied;
+mod editor;
 mod entries;
 mod place;
 mod race;

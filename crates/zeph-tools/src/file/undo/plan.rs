@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, openat};
 use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
+use crate::file::editor::{EditorFile, disk_content};
 use crate::file::resolved_path::{LIST, Target, entries_with_types};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::snapshot;
@@ -99,7 +101,7 @@ impl View<'_> {
                 after,
             } => {
                 let before = before.standing();
-                if self.stands(path, after)? {
+                if self.has_content(path, after)? {
                     if before == *after {
                         return Ok(false);
                     }
@@ -109,8 +111,13 @@ impl View<'_> {
                         _ => Ok(true),
                     };
                 }
-                if self.stands(path, &before)? {
-                    return Ok(false);
+                if self.has_content(path, &before)? {
+                    return match (&before, after) {
+                        (FileState::Absent, FileState::File(_)) => {
+                            self.nothing_unsaved(path).map(|()| false)
+                        }
+                        _ => Ok(false),
+                    };
                 }
                 Err(self.changed(path, after))
             }
@@ -189,6 +196,33 @@ impl View<'_> {
                 (one, other) => one == other,
             }),
             None => stands_on_disk(self.sandbox, path, expected).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Whether a file that a tool wrote has the state `expected`. A text in an editor replaces the content on the disk.
+    fn has_content(&self, path: &Path, expected: &FileState) -> Result<bool, String> {
+        if self.known(path).is_some() {
+            return self.stands(path, expected);
+        }
+        let found = match target(self.sandbox, path) {
+            Ok(Some(target)) => has_content(self.sandbox, &target, expected),
+            Ok(None) => Ok(*expected == FileState::Absent),
+            Err(error) => Err(error),
+        };
+        found.map_err(|error| trouble(path, &error))
+    }
+
+    /// Refuses the undo of a created file that exists only in an editor, which can remove it alone.
+    fn nothing_unsaved(&self, path: &Path) -> Result<(), String> {
+        let go_on = CancellationToken::new();
+        let editor = EditorFile::new(self.sandbox, path, &go_on);
+        match editor.unsaved_text() {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(format!(
+                "{}: it is not saved, and exists only in the editor: close it there",
+                self.sandbox.shown(path)
+            )),
+            Err(error) => Err(trouble(path, &error)),
         }
     }
 
@@ -310,6 +344,51 @@ pub(super) fn stands_on_disk(
         Some(target) => snapshot::stands(&target, expected),
         None => Ok(*expected == FileState::Absent),
     }
+}
+
+/// Returns true if the entry at `target` is `expected`. A text in an editor replaces the content on the disk.
+///
+/// # Errors
+/// If the entry cannot be inspected, or the editor does not return its text.
+pub(super) fn has_content(
+    sandbox: &Sandbox,
+    target: &Target,
+    expected: &FileState,
+) -> Result<bool, ToolError> {
+    if let FileState::File(expected) = expected
+        && expected.digest.is_some()
+        && let Some(text) = text_in_editor(sandbox, target)?
+    {
+        return Ok(snapshot::of_bytes(&text).is_of(expected));
+    }
+    snapshot::stands(target, expected)
+}
+
+/// The text of the file at `target` in the editor, if undo changes it there. A denied file is not read.
+fn text_in_editor(sandbox: &Sandbox, target: &Target) -> Result<Option<Vec<u8>>, ToolError> {
+    if !is_in_editor(sandbox, target)? || sandbox.check_read(&target.path).is_err() {
+        return Ok(None);
+    }
+    let go_on = CancellationToken::new();
+    match disk_content(target)? {
+        Some(disk) => EditorFile::new(sandbox, &target.path, &go_on).text_to_change(&disk),
+        None => Ok(None),
+    }
+}
+
+/// Returns true if an editor writes the existing file at `target`.
+///
+/// # Errors
+/// If the file cannot be inspected.
+pub(super) fn is_in_editor(sandbox: &Sandbox, target: &Target) -> Result<bool, ToolError> {
+    if sandbox.editor().writer.is_none()
+        || !matches!(target.stat()?, Some((_, FileType::RegularFile)))
+    {
+        return Ok(false);
+    }
+    let go_on = CancellationToken::new();
+    let editor = EditorFile::new(sandbox, &target.path, &go_on);
+    Ok(disk_content(target)?.is_some_and(|disk| editor.is_written(Some(&disk))))
 }
 
 /// The names in the directory at `path`; empty if it is not a directory.

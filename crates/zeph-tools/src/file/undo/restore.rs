@@ -11,15 +11,15 @@ use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, mkdirat, openat, symlinka
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
-use super::plan::target;
+use super::plan::{has_content, is_in_editor, target};
 use crate::error::ToolError;
 use crate::file::atomic::{TEMPORARY, replace, take_over};
 use crate::file::copy_tree::{rename_new, sync_dir};
+use crate::file::editor::EditorFile;
 use crate::file::locks;
 use crate::file::move_path::carry;
 use crate::file::resolved_path::{LIST, Target};
 use crate::file::sandbox::Sandbox;
-use crate::file::snapshot::stands;
 use crate::undo::{Attributes, Change, FileBackup, FileState, Step};
 
 /// Undoes steps, then restores the modes of directories.
@@ -95,7 +95,7 @@ impl<'a> Restorer<'a> {
             FileState::File(_) => locks::hold_file(target, &go_on)?,
             _ => None,
         };
-        if !stands(target, after)? {
+        if !has_content(self.sandbox, target, after)? {
             return Err(ToolError::permanent(format!(
                 "{} was changed by another program this very moment",
                 self.sandbox.shown(&target.path)
@@ -109,6 +109,10 @@ impl<'a> Restorer<'a> {
                 FileState::File(_),
             ) => {
                 let content = change.content(*at, fingerprint).ok_or_else(damaged)?;
+                let editor = EditorFile::new(self.sandbox, &target.path, &go_on);
+                if editor.is_written(Some(content)) && is_in_editor(self.sandbox, target)? {
+                    return editor.write(None, content);
+                }
                 replace(target, content, target.existing()?.as_ref(), &go_on).map(drop)
             }
             (
