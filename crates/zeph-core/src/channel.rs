@@ -86,6 +86,13 @@ pub enum LoopbackEvent {
     Warning(String),
     /// A problem outside of the turn. It is shown in quiet mode too.
     Error(String),
+    /// A command runs in a terminal of the client, which shows its output.
+    Terminal {
+        /// The call's id.
+        id: String,
+        /// The id of the terminal.
+        terminal: String,
+    },
     /// A command failed, and its changes were rolled back.
     Rollback {
         /// The call's id.

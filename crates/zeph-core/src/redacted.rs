@@ -78,6 +78,7 @@ impl Channel for RedactedChannel {
             LoopbackEvent::Requesting { .. }
             | LoopbackEvent::SummingUp
             | LoopbackEvent::Rollback { .. }
+            | LoopbackEvent::Terminal { .. }
             | LoopbackEvent::Usage(_)
             | LoopbackEvent::Context { .. }
             | LoopbackEvent::Mode(_) => {}

@@ -2,6 +2,7 @@
 //! # Structure
 //!
 //! - [`runner`] is the port through which a command runs. [`local`] implements it on this machine; `pipes` reads output.
+//! - [`confined`] is the helper process for commands in other terminals.
 //! - [`supervisor`] is the helper process that is the parent of every command.
 //! - [`sandbox`] limits commands by the operating system; [`denied_files`] is the port to the files that it hides.
 //! - [`long_running`] are programs that communicate over pipes, such as servers.
@@ -9,6 +10,7 @@
 
 #![deny(missing_docs)]
 
+pub mod confined;
 pub mod denied_files;
 pub mod local;
 pub mod long_running;
@@ -18,6 +20,7 @@ pub mod sandbox;
 pub mod supervisor;
 mod sys;
 
+pub use confined::{CONFINED_ARG, confined_main};
 pub use denied_files::{DeniedFiles, FoundFiles};
 pub use local::LocalRunner;
 pub use long_running::{ServedProcess, ServedPrograms, StdioProcess};

@@ -16,13 +16,14 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::confined::{self, Limits, Machine};
 use super::denied_files::DeniedFiles;
 use super::pipes::Pipes;
 use super::runner::{
     BackgroundProcess, CommandOutcome, CommandRunner, CommandSandbox, CommandSpec, EndReason, Exit,
     OutputFn, RunError, RunningCommand,
 };
-use super::sandbox::{Denial, Plan, seatbelt};
+use super::sandbox::{self, Denial, Plan, seatbelt};
 use super::supervisor::SupervisorCommand;
 use super::supervisor::client::{Connection, GRACE};
 use super::supervisor::protocol::Reply;
@@ -99,6 +100,17 @@ impl LocalRunner {
     /// Files and directories of the program itself that no command may read.
     fn private(&self) -> &[PathBuf] {
         self.denied.as_ref().map_or(&[], |denied| denied.private())
+    }
+
+    /// The parts of a sandbox that this machine enforces. Hiding is checked only if `needs_hiding`, because that starts the
+    /// supervisor.
+    async fn machine(&self, needs_hiding: bool) -> Machine {
+        let found = sandbox::probe();
+        Machine {
+            confines_writes: found.as_ref().is_ok_and(|found| found.confines_writes()),
+            refuses_sockets: found.is_ok_and(|found| found.seccomp),
+            hides: needs_hiding && self.supervisor_hides().await,
+        }
     }
 
     async fn supervisor_hides(&self) -> bool {
@@ -251,6 +263,25 @@ impl CommandRunner for LocalRunner {
         }))
     }
 
+    async fn self_confined(
+        &self,
+        mut command: CommandSpec,
+    ) -> Result<Option<CommandSpec>, RunError> {
+        let (plan, missed) = self.plan_now(&mut command).await?;
+        let machine = match &plan {
+            Some(plan) => self.machine(plan.hidden.is_some()).await,
+            None => Machine::default(),
+        };
+        let helper = confined::helper(&self.supervisor.program);
+        let limits = Limits { plan, missed };
+        Ok(confined::confine(
+            command,
+            limits,
+            machine,
+            helper.as_deref(),
+        ))
+    }
+
     async fn hides(&self) -> bool {
         self.is_hiding() && (seatbelt::is_there() || self.supervisor_hides().await)
     }
@@ -288,6 +319,10 @@ impl Drop for Running {
 
 #[async_trait]
 impl RunningCommand for Running {
+    fn terminal_id(&self) -> Option<&str> {
+        None
+    }
+
     async fn started(&mut self) -> Result<(), RunError> {
         match self.replies.recv().await {
             Some(reply) => self.refused(reply).map_or(Ok(()), Err),

@@ -153,6 +153,13 @@ pub trait CommandRunner: Send + Sync {
         side: Option<OwnedFd>,
     ) -> Result<Box<dyn RunningCommand>, RunError>;
 
+    /// Returns `command` in a form that sets up its own sandbox, for another terminal on this machine. `None` if a part of
+    /// the sandbox is not possible there: then only this runner runs it.
+    ///
+    /// # Errors
+    /// [`RunError`] if the command cannot be run in any way.
+    async fn self_confined(&self, command: CommandSpec) -> Result<Option<CommandSpec>, RunError>;
+
     /// Whether denied files that exist when a command starts are hidden from it.
     async fn hides(&self) -> bool;
 
@@ -168,6 +175,9 @@ pub trait RunningCommand: Send {
     /// # Errors
     /// [`RunError`] if it could not be started.
     async fn started(&mut self) -> Result<(), RunError>;
+
+    /// The id of the terminal of an editor in which the command runs, if it runs in one.
+    fn terminal_id(&self) -> Option<&str>;
 
     /// Waits until the shell exits, the time limit is reached or `cancel` is cancelled. In the latter two cases, all
     /// processes that it started are ended before the return.

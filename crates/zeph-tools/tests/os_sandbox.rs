@@ -487,6 +487,10 @@ impl CommandRunner for Lacking {
         Ok(Box::new(Unconfined))
     }
 
+    async fn self_confined(&self, _command: CommandSpec) -> Result<Option<CommandSpec>, RunError> {
+        Ok(None)
+    }
+
     async fn hides(&self) -> bool {
         false
     }
@@ -499,6 +503,10 @@ struct Unconfined;
 
 #[async_trait::async_trait]
 impl RunningCommand for Unconfined {
+    fn terminal_id(&self) -> Option<&str> {
+        None
+    }
+
     async fn started(&mut self) -> Result<(), RunError> {
         Ok(())
     }

@@ -626,6 +626,7 @@ impl Sink {
                 ToolEvent::Output { stream, text, .. } => Some((*stream, text.clone())),
                 ToolEvent::Notice { .. }
                 | ToolEvent::Warning { .. }
+                | ToolEvent::Terminal { .. }
                 | ToolEvent::Rollback { .. } => None,
             })
             .collect()

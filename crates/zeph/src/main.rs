@@ -12,9 +12,16 @@ mod terminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os();
-    if arguments.nth(1).as_deref() == Some(zeph_tools::shell::SUPERVISOR_ARG.as_ref()) {
+    let first = std::env::args_os().nth(1);
+    if first.as_deref() == Some(zeph_tools::shell::SUPERVISOR_ARG.as_ref()) {
         return zeph_tools::shell::supervisor_main();
+    }
+    if first.as_deref() == Some(zeph_tools::shell::exec::CONFINED_ARG.as_ref()) {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the helper passes the environment on, and reads no configuration"
+        )]
+        return zeph_tools::shell::exec::confined_main(std::env::vars_os());
     }
     keep_memory_private();
     let exit = cli::main();

@@ -100,6 +100,30 @@ pub(crate) fn apply(plan: &Plan) -> Result<Applied, ApplyError> {
     })
 }
 
+/// Restricts this process, which has one thread, and the program that it becomes. Refused accesses are not reported.
+///
+/// # Errors
+/// [`ApplyError`], also if this machine does not enforce a part of the plan; the process may be restricted in part then.
+pub(crate) fn apply_to_process(plan: &Plan) -> Result<(), ApplyError> {
+    let hides = match &plan.hidden {
+        Some(paths) => {
+            mount_mask::allow()?;
+            mount_mask::cover(paths)?
+        }
+        None => true,
+    };
+    let found = Enforcement {
+        landlock: landlock::confine(plan)?,
+        seccomp: plan.sockets != Sockets::All && seccomp::sockets::refuse_sockets(plan.sockets)?,
+        seatbelt: false,
+    };
+    let plan = Plan {
+        required: true,
+        ..plan.clone()
+    };
+    judge(found, hides, &plan).map(drop)
+}
+
 /// The missing part of a plan, or an error if the plan requires it.
 fn judge(found: Enforcement, hides: bool, plan: &Plan) -> Result<Option<String>, ApplyError> {
     let lacks: Vec<String> = found

@@ -12,7 +12,7 @@ pub(super) mod client;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-pub(super) mod protocol;
+pub(crate) mod protocol;
 mod server;
 mod spawn;
 #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ const MAX_FRAME: usize = 32 * 1024 * 1024;
 /// A string of the operating system: text if it is UTF-8, otherwise bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Text {
+pub(crate) enum Text {
     /// UTF-8.
     Utf8(String),
     /// Anything else.
@@ -61,7 +61,7 @@ pub(super) struct Run {
 
 /// The limits of a command: a [`Plan`] as a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Confinement {
+pub(crate) struct Confinement {
     writable: Vec<Text>,
     sockets: Sockets,
     required: bool,

@@ -40,6 +40,13 @@ pub enum ToolEvent {
         /// One sentence.
         text: String,
     },
+    /// A command runs in a terminal of an editor, which shows its output.
+    Terminal {
+        /// The call.
+        call_id: String,
+        /// The id of the terminal.
+        terminal_id: String,
+    },
     /// A command failed, and its changes of files were rolled back.
     Rollback {
         /// The call.

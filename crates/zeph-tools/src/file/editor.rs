@@ -120,7 +120,7 @@ impl<'a> EditorFile<'a> {
         }
     }
 
-    /// Returns the text in the editor instead of the content of `file`, of which `head` holds the first bytes. More of the
+    /// Returns the text in the editor instead of the content of `file`. `head` holds its first bytes. More of the
     /// content is appended to `head`, if that is needed to recognize a text.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ use super::bash::{self, BASH, BashParams};
 use super::classify::classify;
 use super::command::{Commands, program_names, variable};
 use super::config::{ShellConfig, ShellConfigError};
+use super::editor_terminal::EditorTerminal;
 use super::env;
 use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
 use super::policy_handle::ShellPolicyHandle;
@@ -49,6 +50,7 @@ pub struct ShellExecutor {
     admission: Arc<CommandGate>,
     pub(super) commands: Commands,
     pub(super) runner: Arc<dyn CommandRunner>,
+    pub(super) editor_terminal: Option<EditorTerminal>,
     transactions: Transactions,
     pub(super) sandbox: SessionSandbox,
     trust: EffectiveTrust,
@@ -115,6 +117,7 @@ impl ShellExecutor {
             admission: Arc::new(admission.run_by_sh(commands.run_by_sh())),
             commands,
             runner,
+            editor_terminal: None,
             sandbox: SessionSandbox::default(),
             trust: EffectiveTrust::default(),
             definitions: std::iter::once(definition)
@@ -141,6 +144,13 @@ impl ShellExecutor {
     pub fn with_redaction(mut self, secrets: Arc<SecurityPatterns>) -> Self {
         self.jobs = Jobs::new(self.overflow.clone(), Arc::clone(&secrets));
         self.secrets = secrets;
+        self
+    }
+
+    /// Runs the commands of a model in terminals of an editor, if there are some.
+    #[must_use]
+    pub fn with_editor_terminal(mut self, terminal: Option<EditorTerminal>) -> Self {
+        self.editor_terminal = terminal;
         self
     }
 

@@ -9,6 +9,7 @@ use crate::context::CallContext;
 use crate::contract::confinement::{Confinement, SandboxAccess};
 use crate::def::Risk;
 use crate::error::ToolError;
+use crate::event::ToolEvent;
 use crate::gate::parsed_call::digest;
 use crate::gate::{ApprovalOptions, ApprovalProposal};
 use crate::output::ToolOutput;
@@ -16,6 +17,7 @@ use crate::user_terminal::LentTerminal;
 
 use super::bash::{self, BASH, BashParams};
 use super::capture::Capture;
+use super::editor_terminal::PlacedCommand;
 use super::executor::{ShellExecutor, exit_code, run_failed};
 use super::model_output::{self, ModelOutput};
 use super::output_pipeline::Recorder;
@@ -23,7 +25,7 @@ use super::sandbox::access_request::AccessRequest;
 use super::sandbox::profile::PreparedSandbox;
 use super::time_limit::TimeLimit;
 use zeph_exec::StdStream;
-use zeph_exec::runner::{CommandOutcome, CommandSpec, OutputFn, RunError, RunningCommand};
+use zeph_exec::runner::{CommandOutcome, CommandSpec, RunError, RunningCommand};
 
 /// The maximum number of questions about accesses of one call.
 pub(super) const MAX_QUESTIONS: usize = 4;
@@ -126,10 +128,11 @@ impl ShellExecutor {
         call: &ToolCall,
         cx: &CallContext,
         params: &BashParams,
-        (command, limit): (&CommandSpec, Option<TimeLimit>),
+        (command, mut limit): (&CommandSpec, Option<TimeLimit>),
         sandbox: &PreparedSandbox,
         caller: Caller,
     ) -> FinishedRun {
+        let mut is_in_editor = false;
         let command = CommandSpec {
             env: sandbox.env.clone(),
             sandbox: sandbox.for_runner(),
@@ -147,14 +150,20 @@ impl ShellExecutor {
                 recorder.end_live_output();
                 self.run_at_terminal(command, lent, cx, &mut recorder).await
             }
-            caller => {
-                let started = match caller {
-                    Caller::Model => self.runner.start(command).await,
-                    Caller::User(_) => self.runner.start_for_user(command, None).await,
-                };
-                let mut record =
-                    |stream: StdStream, bytes: &[u8]| recorder.record(stream.into(), bytes);
-                wait(started, cx, &mut record).await
+            Caller::User(None) => {
+                let started = self.runner.start_for_user(command, None).await;
+                wait(started, call, cx, &mut recorder).await
+            }
+            Caller::Model => {
+                let terminal = self.editor_terminal.as_ref();
+                match PlacedCommand::new(&self.runner, terminal, (command, limit)).await {
+                    Ok(placed) => {
+                        (limit, is_in_editor) = (placed.limit, placed.is_in_editor);
+                        let started = placed.runner.start(placed.command).await;
+                        wait(started, call, cx, &mut recorder).await
+                    }
+                    Err(error) => Err(error),
+                }
             }
         };
         let code = run.as_ref().ok().and_then(|(_, ended)| exit_code(ended));
@@ -181,7 +190,12 @@ impl ShellExecutor {
         } else {
             self.adopt(call, cx, params, running, &ended)
         };
-        let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
+        let merged = &captured.merged.text;
+        // A terminal has one stream.
+        let stderr = match is_in_editor {
+            true => merged,
+            false => &captured.stderr.text,
+        };
         let request = match is_user {
             true => None,
             false => self.refusal(&ended, sandbox, &place, stderr, merged),
@@ -219,11 +233,20 @@ enum Caller {
 /// Waits for the end of a command that was started.
 async fn wait(
     started: Result<Box<dyn RunningCommand>, RunError>,
+    call: &ToolCall,
     cx: &CallContext,
-    record: OutputFn<'_>,
+    recorder: &mut Recorder<'_>,
 ) -> Result<(Box<dyn RunningCommand>, CommandOutcome), RunError> {
     let mut running = started?;
-    let ended = running.wait(&cx.cancel, record).await?;
+    if let Some(terminal) = running.terminal_id() {
+        recorder.end_live_output();
+        cx.emit(ToolEvent::Terminal {
+            call_id: call.id.clone(),
+            terminal_id: terminal.to_owned(),
+        });
+    }
+    let mut record = |stream: StdStream, bytes: &[u8]| recorder.record(stream.into(), bytes);
+    let ended = running.wait(&cx.cancel, &mut record).await?;
     Ok((running, ended))
 }
 

@@ -9,6 +9,7 @@
 //! - `time_limit` computes the time limit of a command.
 //! - `user_command` runs the commands that the user typed.
 //! - `jobs` are background jobs.
+//! - [`editor_terminal`] runs commands in a terminal of an editor.
 
 pub(crate) mod admission;
 pub mod bash;
@@ -18,6 +19,7 @@ mod command;
 pub mod config;
 mod cwd;
 mod decode;
+pub mod editor_terminal;
 pub mod env;
 pub mod envelope;
 pub mod executor;
@@ -38,6 +40,7 @@ mod version_control;
 
 pub use crate::provenance::extract_paths;
 pub use config::{ShellConfig, ShellConfigError, ShellEnvConfig};
+pub use editor_terminal::EditorTerminal;
 pub use envelope::ShellOutputEnvelope;
 pub use executor::ShellExecutor;
 pub use policy_handle::ShellPolicyHandle;

@@ -43,6 +43,8 @@ enum LimitSource {
     Default,
     /// The table of long commands.
     Long,
+    /// `[acp] terminal_timeout_secs`.
+    Editor,
 }
 
 /// The time limit of a command.
@@ -54,6 +56,19 @@ pub(super) struct TimeLimit {
 }
 
 impl TimeLimit {
+    /// The limit of a command in a terminal of an editor: `of_editor`, or a shorter `limit` of the command.
+    pub(super) fn in_editor(limit: Option<Self>, of_editor: Duration) -> Self {
+        let secs = of_editor.as_secs().max(1);
+        match limit {
+            Some(limit) if limit.secs <= secs => limit,
+            _ => Self {
+                secs,
+                source: LimitSource::Editor,
+                max: secs,
+            },
+        }
+    }
+
     pub(super) fn duration(self) -> Duration {
         Duration::from_secs(self.secs)
     }
@@ -65,8 +80,12 @@ impl TimeLimit {
             LimitSource::Call => "its `timeout_secs`",
             LimitSource::Default => "`[tools.shell] timeout`",
             LimitSource::Long => "the limit for builds, tests, installs and downloads",
+            LimitSource::Editor => "`[acp] terminal_timeout_secs`",
         };
         let fix = match secs < max {
+            _ if self.source == LimitSource::Editor => {
+                "the user can raise it; `background` has no limit".to_owned()
+            }
             true => format!("set `timeout_secs`, up to {max}"),
             false => "the user can raise `[tools.shell] max_timeout`; `background` has no limit"
                 .to_owned(),
@@ -238,6 +257,36 @@ mod tests {
         check(900, 1200, (900, 900, 1200));
         check(30, 1200, (30, 600, 1200));
         check(30, 5, (5, 5, 5));
+    }
+
+    /// Proves ACP-4.
+    #[test]
+    fn shorter_limit_applies_in_a_terminal_of_an_editor() {
+        let limits = TimeLimits::new(&ShellConfig::default());
+        let check = |limit: Option<TimeLimit>, secs, expect| {
+            let limit = TimeLimit::in_editor(limit, Duration::from_secs(secs));
+            assert_eq!((limit.secs, limit.source), expect, "{limit:?}");
+        };
+        check(None, 120, (120, LimitSource::Editor));
+        check(None, 0, (1, LimitSource::Editor));
+        check(Some(limits.of_call(120)), 120, (120, LimitSource::Call));
+        check(Some(limits.of_call(121)), 120, (120, LimitSource::Editor));
+        check(
+            Some(limits.of_command("ls")),
+            120,
+            (30, LimitSource::Default),
+        );
+        check(
+            Some(limits.of_command("make")),
+            120,
+            (120, LimitSource::Editor),
+        );
+        let limit = TimeLimit::in_editor(None, Duration::from_secs(120));
+        assert_eq!(
+            limit.message(),
+            "the command ran longer than 120 s (`[acp] terminal_timeout_secs`) and was ended; \
+             the user can raise it; `background` has no limit"
+        );
     }
 
     /// Proves D-36, SH-3.

@@ -250,6 +250,7 @@ impl Channel for Recorder {
             LoopbackEvent::Requesting { .. }
             | LoopbackEvent::SummingUp
             | LoopbackEvent::Reasoning(_)
+            | LoopbackEvent::Terminal { .. }
             | LoopbackEvent::Usage(_)
             | LoopbackEvent::Context { .. }
             | LoopbackEvent::Prompt(_)

@@ -159,6 +159,7 @@ impl Screen {
             }
             // The question and the next events report the first; the end of the turn reports the second.
             LoopbackEvent::Permission { .. }
+            | LoopbackEvent::Terminal { .. }
             | LoopbackEvent::Usage(_)
             | LoopbackEvent::Context { .. }
             | LoopbackEvent::Prompt(_)

@@ -372,6 +372,13 @@ impl EventSink for ChannelEvents {
             },
             ToolEvent::Notice { text, .. } => LoopbackEvent::Notice(text),
             ToolEvent::Warning { text, .. } => LoopbackEvent::Error(text),
+            ToolEvent::Terminal {
+                call_id,
+                terminal_id,
+            } => LoopbackEvent::Terminal {
+                id: call_id,
+                terminal: terminal_id,
+            },
             ToolEvent::Rollback { call_id, changes } => LoopbackEvent::Rollback {
                 id: call_id,
                 changes,

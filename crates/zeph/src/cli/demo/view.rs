@@ -100,6 +100,7 @@ impl Channel for View {
             | LoopbackEvent::Reasoning(_)
             | LoopbackEvent::ToolOutput { .. }
             | LoopbackEvent::Permission { .. }
+            | LoopbackEvent::Terminal { .. }
             | LoopbackEvent::Usage(_)
             | LoopbackEvent::Context { .. }
             | LoopbackEvent::Prompt(_)
