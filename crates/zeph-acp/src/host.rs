@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Channel, LoopbackEvent, TurnEnd};
 use zeph_llm::StopReason;
+use zeph_tools::file::EditorFiles;
+use zeph_tools::shell::CommandRunner;
 use zeph_tools::{ImageContent, Mode};
 
 /// An operation of the host failed. The text of the error is shown to the client.
@@ -86,6 +88,10 @@ pub struct OpenRequest {
     pub servers: Vec<ClientServer>,
     /// The channel to the client.
     pub channel: Arc<dyn Channel>,
+    /// The files of the client, if it offers them.
+    pub files: EditorFiles,
+    /// Runs commands in terminals of the client, if it offers them.
+    pub terminals: Option<Arc<dyn CommandRunner>>,
 }
 
 /// A stored session.

@@ -1,17 +1,22 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 //! # Structure
+//! - [`config`]: the section `[acp]`.
 //! - [`host`]: the port to the sessions, which the binary implements.
 //! - [`kind`] and [`call_display`]: the kind, the title and the locations of a call.
 //! - [`input`]: lines of bytes from the client, with a maximum size.
+//! - [`terminal`]: commands in terminals of the client.
 //! - [`wire`]: the protocol library; the only module that uses its types.
 
 pub mod call_display;
+pub mod config;
 pub mod host;
 pub mod input;
 pub mod kind;
+pub mod terminal;
 pub mod wire;
 
+pub use config::AcpConfig;
 pub use host::{
     Choice, ClientServer, ConfigOption, HostError, HostedSession, ListedSession, ModeChoice,
     OpenRequest, OptionKind, Prompt, PromptEnd, ServerAddress, SessionHost, SessionSource,

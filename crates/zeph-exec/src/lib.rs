@@ -26,7 +26,7 @@ pub use local::LocalRunner;
 pub use long_running::{ServedProcess, ServedPrograms, StdioProcess};
 pub use runner::{
     BackgroundProcess, CommandOutcome, CommandRunner, CommandSandbox, CommandSpec, EndReason, Exit,
-    OutputFn, RunError, RunningCommand, StdStream,
+    OutputFn, RunError, RunningCommand, StdStream, exit_of,
 };
 pub use sandbox::{Denial, Plan, PlanOptions, Sockets};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

@@ -70,6 +70,33 @@ impl Exit {
     }
 }
 
+/// The exit with this code or with the signal of this name (`SIGTERM` or `TERM`). `None` if neither is known.
+#[must_use]
+pub fn exit_of(code: Option<i32>, signal: Option<&str>) -> Option<Exit> {
+    let signal = signal.and_then(signal_number);
+    match (code, signal) {
+        (Some(code), signal) => Some(Exit { code, signal }),
+        (None, Some(signal)) => Some(Exit::by_signal(signal)),
+        (None, None) => None,
+    }
+}
+
+/// The number of the signal with this name.
+fn signal_number(name: &str) -> Option<i32> {
+    const MAX_SIGNAL: i32 = 64;
+    let name = name.to_ascii_uppercase();
+    let bare = name.strip_prefix("SIG").unwrap_or(&name);
+    let is_named = |signal: &i32| {
+        let known = signal_hook::low_level::signal_name(*signal);
+        known.and_then(|known| known.strip_prefix("SIG")) == Some(bare)
+    };
+    let number = bare
+        .parse()
+        .ok()
+        .filter(|number| (1..=MAX_SIGNAL).contains(number));
+    number.or_else(|| (1..=MAX_SIGNAL).find(is_named))
+}
+
 /// The reason why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
@@ -122,6 +149,9 @@ pub enum RunError {
     /// The supervisor could not be started.
     #[error("the process that runs shell commands could not be started: {0}")]
     Unavailable(#[source] io::Error),
+    /// The terminal of an editor failed.
+    #[error("the editor's terminal failed: {0}")]
+    Terminal(String),
     /// The supervisor died while the command ran.
     #[error(
         "the process that runs shell commands died; the command was killed with it, and the next \

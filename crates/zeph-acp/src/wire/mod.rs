@@ -5,6 +5,7 @@
 
 mod auth;
 mod channel;
+mod editor;
 mod error;
 mod methods;
 mod opening;

@@ -12,13 +12,16 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, JsonRpcResponse};
 use zeph_core::Channel as _;
+use zeph_tools::file::EditorFiles;
 
 use super::channel::AcpChannel;
+use super::editor::Editor;
 use super::error::{invalid, of_host};
 use super::methods::{Server, answer, check_absolute, known_options};
 use super::options::{command, modes};
 use super::sessions::{OpenSession, lock};
 use super::updates::new_id;
+use crate::terminal::TerminalRunner;
 use crate::{ClientServer, OpenRequest, ServerAddress, SessionSource};
 
 /// A session that a request opens.
@@ -186,10 +189,19 @@ impl Server {
         }
         self.check_login()?;
         self.sessions.reserve(&id)?;
-        let has_notices = lock(&self.client)
+        let capabilities = lock(&self.client).clone();
+        let has_notices = capabilities
             .session
             .as_ref()
             .is_some_and(|session| session.notices.is_some());
+        let editor = Arc::new(Editor::new(client.clone(), &id));
+        let files = EditorFiles {
+            reader: (capabilities.fs.read_text_file).then(|| Arc::clone(&editor) as _),
+            writer: (capabilities.fs.write_text_file).then(|| Arc::clone(&editor) as _),
+        };
+        let terminals = capabilities
+            .terminal
+            .then(|| Arc::new(TerminalRunner::new(editor)) as _);
         let channel = Arc::new(AcpChannel::new(
             client,
             &id,
@@ -205,6 +217,8 @@ impl Server {
             additional_directories,
             servers: servers.into_iter().filter_map(client_server).collect(),
             channel: Arc::clone(&channel) as _,
+            files,
+            terminals,
         };
         let hosted = match self.host.open(request).await {
             Ok(hosted) => hosted,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use agent_client_protocol::v1::schema::{
     Content, ContentBlock, ContentChunk, Cost, CurrentModeUpdate, Diff, MessageId, Notice,
     NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate,
-    SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind as WireKind, UsageUpdate,
+    SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind as WireKind, UsageUpdate,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -85,6 +85,11 @@ impl UpdateMapper {
                 Some(SessionUpdate::ToolCall(self.start(id, &tool, params)))
             }
             LoopbackEvent::ToolOutput { id, text, .. } => self.output(&id, &text),
+            LoopbackEvent::Terminal { id, terminal } => {
+                let content = vec![ToolCallContent::Terminal(Terminal::new(terminal))];
+                let fields = status(ToolCallStatus::InProgress).content(content);
+                self.call_update(&id, fields)
+            }
             LoopbackEvent::Permission { id, allowed, .. } => match allowed {
                 true => self.call_update(&id, status(ToolCallStatus::InProgress)),
                 // The end of the call follows.

@@ -347,7 +347,9 @@ pub(super) fn exit_code(ended: &CommandOutcome) -> Option<i32> {
 /// The failure of a command without an outcome, with its output so far.
 pub(super) fn run_failed(error: RunError, printed: ToolOutput) -> ToolError {
     let category = match &error {
-        RunError::Spawn(_) | RunError::Unavailable(_) => ToolErrorCategory::PermanentFailure,
+        RunError::Spawn(_) | RunError::Unavailable(_) | RunError::Terminal(_) => {
+            ToolErrorCategory::PermanentFailure
+        }
         RunError::Unconfined(_) => ToolErrorCategory::PolicyBlocked,
         RunError::Lost => ToolErrorCategory::ServerError,
     };

@@ -15,7 +15,8 @@ use zeph_llm::ProviderConfig;
 use zeph_memory::{Store, StoreError};
 
 use crate::assemble::{
-    App, AuditLines, BuildOptions, choose_provider, chosen_config, missing_key, withhold,
+    App, AuditLines, BuildOptions, EditorPorts, choose_provider, chosen_config, missing_key,
+    withhold,
 };
 use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
@@ -117,6 +118,8 @@ impl SessionHost for AcpHost {
             additional_directories,
             servers,
             channel,
+            files,
+            terminals,
         } = request;
         let (loaded, env, overrides) = self.load(&cwd, &additional_directories)?;
         let model = overrides.model.as_deref();
@@ -125,6 +128,7 @@ impl SessionHost for AcpHost {
         let provider = provider.map_err(|error| failed(&error))?;
         let options = BuildOptions {
             overrides,
+            editor: EditorPorts { files, terminals },
             ..self.options.clone()
         };
         let servers = ClientServers::new(servers, &loaded);

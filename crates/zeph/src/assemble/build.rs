@@ -1,13 +1,14 @@
 //! The builder of an [`App`]: one step for each part, in the order of their dependencies.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use zeph_core::{AuxiliaryUsage, Compressor, Embedder, SkillCatalog};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::argument_repair::ArgumentRepairer;
-use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, Sandbox};
+use zeph_tools::file::{EditorFiles, FilePreviews, FileUndo, ReadRules, Sandbox};
 use zeph_tools::gate::llm_judge::AdversarialGate;
 use zeph_tools::layers::blocklist::BlocklistLayer;
 use zeph_tools::layers::filter_feedback::FilterLayer;
@@ -15,7 +16,7 @@ use zeph_tools::layers::grants::Grants;
 use zeph_tools::overflow::summary::OutputSummarizer;
 use zeph_tools::permission_mode::SessionMode;
 use zeph_tools::secrets::SecurityPatterns;
-use zeph_tools::shell::ShellExecutor;
+use zeph_tools::shell::{CommandRunner, EditorTerminal, ShellExecutor};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
@@ -37,7 +38,7 @@ use crate::config::{ConfigError, ConfigErrors, Environment, FlagOverrides, Loade
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 
-/// The options of the command line that an [`App`] depends on.
+/// The options of a command line or of an editor that an [`App`] depends on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BuildOptions {
     /// The settings that flags override. They apply again when the configuration is reloaded.
@@ -46,6 +47,26 @@ pub(crate) struct BuildOptions {
     pub(crate) unsandboxed: bool,
     /// Whether notices are not printed.
     pub(crate) quiet: bool,
+    /// The editor of the session, if it has one.
+    pub(crate) editor: EditorPorts,
+}
+
+/// The ports to an editor. Without a port, the tools use this machine.
+#[derive(Clone, Default)]
+pub(crate) struct EditorPorts {
+    /// Reads and writes texts, which may be unsaved.
+    pub(crate) files: EditorFiles,
+    /// Runs commands in terminals.
+    pub(crate) terminals: Option<Arc<dyn CommandRunner>>,
+}
+
+impl std::fmt::Debug for EditorPorts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EditorPorts")
+            .field("files", &self.files)
+            .field("terminals", &self.terminals.is_some())
+            .finish()
+    }
 }
 
 /// Builds an [`App`].
@@ -225,17 +246,24 @@ impl<'p> AppBuilder<'p> {
         let tools = &self.loaded.config.tools;
         let shell = shell_executor(&self.loaded, &self.env, rules)?;
         let filters = filters(&self.loaded, &self.env, self.options.quiet);
+        let terminals = self.options.editor.terminals.clone();
+        let terminal = terminals.map(|runner| EditorTerminal {
+            runner,
+            timeout: Duration::from_secs(self.loaded.config.acp.terminal_timeout_secs),
+        });
         Ok(Arc::new(
             shell
                 .with_overflow(tools.overflow.clone())
                 .with_redaction(Arc::clone(secrets))
                 .with_filters(Arc::new(filters))
+                .with_editor_terminal(terminal)
                 .with_own_files(store.path().to_owned(), snapshots(&self.loaded)),
         ))
     }
 
     fn files(&self, store: &Store, rules: ReadRules) -> anyhow::Result<Files> {
         let sandbox = path_sandbox(&self.loaded, &self.env, store, rules)?;
+        let sandbox = sandbox.with_editor(self.options.editor.files.clone());
         let (audit, sandbox) = audit::trail(&self.loaded, store, self.lines, sandbox)?;
         Ok(Files {
             sandbox: Arc::new(sandbox),

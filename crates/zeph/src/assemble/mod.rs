@@ -49,7 +49,7 @@ use crate::output::stderr_line;
 pub(crate) use agent::ConversationCaller;
 pub(crate) use audit::AuditLines;
 use build::AppBuilder;
-pub(crate) use build::BuildOptions;
+pub(crate) use build::{BuildOptions, EditorPorts};
 pub(crate) use embedder::embedding_provider;
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};

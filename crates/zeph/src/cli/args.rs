@@ -114,6 +114,7 @@ impl GlobalArgs {
             overrides: self.overrides(),
             unsandboxed: self.unsandboxed,
             quiet: self.quiet,
+            ..BuildOptions::default()
         }
     }
 }

@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use zeph_acp::AcpConfig;
 use zeph_core::{AgentConfig, SchedulerConfig};
 use zeph_llm::{ProviderConfig, RetryConfig};
 use zeph_mcp::McpConfig;
@@ -74,6 +75,8 @@ pub(crate) use watch::{Stamp, Stamped, Stamps};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
+    /// Sessions of editors.
+    pub(crate) acp: AcpConfig,
     /// The limits of a turn.
     pub(crate) agent: AgentConfig,
     /// The models that are asked.

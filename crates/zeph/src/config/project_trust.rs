@@ -58,6 +58,7 @@ const RULES: &[(&str, Rule)] = &[
         "agent.reasoning_model_detection",
         Rule::Towards(&["false", "true"]),
     ),
+    ("acp.terminal_timeout_secs", Rule::Lower),
     // It would choose who receives the conversation.
     ("agent.compress_provider", Rule::Never),
     (

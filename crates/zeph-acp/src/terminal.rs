@@ -1,0 +1,466 @@
+//! Commands in terminals of the client.
+//!
+//! A terminal is released once, when its command is dropped: after its end, a time limit, a cancellation or an error.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use zeph_tools::shell::exec::{OutputFn, exit_of};
+use zeph_tools::shell::{
+    CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, RunError, RunningCommand,
+    StdStream,
+};
+
+/// The output that the client retains, in bytes.
+const OUTPUT_BYTES: u64 = 1 << 20;
+/// The time in which the client must create a terminal or return its output.
+const REPLY_TIME: Duration = Duration::from_secs(10);
+/// The time in which a killed command must exit.
+const GRACE: Duration = Duration::from_secs(2);
+/// The signal of a killed command that reports none.
+const SIGKILL: i32 = 9;
+/// The note about output that the client did not retain.
+const SHORTENED: &str = "[the terminal retained only the end of the output]\n";
+
+/// A command for a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalCommand {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The directory in which it starts; absolute.
+    pub cwd: PathBuf,
+    /// The variables that are added to the environment of the terminal.
+    pub variables: Vec<(String, String)>,
+    /// The output that the client retains, in bytes.
+    pub output_bytes: u64,
+}
+
+/// The exit of a command as the client reports it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TerminalExit {
+    /// The exit code.
+    pub code: Option<u32>,
+    /// The name of the signal.
+    pub signal: Option<String>,
+}
+
+/// The output of a terminal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TerminalOutput {
+    /// The retained text.
+    pub text: String,
+    /// Whether the client has dropped the begin.
+    pub is_truncated: bool,
+}
+
+/// The terminals of the client of one session. An error is a text for the model.
+#[async_trait]
+pub trait Terminals: Send + Sync {
+    /// Creates a terminal, starts the command, and returns the id.
+    ///
+    /// # Errors
+    /// If the client refuses or is disconnected.
+    async fn create(&self, command: TerminalCommand) -> Result<String, String>;
+
+    /// Returns the output so far.
+    ///
+    /// # Errors
+    /// As [`Terminals::create`].
+    async fn output(&self, id: &str) -> Result<TerminalOutput, String>;
+
+    /// Waits for the exit of the command.
+    ///
+    /// # Errors
+    /// As [`Terminals::create`].
+    async fn wait_for_exit(&self, id: &str) -> Result<TerminalExit, String>;
+
+    /// Kills the command. The terminal remains.
+    ///
+    /// # Errors
+    /// As [`Terminals::create`].
+    async fn kill(&self, id: &str) -> Result<(), String>;
+
+    /// Requests the release of the terminal, and does not wait. A running command is killed.
+    fn release(&self, id: &str);
+}
+
+/// Runs commands in terminals of the client.
+pub struct TerminalRunner {
+    terminals: Arc<dyn Terminals>,
+}
+
+impl TerminalRunner {
+    /// Returns a runner for `terminals`.
+    #[must_use]
+    pub fn new(terminals: Arc<dyn Terminals>) -> Self {
+        Self { terminals }
+    }
+}
+
+/// A terminal, which is released when this is dropped.
+struct Terminal {
+    terminals: Arc<dyn Terminals>,
+    id: String,
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.terminals.release(&self.id);
+    }
+}
+
+#[async_trait]
+impl CommandRunner for TerminalRunner {
+    async fn start(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError> {
+        let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
+        let command = in_words(command).map_err(RunError::Spawn)?;
+        let terminals = Arc::clone(&self.terminals);
+        // A task of its own, so that a terminal that is created too late is released.
+        let creation = tokio::spawn(async move {
+            let id = terminals.create(command).await?;
+            Ok::<_, String>(Terminal { terminals, id })
+        });
+        let terminal = match timeout(REPLY_TIME, creation).await {
+            Ok(Ok(Ok(terminal))) => terminal,
+            Ok(Ok(Err(reason))) => return Err(RunError::Terminal(reason)),
+            Ok(Err(error)) => return Err(RunError::Terminal(error.to_string())),
+            Err(_) => {
+                return Err(RunError::Terminal(format!(
+                    "it was not created in {} s",
+                    REPLY_TIME.as_secs()
+                )));
+            }
+        };
+        Ok(Box::new(Running { terminal, deadline }))
+    }
+
+    async fn start_for_user(
+        &self,
+        _command: CommandSpec,
+        _side: Option<OwnedFd>,
+    ) -> Result<Box<dyn RunningCommand>, RunError> {
+        Err(RunError::Terminal(
+            "commands that the user typed do not run in it".to_owned(),
+        ))
+    }
+
+    async fn self_confined(&self, _command: CommandSpec) -> Result<Option<CommandSpec>, RunError> {
+        Ok(None)
+    }
+
+    async fn hides(&self) -> bool {
+        false
+    }
+
+    async fn shutdown(&self) {}
+}
+
+/// The command with texts instead of strings of the operating system. Variables that are not UTF-8 are left out.
+fn in_words(command: CommandSpec) -> io::Result<TerminalCommand> {
+    let text = |word: OsString| {
+        word.into_string().map_err(|word| {
+            let message = format!("{} is not UTF-8", word.display());
+            io::Error::new(io::ErrorKind::InvalidInput, message)
+        })
+    };
+    let words: io::Result<Vec<String>> = command.argv.into_iter().map(text).collect();
+    let mut words = words?.into_iter();
+    let utf8 = |text: &OsStr| text.to_str().map(str::to_owned);
+    let variables = command.env.iter();
+    let variables = variables.filter_map(|(name, value)| Some((utf8(name)?, utf8(value)?)));
+    Ok(TerminalCommand {
+        program: words.next().ok_or(io::ErrorKind::InvalidInput)?,
+        arguments: words.collect(),
+        cwd: command.cwd,
+        variables: variables.collect(),
+        output_bytes: OUTPUT_BYTES,
+    })
+}
+
+/// A command that runs in a terminal.
+struct Running {
+    terminal: Terminal,
+    deadline: Option<Instant>,
+}
+
+impl Running {
+    /// Passes the retained output on.
+    async fn pass_output(&self, output: OutputFn<'_>) {
+        let Terminal { terminals, id } = &self.terminal;
+        match timeout(REPLY_TIME, terminals.output(id)).await {
+            Ok(Ok(found)) => {
+                if found.is_truncated {
+                    output(StdStream::Stdout, SHORTENED.as_bytes());
+                }
+                output(StdStream::Stdout, found.text.as_bytes());
+            }
+            Ok(Err(error)) => tracing::warn!(error, "the output of a terminal is missing"),
+            Err(_) => tracing::warn!("the client did not return the output of a terminal"),
+        }
+    }
+
+    /// Kills the command, and waits for its exit. `None` if the client does not report it.
+    async fn kill(&self) -> Option<TerminalExit> {
+        let Terminal { terminals, id } = &self.terminal;
+        let killed = async {
+            terminals.kill(id).await?;
+            terminals.wait_for_exit(id).await
+        };
+        timeout(GRACE, killed).await.ok()?.ok()
+    }
+}
+
+#[async_trait]
+impl RunningCommand for Running {
+    fn terminal_id(&self) -> Option<&str> {
+        Some(&self.terminal.id)
+    }
+
+    async fn started(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    async fn wait(
+        &mut self,
+        cancel: &CancellationToken,
+        output: OutputFn<'_>,
+    ) -> Result<CommandOutcome, RunError> {
+        let Terminal { terminals, id } = &self.terminal;
+        let end = tokio::select! {
+            biased;
+            exit = terminals.wait_for_exit(id) => Ok(exit),
+            () = cancel.cancelled() => Err(EndReason::Cancelled),
+            () = at(self.deadline) => Err(EndReason::TimedOut),
+        };
+        let (exit, cause) = match end {
+            Ok(Ok(exit)) => (Some(exit), EndReason::Finished),
+            Ok(Err(reason)) => {
+                self.pass_output(output).await;
+                return Err(RunError::Terminal(reason));
+            }
+            Err(cause) => (self.kill().await, cause),
+        };
+        self.pass_output(output).await;
+        Ok(CommandOutcome {
+            lingering: exit.is_none(),
+            exit: reported(exit, cause),
+            cause,
+            background: Vec::new(),
+            unconfined: None,
+            denials: Vec::new(),
+            restarted: false,
+        })
+    }
+
+    async fn wait_for_rest(
+        &mut self,
+        _cancel: &CancellationToken,
+        _output: OutputFn<'_>,
+    ) -> Result<bool, RunError> {
+        Ok(true)
+    }
+}
+
+/// The exit of a command that ended for `cause`. A stopped command has a signal.
+fn reported(exit: Option<TerminalExit>, cause: EndReason) -> Exit {
+    let exit = exit.unwrap_or_default();
+    let code = exit.code.and_then(|code| i32::try_from(code).ok());
+    match exit_of(code, exit.signal.as_deref()) {
+        Some(exit) => exit,
+        None if cause == EndReason::Finished => Exit {
+            code: 1,
+            signal: None,
+        },
+        None => Exit::by_signal(SIGKILL),
+    }
+}
+
+/// Waits until `deadline`, or forever without one.
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A client with one terminal.
+    #[derive(Default)]
+    struct Client {
+        requests: Mutex<Vec<String>>,
+        /// The exit; `None` if the command runs until it is killed.
+        exit: Option<Result<TerminalExit, String>>,
+        refuses_creation: bool,
+        killed: tokio::sync::Notify,
+    }
+
+    impl Client {
+        fn request(&self, name: &str) {
+            self.requests.lock().unwrap().push(name.to_owned());
+        }
+    }
+
+    #[async_trait]
+    impl Terminals for Client {
+        async fn create(&self, command: TerminalCommand) -> Result<String, String> {
+            self.request(&format!(
+                "create {} {:?}",
+                command.program, command.arguments
+            ));
+            match self.refuses_creation {
+                true => Err("no more terminals".to_owned()),
+                false => Ok("t1".to_owned()),
+            }
+        }
+
+        async fn output(&self, _id: &str) -> Result<TerminalOutput, String> {
+            self.request("output");
+            Ok(TerminalOutput {
+                text: "partial\n".to_owned(),
+                is_truncated: true,
+            })
+        }
+
+        async fn wait_for_exit(&self, _id: &str) -> Result<TerminalExit, String> {
+            match &self.exit {
+                Some(exit) => exit.clone(),
+                None => {
+                    self.killed.notified().await;
+                    Ok(TerminalExit {
+                        code: None,
+                        signal: Some("SIGTERM".to_owned()),
+                    })
+                }
+            }
+        }
+
+        async fn kill(&self, _id: &str) -> Result<(), String> {
+            self.request("kill");
+            self.killed.notify_one();
+            Ok(())
+        }
+
+        fn release(&self, id: &str) {
+            self.request(&format!("release {id}"));
+        }
+    }
+
+    fn spec(timeout: Option<Duration>) -> CommandSpec {
+        CommandSpec {
+            argv: vec!["sh".into(), "-c".into()],
+            cwd: "/".into(),
+            env: Vec::new(),
+            timeout,
+            readable_folders: Vec::new(),
+            sandbox: zeph_tools::shell::exec::CommandSandbox::Off,
+        }
+    }
+
+    /// Runs a command. Returns the result, its output, and the requests after the creation.
+    async fn run(
+        client: Client,
+        timeout: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> (Result<CommandOutcome, RunError>, String, Vec<String>) {
+        let client = Arc::new(client);
+        let runner = TerminalRunner::new(Arc::clone(&client) as _);
+        let mut printed = Vec::new();
+        let ended = match runner.start(spec(timeout)).await {
+            Ok(mut running) => {
+                assert_eq!(running.terminal_id(), Some("t1"));
+                let mut output = |_: StdStream, bytes: &[u8]| printed.extend_from_slice(bytes);
+                running.wait(cancel, &mut output).await
+            }
+            Err(error) => Err(error),
+        };
+        let requests = client.requests.lock().unwrap().split_off(1);
+        (ended, String::from_utf8(printed).unwrap(), requests)
+    }
+
+    /// Proves ACP-4: the exit of a command has a code and, if one ended it, a signal.
+    #[tokio::test]
+    async fn exit_is_reported_and_the_terminal_released() {
+        let check = async |code, signal: Option<&str>, expect: (i32, Option<i32>)| {
+            let client = Client {
+                exit: Some(Ok(TerminalExit {
+                    code,
+                    signal: signal.map(str::to_owned),
+                })),
+                ..Client::default()
+            };
+            let (ended, printed, requests) = run(client, None, &CancellationToken::new()).await;
+            let ended = ended.unwrap();
+            assert_eq!((ended.exit.code, ended.exit.signal), expect);
+            assert_eq!(ended.cause, EndReason::Finished);
+            assert_eq!(printed, format!("{SHORTENED}partial\n"));
+            assert_eq!(requests, ["output", "release t1"]);
+        };
+        check(Some(0), None, (0, None)).await;
+        check(Some(3), None, (3, None)).await;
+        check(None, Some("SIGKILL"), (137, Some(9))).await;
+        check(None, Some("TERM"), (143, Some(15))).await;
+        check(Some(130), Some("SIGINT"), (130, Some(2))).await;
+        check(None, None, (1, None)).await;
+    }
+
+    /// Proves ACP-4, ACP-7: a stopped command is killed, its output is returned, and the terminal is released.
+    #[tokio::test(start_paused = true)]
+    async fn stopped_command_is_killed_and_released() {
+        let limit = Some(Duration::from_secs(120));
+        let (ended, printed, requests) =
+            run(Client::default(), limit, &CancellationToken::new()).await;
+        let ended = ended.unwrap();
+        assert_eq!(ended.cause, EndReason::TimedOut);
+        assert_eq!(ended.exit, Exit::by_signal(15));
+        assert_eq!(printed, format!("{SHORTENED}partial\n"));
+        assert_eq!(requests, ["kill", "output", "release t1"]);
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let (ended, _, requests) = run(Client::default(), None, &cancel).await;
+        assert_eq!(ended.unwrap().cause, EndReason::Cancelled);
+        assert_eq!(requests, ["kill", "output", "release t1"]);
+    }
+
+    /// Proves ACP-4: a refusal by the client fails the command, and the terminal is released.
+    #[tokio::test]
+    async fn refusal_by_the_client_fails_the_command() {
+        let client = Client {
+            exit: Some(Err("it is gone".to_owned())),
+            ..Client::default()
+        };
+        let (ended, _, requests) = run(client, None, &CancellationToken::new()).await;
+        assert!(matches!(ended, Err(RunError::Terminal(reason)) if reason == "it is gone"));
+        assert_eq!(requests, ["output", "release t1"]);
+        let client = Client {
+            refuses_creation: true,
+            ..Client::default()
+        };
+        let (ended, _, requests) = run(client, None, &CancellationToken::new()).await;
+        assert!(matches!(ended, Err(RunError::Terminal(_))));
+        assert_eq!(requests, Vec::<String>::new());
+    }
+
+    /// Proves ACP-4: a dropped command releases its terminal.
+    #[tokio::test]
+    async fn dropped_command_is_released() {
+        let client = Arc::new(Client::default());
+        let runner = TerminalRunner::new(Arc::clone(&client) as _);
+        drop(runner.start(spec(None)).await.unwrap());
+        let requests = client.requests.lock().unwrap().clone();
+        assert_eq!(requests, ["create sh [\"-c\"]", "release t1"]);
+    }
+}
