@@ -32,6 +32,17 @@ const RESULTS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Requests about files and terminals, and the definitions of their parameters.
+const REQUESTS: &[(&str, &str)] = &[
+    ("fs/read_text_file", "ReadTextFileRequest"),
+    ("fs/write_text_file", "WriteTextFileRequest"),
+    ("terminal/create", "CreateTerminalRequest"),
+    ("terminal/output", "TerminalOutputRequest"),
+    ("terminal/wait_for_exit", "WaitForTerminalExitRequest"),
+    ("terminal/kill", "KillTerminalRequest"),
+    ("terminal/release", "ReleaseTerminalRequest"),
+];
+
 /// The response to a question of the agent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Decision {
@@ -308,7 +319,13 @@ impl Editor {
                 ("RequestPermissionRequest", &message["params"])
             }
             (Some("$/cancel_request"), _) => return,
-            (Some(other), _) => panic!("an unknown message {other}: {message:#}"),
+            (Some(other), _) => {
+                let known = REQUESTS.iter().find(|(known, _)| *known == other);
+                let Some((_, definition)) = known else {
+                    panic!("an unknown message {other}: {message:#}");
+                };
+                (*definition, &message["params"])
+            }
             (None, Some(result)) => {
                 let id = message["id"].as_i64();
                 let method = id.and_then(|id| self.methods.get(&id));
