@@ -62,8 +62,11 @@ pub struct McpServerConfig {
     /// Headers of every request to it. `${NAME}` in a value is a variable of your own environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The login at the server, if it needs more than `zeph mcp login` finds out.
+    /// The login at the server, for an authorization server that registers no clients: `client_id` and `client_secret`
+    /// (`${NAME}` is a variable of your own environment) or `client_metadata_url`, the `scopes` to request, and
+    /// `redirect_port`, the port of 127.0.0.1 to which the browser returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub oauth: Option<OAuthConfig>,
     /// How far its words about its own tools are believed: `untrusted` not at all, `provisional` for what may run at the same time and in mode `plan`, `trusted` also for what runs without a question.
     #[serde(default = "provisional")]

@@ -380,40 +380,50 @@ impl Login {
     }
 }
 
-/// The challenge of a request without a token; `None` if the server refuses none.
+/// The challenge of a request without a token; `None` if the server refuses none. A server of one generation may reject
+/// the request of the other for another reason.
 async fn challenge(
     client: &reqwest::Client,
     url: &str,
     limit: Duration,
 ) -> Result<Option<String>, String> {
-    let request = json!({
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str(),
-            "capabilities": {},
-            "clientInfo": { "name": "zeph", "version": env!("CARGO_PKG_VERSION") },
-        },
+    let me = json!({ "name": "zeph", "version": env!("CARGO_PKG_VERSION") });
+    let revision = ProtocolVersion::NO_INITIALIZE;
+    let discover = json!({ "_meta": {
+        "io.modelcontextprotocol/protocolVersion": revision.as_str(),
+        "io.modelcontextprotocol/clientInfo": me,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let initialize = json!({
+        "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str(),
+        "capabilities": {},
+        "clientInfo": me,
     });
-    let sent = client
-        .post(url)
-        .header(ACCEPT, "application/json, text/event-stream")
-        .timeout(limit)
-        .json(&request)
-        .send();
-    let response = sent.await.map_err(|error| {
-        let why = error.without_url().to_string();
-        format!(
-            "the server cannot be reached: {}",
-            line(&why, MAX_REASON_CHARS)
-        )
-    })?;
-    let header = response.headers().get(WWW_AUTHENTICATE);
-    let header = header.and_then(|value| value.to_str().ok());
-    Ok(header
-        .filter(|_| response.status() == 401)
-        .map(str::to_owned))
+    for (method, params) in [("server/discover", discover), ("initialize", initialize)] {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let mut request = client
+            .post(url)
+            .header(ACCEPT, "application/json, text/event-stream")
+            .timeout(limit);
+        if method == "server/discover" {
+            request = request
+                .header("mcp-protocol-version", revision.as_str())
+                .header("mcp-method", method);
+        }
+        let response = request.json(&message).send().await.map_err(|error| {
+            let why = error.without_url().to_string();
+            format!(
+                "the server cannot be reached: {}",
+                line(&why, MAX_REASON_CHARS)
+            )
+        })?;
+        let header = response.headers().get(WWW_AUTHENTICATE);
+        let header = header.and_then(|value| value.to_str().ok());
+        if let Some(header) = header.filter(|_| response.status() == 401) {
+            return Ok(Some(header.to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// The text of a failure with its causes, without hidden characters.
