@@ -19,6 +19,7 @@ use zeph_tools::Confirmation;
 use zeph_tools::hidden::revealed;
 use zeph_tools::plural::pluralize;
 
+use super::ServeOptions;
 use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::updates::{UpdateMapper, new_id, text_content, wire_kind};
 use crate::{ClientServer, SessionHost, ToolKind, call_display};
@@ -58,16 +59,16 @@ impl AcpChannel {
         cwd: &Path,
         host: Arc<dyn SessionHost>,
         has_notices: bool,
-        assume_yes: bool,
+        options: &ServeOptions,
     ) -> Self {
         Self {
             connection,
             session: SessionId::new(session),
             host,
             has_notices,
-            assume_yes,
+            assume_yes: options.assume_yes,
             state: Arc::new(Mutex::new(State {
-                mapper: UpdateMapper::new(cwd, has_notices),
+                mapper: UpdateMapper::new(cwd, has_notices, options.clean),
                 outputs: HashMap::new(),
             })),
             runtime: Handle::current(),

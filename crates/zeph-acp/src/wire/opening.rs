@@ -196,7 +196,7 @@ impl Server {
             &cwd,
             Arc::clone(&self.host),
             has_notices,
-            self.options.assume_yes,
+            &self.options,
         ));
         let request = OpenRequest {
             id: id.clone(),
