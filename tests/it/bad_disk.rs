@@ -157,7 +157,7 @@ fn a_full_disk_loses_nothing() {
     let script = r#"
         zeph=$0; export zeph
         exec unshare -rm bash -c '
-            mount -t tmpfs -o size=600k tmpfs "$XDG_DATA_HOME" || exit 90
+            mount -t tmpfs -o size=620k tmpfs "$XDG_DATA_HOME" || exit 90
             "$zeph" -q -p "the first words" || exit 91
             fill() { head -c "$1" /dev/zero > "$XDG_DATA_HOME/ballast" 2>/dev/null; }
             fill 300000

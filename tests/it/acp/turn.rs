@@ -124,7 +124,8 @@ fn repeated_ids_of_the_model_are_different_calls() {
 #[test]
 fn output_streams_while_a_command_runs() {
     let home = Home::new();
-    let command = "echo begun; until [ -e go-on ]; do sleep 0.01; done; echo ended";
+    let command =
+        "printf '\\033[31mbegun\\033[0m\\n'; until [ -e go-on ]; do sleep 0.01; done; echo ended";
     let server = OpenAi::replies([
         Reply::calls("b", &[("bash", json!({ "command": command }))]),
         Reply::text("Done."),

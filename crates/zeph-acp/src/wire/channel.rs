@@ -21,6 +21,7 @@ use zeph_tools::hidden::revealed;
 use zeph_tools::plural::pluralize;
 use zeph_tools::question::{ServerAnswer, ServerQuestion};
 
+use super::ServeOptions;
 use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::server_question;
 use super::updates::{UpdateMapper, new_id, text_content, wire_kind};
@@ -63,7 +64,7 @@ impl AcpChannel {
         cwd: &Path,
         host: Arc<dyn SessionHost>,
         client: &ClientCapabilities,
-        assume_yes: bool,
+        options: &ServeOptions,
     ) -> Self {
         let session_capabilities = client.session.as_ref();
         let has_notices = session_capabilities.is_some_and(|it| it.notices.is_some());
@@ -73,9 +74,9 @@ impl AcpChannel {
             host,
             has_notices,
             elicitation: client.elicitation.clone(),
-            assume_yes,
+            assume_yes: options.assume_yes,
             state: Arc::new(Mutex::new(State {
-                mapper: UpdateMapper::new(cwd, has_notices),
+                mapper: UpdateMapper::new(cwd, has_notices, options.clean),
                 outputs: HashMap::new(),
             })),
             runtime: Handle::current(),

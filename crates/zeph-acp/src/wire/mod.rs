@@ -32,12 +32,14 @@ use crate::SessionHost;
 use methods::Server;
 
 /// Options of the server.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// The version of the agent.
     pub version: String,
     /// Whether every question is answered with "once".
     pub assume_yes: bool,
+    /// Removes terminal control from the text of programs.
+    pub clean: fn(&str) -> String,
 }
 
 /// Serves one client until the end of `input`, or until `output` cannot be written. Then everything that runs ends.

@@ -204,7 +204,7 @@ impl Server {
             &cwd,
             Arc::clone(&self.host),
             &capabilities,
-            self.options.assume_yes,
+            &self.options,
         ));
         let request = OpenRequest {
             id: id.clone(),

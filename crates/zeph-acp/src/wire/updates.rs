@@ -12,7 +12,6 @@ use serde_json::Value;
 use uuid::Uuid;
 use zeph_core::LoopbackEvent;
 use zeph_memory::{Task, TaskStatus};
-use zeph_tools::hidden::readable;
 use zeph_tools::{FileChange, FileLocation, ToolErrorCategory};
 
 use crate::ToolKind;
@@ -36,6 +35,8 @@ pub(super) struct UpdateMapper {
     cwd: PathBuf,
     /// Whether the client shows notices.
     has_notices: bool,
+    /// Removes terminal control from the text of programs.
+    clean: fn(&str) -> String,
     calls: Vec<RunningCall>,
     text: Option<MessageId>,
     thought: Option<MessageId>,
@@ -43,10 +44,11 @@ pub(super) struct UpdateMapper {
 
 impl UpdateMapper {
     /// A mapping for a session in `cwd`. Without `has_notices`, notices have no update.
-    pub(super) fn new(cwd: &Path, has_notices: bool) -> Self {
+    pub(super) fn new(cwd: &Path, has_notices: bool, clean: fn(&str) -> String) -> Self {
         Self {
             cwd: cwd.to_owned(),
             has_notices,
+            clean,
             calls: Vec::new(),
             text: None,
             thought: None,
@@ -140,7 +142,8 @@ impl UpdateMapper {
     /// The update with the output so far of a running call.
     pub(super) fn output_so_far(&self, id: &str) -> Option<SessionUpdate> {
         let call = self.running(id)?;
-        let fields = status(ToolCallStatus::InProgress).content(vec![text_content(&call.output)]);
+        let fields = status(ToolCallStatus::InProgress)
+            .content(vec![text_content(&(self.clean)(&call.output))]);
         self.call_update(id, fields)
     }
 
@@ -195,7 +198,7 @@ impl UpdateMapper {
         };
         let mut content = Vec::new();
         if !display.is_empty() {
-            content.push(text_content(display));
+            content.push(text_content(&(self.clean)(display)));
         }
         content.extend(changes.into_iter().map(diff));
         let mut fields = ToolCallUpdateFields::new().status(status).content(content);
@@ -227,9 +230,8 @@ pub(super) fn new_id() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// A block with text for the user. Text from programs is shown as it is, without control characters.
+/// A block with text for the user, which is shown as it is.
 pub(super) fn text_content(text: &str) -> ToolCallContent {
-    let text = readable(text);
     let ticks = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(ticks.max(2) + 1);
     let text = format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'));
@@ -273,4 +275,161 @@ fn plan(tasks: Vec<Task>) -> Plan {
         PlanEntry::new(task.content, PlanEntryPriority::Medium, status)
     });
     Plan::new(entries.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use zeph_tools::OutputStream;
+
+    use super::*;
+
+    /// The updates of events as JSON. Ids are replaced by numbers in the order of their first use.
+    fn mapped(events: Vec<LoopbackEvent>, has_notices: bool) -> Vec<Value> {
+        let mut mapper = UpdateMapper::new(Path::new("/p"), has_notices, str::to_owned);
+        let mut ids: Vec<String> = Vec::new();
+        let updates = events.into_iter().flat_map(|event| mapper.map(event));
+        let updates = updates.map(|update| {
+            let mut update = serde_json::to_value(update).unwrap();
+            for key in ["toolCallId", "messageId"] {
+                let Some(id) = update[key].as_str().map(str::to_owned) else {
+                    update.as_object_mut().unwrap().remove(key);
+                    continue;
+                };
+                let at = ids.iter().position(|known| *known == id);
+                let at = at.unwrap_or_else(|| {
+                    ids.push(id);
+                    ids.len() - 1
+                });
+                update[key] = json!(at);
+            }
+            update
+        });
+        updates.collect()
+    }
+
+    fn started(id: &str, tool: &str, params: Value) -> LoopbackEvent {
+        LoopbackEvent::ToolStarted {
+            id: id.to_owned(),
+            tool: tool.to_owned(),
+            params,
+        }
+    }
+
+    fn output(id: &str, text: &str) -> LoopbackEvent {
+        LoopbackEvent::ToolOutput {
+            id: id.to_owned(),
+            stream: OutputStream::Stdout,
+            text: text.to_owned(),
+            skipped_lines: 0,
+        }
+    }
+
+    fn finished(id: &str, failure: Option<ToolErrorCategory>, display: &str) -> LoopbackEvent {
+        LoopbackEvent::ToolFinished {
+            id: id.to_owned(),
+            tool: "bash".to_owned(),
+            failure,
+            display: display.to_owned(),
+            filter: None,
+            locations: Vec::new(),
+            changes: Vec::new(),
+            duration_ms: 0,
+        }
+    }
+
+    /// Proves ACP-2.
+    #[test]
+    fn messages_have_ids_that_end_with_their_response() {
+        let text = |text: &str| LoopbackEvent::Text(text.to_owned());
+        let events = vec![
+            LoopbackEvent::Requesting { iteration: 1 },
+            LoopbackEvent::Reasoning("hm".to_owned()),
+            text("a"),
+            text("b"),
+            started("1", "read", json!({})),
+            text("c"),
+            LoopbackEvent::Requesting { iteration: 2 },
+            text("d"),
+        ];
+        let ids: Vec<_> = mapped(events, false)
+            .iter()
+            .filter_map(|it| it["messageId"].as_u64())
+            .collect();
+        assert_eq!(ids, [0, 1, 1, 3, 4]);
+    }
+
+    /// Proves ACP-2: two calls with the same id of the model are two calls.
+    #[test]
+    fn each_call_has_its_own_id_until_its_end() {
+        let events = vec![
+            started("same", "bash", json!({"command": "a"})),
+            output("same", "1\n"),
+            output("same", "2\n"),
+            finished("same", None, "1\n2"),
+            output("same", "late"),
+            started("same", "bash", json!({"command": "b"})),
+            finished("same", Some(ToolErrorCategory::Timeout), ""),
+            finished("unknown", None, "x"),
+        ];
+        let updates = mapped(events, false);
+        let shown: Vec<_> = updates
+            .iter()
+            .map(|it| {
+                let text = it["content"][0]["content"]["text"].as_str();
+                (it["toolCallId"].as_u64(), it["status"].as_str(), text)
+            })
+            .collect();
+        let expect = [
+            (Some(0), Some("in_progress"), None),
+            (Some(0), Some("in_progress"), Some("```\n1\n```")),
+            (Some(0), Some("in_progress"), Some("```\n1\n2\n```")),
+            (Some(0), Some("completed"), Some("```\n1\n2\n```")),
+            (Some(1), Some("in_progress"), None),
+            (Some(1), Some("failed"), None),
+        ];
+        assert_eq!(shown, expect);
+    }
+
+    /// Proves ACP-2: streamed output is bounded, and its end stays.
+    #[test]
+    fn streamed_output_is_bounded() {
+        let line = "äöü a line of output\n";
+        let mut events = vec![started("1", "bash", json!({}))];
+        events.extend((0..2000).map(|_| output("1", line)));
+        let last = mapped(events, false).pop().unwrap();
+        let text = last["content"][0]["content"]["text"].as_str().unwrap();
+        assert!(text.len() <= MAX_STREAMED_BYTES + 8, "{}", text.len());
+        assert!(text.ends_with("äöü a line of output\n```"));
+    }
+
+    /// Proves ACP-2.
+    #[test]
+    fn notices_need_a_client_that_shows_them() {
+        let events = || {
+            vec![
+                LoopbackEvent::Notice("a".to_owned()),
+                LoopbackEvent::Warning("b".to_owned()),
+                LoopbackEvent::Error("c".to_owned()),
+            ]
+        };
+        assert_eq!(mapped(events(), false), Vec::<Value>::new());
+        let severities: Vec<_> = mapped(events(), true)
+            .iter()
+            .map(|it| (it["severity"].clone(), it["title"].clone()))
+            .collect();
+        let expect = [("info", "a"), ("warning", "b"), ("error", "c")];
+        let expect = expect.map(|(severity, title)| (json!(severity), json!(title)));
+        assert_eq!(severities, expect);
+    }
+
+    /// Proves ACP-2: text of a program cannot end its block.
+    #[test]
+    fn text_with_fences_stays_in_its_block() {
+        let ToolCallContent::Content(content) = text_content("a\n```\n# b\n") else {
+            panic!("not a text");
+        };
+        let content = serde_json::to_value(content).unwrap();
+        assert_eq!(content["content"]["text"], "````\na\n```\n# b\n````");
+    }
 }

@@ -367,3 +367,55 @@ proptest! {
         });
     }
 }
+
+/// Proves ACP-1, ACP-1a: a copy has the conversation with its window, tasks and views, and changes of one do not change
+/// the other.
+#[tokio::test]
+async fn copy_of_a_session_is_independent() {
+    let (_folder, store) = store().await;
+    for text in ["one", "two"] {
+        store
+            .append_message("s", message("user", text))
+            .await
+            .unwrap();
+    }
+    store.clear_window("s").await.unwrap();
+    let seq = store
+        .append_message("s", message("user", "three"))
+        .await
+        .unwrap();
+    store.set_result_view("s", seq, "view").await.unwrap();
+    store.set_title("s", "Title").await.unwrap();
+    store.add_task("s", "task").await.unwrap();
+
+    store
+        .copy_session("s", "copy", Path::new("/elsewhere"))
+        .await
+        .unwrap();
+    let copy = store.session("copy").await.unwrap();
+    assert_eq!((copy.messages, copy.title.as_deref()), (3, Some("Title")));
+    assert_eq!(copy.project, Path::new("/elsewhere"));
+    assert_eq!(contents(&store, "copy").await, ["three"]);
+    assert_eq!(store.tasks("copy").await.unwrap()[0].content, "task");
+    assert_eq!(store.result_views("copy").await.unwrap()[&seq], "view");
+
+    store
+        .append_message("copy", message("user", "four"))
+        .await
+        .unwrap();
+    store.delete_session("s").await.unwrap();
+    assert_eq!(contents(&store, "copy").await, ["three", "four"]);
+    assert!(store.result_views("s").await.unwrap().is_empty());
+    let unknown = store.copy_session("s", "t", Path::new("/")).await;
+    assert!(
+        matches!(unknown, Err(StoreError::UnknownSession { .. })),
+        "{unknown:?}"
+    );
+    let taken = store.copy_session("copy", "copy", Path::new("/")).await;
+    assert!(taken.is_err());
+    let view = store.set_result_view("s", 1, "view").await;
+    assert!(
+        matches!(view, Err(StoreError::UnknownSession { .. })),
+        "{view:?}"
+    );
+}

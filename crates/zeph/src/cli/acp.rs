@@ -13,6 +13,7 @@ use super::args::GlobalArgs;
 use crate::acp_host::AcpHost;
 use crate::assemble::withhold_environment;
 use crate::config::Environment;
+use crate::output::sanitize::clean;
 
 /// Bytes of input that are read at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -34,6 +35,7 @@ pub(super) async fn run(global: &GlobalArgs) -> anyhow::Result<Exit> {
     let options = ServeOptions {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         assume_yes: global.yes,
+        clean,
     };
     let input = stream(std::io::stdin()).context("standard input cannot be used")?;
     let output = stream(std::io::stdout()).context("standard output cannot be used")?;
