@@ -58,6 +58,8 @@ xflags::xflags! {
         /// Test the binary against real servers with a small real model on loopback; skipped if pip finds no
         /// packages.
         cmd live {}
+        /// Run the conformance suite of MCP against the client of the built binary; it fails without npm.
+        cmd conformance {}
         /// Kill conversations at random points and check that each resumes.
         cmd crash {
             /// Number of conversations (200).

@@ -6,7 +6,7 @@
 //! with a message. All steps have deadlines, and all started processes are ended.
 
 mod conversation;
-mod process;
+pub(crate) mod process;
 pub(crate) mod weights;
 
 use std::path::{Path, PathBuf};

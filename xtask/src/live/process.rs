@@ -11,17 +11,17 @@ use anyhow::{Context as _, Result, bail, ensure};
 const GRACE: Duration = Duration::from_secs(3);
 
 /// The output of a program.
-pub(super) struct Printed {
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-    pub(super) code: Option<i32>,
+pub(crate) struct Printed {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: Option<i32>,
 }
 
 /// Runs a program to its end.
 ///
 /// # Errors
 /// It fails, or does not end within `limit`.
-pub(super) fn within(command: Command, limit: Duration) -> Result<Printed> {
+pub(crate) fn within(command: Command, limit: Duration) -> Result<Printed> {
     let called = format!("{command:?}");
     let printed = ended(command, limit)?;
     ensure!(
@@ -33,7 +33,7 @@ pub(super) fn within(command: Command, limit: Duration) -> Result<Printed> {
 }
 
 /// Runs a program to its end like `within`, with any exit code.
-pub(super) fn ended(mut command: Command, limit: Duration) -> Result<Printed> {
+pub(crate) fn ended(mut command: Command, limit: Duration) -> Result<Printed> {
     let called = format!("{command:?}");
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -76,7 +76,7 @@ fn in_the_background(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Str
 }
 
 /// The last lines of an error output.
-pub(super) fn last_lines(text: &str) -> String {
+pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
