@@ -60,6 +60,8 @@ xflags::xflags! {
         cmd live {}
         /// Test `zeph mcp serve` with the official conformance suite and the official Python client.
         cmd mcp-clients {}
+        /// Run the conformance suite of MCP against the client of the built binary; it fails without npm.
+        cmd conformance {}
         /// Kill conversations at random points and check that each resumes.
         cmd crash {
             /// Number of conversations (200).

@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod conformance;
 mod crash;
 mod deny;
 mod docs;
@@ -54,6 +55,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
         XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::McpClients(_) => mcp_clients::run(&project),
+        XtaskCmd::Conformance(_) => conformance::run(&project),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),
     }
 }

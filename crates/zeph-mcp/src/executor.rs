@@ -11,7 +11,7 @@ use zeph_tools::{
 
 use crate::connection::Caller;
 use crate::failure::About;
-use crate::resource_tool::{RESOURCE_TOOL, read};
+use crate::resource_tool::{self, RESOURCE_TOOL, read};
 use crate::result::rendered;
 use crate::sanitize::line;
 use crate::servers::McpServers;
@@ -95,7 +95,11 @@ impl ToolExecutor for McpExecutor {
     }
 
     fn tool_definitions(&self) -> Vec<ToolDef> {
-        self.servers.definitions()
+        let mut definitions = self.servers.definitions();
+        if self.servers.has_resources() {
+            definitions.push(resource_tool::definition());
+        }
+        definitions
     }
 
     fn set_skill_env(&self, _env: Option<SkillEnv>) {}

@@ -2,7 +2,7 @@
 //! # Structure
 //!
 //! `config` lists the servers. `server` keeps one alive; `connection` speaks the protocol, `form` reads the forms of its
-//! questions, and `failure` classifies errors. `login` holds the logins at servers. `tool` checks the listed tools, and
+//! questions, and `failure` classifies errors. `http` builds HTTP clients. `login` holds the logins at servers. `tool` checks the listed tools, and
 //! `trust` compares them with the approved definitions. `servers` are all servers, `listing` shows them, `prompts` their
 //! prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and
 //! `sanitize` removes hidden characters.
@@ -16,6 +16,7 @@ mod connection;
 mod executor;
 mod failure;
 mod form;
+mod http;
 mod listing;
 mod login;
 mod prompts;

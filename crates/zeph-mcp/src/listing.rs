@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use zeph_tools::plural::counted_as;
+
 use crate::sanitize::line;
 use crate::servers::{McpServers, told};
 use crate::trust::ToolTrust;
@@ -42,13 +44,13 @@ impl McpServers {
             );
             let mut tools = String::new();
             if connected {
-                tools = format!(", {}", count(usable, "tool", "tools"));
+                tools = format!(", {}", counted_as(usable, "tool", "tools"));
                 for (n, one, more) in [
                     (state.prompts.len(), "prompt", "prompts"),
                     (state.resources.len(), "resource", "resources"),
                 ] {
                     if n > 0 {
-                        tools.push_str(&format!(", {}", count(n, one, more)));
+                        tools.push_str(&format!(", {}", counted_as(n, one, more)));
                     }
                 }
             }
@@ -115,13 +117,6 @@ impl McpServers {
     }
 }
 
-pub(crate) fn count(n: usize, one: &str, more: &str) -> String {
-    match n {
-        1 => format!("1 {one}"),
-        n => format!("{n} {more}"),
-    }
-}
-
 /// Adds `said` in lines of at most 80 characters; all lines except the first are indented.
 fn wrapped(text: &mut String, said: &str, indent: usize) {
     const WIDTH: usize = 80;
@@ -176,7 +171,5 @@ mod tests {
         };
         assert_eq!(told(&Phase::Connected), "connected");
         assert_eq!(told(&waiting(2)), "restarting in 2 s: it died");
-        assert_eq!(count(1, "tool", "tools"), "1 tool");
-        assert_eq!(count(0, "tool", "tools"), "0 tools");
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::config::McpServerConfig;
-use crate::connection::http;
+use crate::http;
 use crate::sanitize::line;
 
 /// The name of the client at an authorization server.

@@ -8,12 +8,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use zeph_tools::plural::counted_as;
 use zeph_tools::{Availability, McpError, ToolDef};
 
 use crate::config::McpConfig;
 use crate::connection::Link;
-use crate::listing::count;
-use crate::resource_tool;
 use crate::server::{Known, McpTransport, Phase, Server};
 use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
 
@@ -145,12 +144,6 @@ impl McpServers {
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
         let mut ids = HashSet::new();
-        let has_resources = |server: &Arc<Server>| {
-            server.with(|state| state.link.as_ref().is_some_and(|link| link.has_resources()))
-        };
-        if self.servers.iter().any(has_resources) {
-            definitions.push(resource_tool::definition());
-        }
         for server in &self.servers {
             server.with(|state| {
                 let offered = match state.link {
@@ -167,6 +160,14 @@ impl McpServers {
             });
         }
         definitions
+    }
+
+    /// Whether a connected server has resources.
+    pub(crate) fn has_resources(&self) -> bool {
+        let has_resources = |server: &Arc<Server>| {
+            server.with(|state| state.link.as_ref().is_some_and(|link| link.has_resources()))
+        };
+        self.servers.iter().any(has_resources)
     }
 
     /// The connection and the tool for a call of `id`; `None` if no server has it.
@@ -304,7 +305,7 @@ impl McpServers {
                 Phase::Connected if open == 0 => {}
                 Phase::Connected => notices.push(format!(
                     "MCP server {name}: {} not agreed to, and not offered; `zeph mcp approve {name}` shows {}",
-                    count(open, "tool is", "tools are"),
+                    counted_as(open, "tool is", "tools are"),
                     if open == 1 { "it" } else { "them" },
                 )),
                 phase => notices.push(format!("MCP server {name}: {}", told(&phase))),

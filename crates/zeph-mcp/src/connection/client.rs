@@ -32,9 +32,10 @@ use zeph_tools::McpError;
 use super::failure::{scope_of_request, scope_of_start};
 use super::handler::Handler;
 use super::running::RunningCalls;
-use super::{Address, ServerUrl, http};
+use super::{Address, ServerUrl};
 use crate::config::McpServerConfig;
 use crate::failure::About;
+use crate::http;
 use crate::login::{StoredLogin, manager};
 
 /// The most tools that are taken of one server.

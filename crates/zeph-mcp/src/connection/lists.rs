@@ -1,4 +1,4 @@
-//! What a server lists besides its tools: prompts and resources, and one of them.
+//! The prompts and resources of a server: their lists, and reading one of them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,6 @@ mod call;
 mod client;
 mod failure;
 mod handler;
-pub(crate) mod http;
 mod lists;
 mod running;
 mod sampling;

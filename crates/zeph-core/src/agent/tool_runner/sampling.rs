@@ -22,7 +22,7 @@ pub(in crate::agent) struct Sampler {
 }
 
 impl Sampler {
-    /// Sends a request that the user agreed to.
+    /// Sends a request that the user approved.
     ///
     /// # Errors
     /// The failure of the model, without keys.
