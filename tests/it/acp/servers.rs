@@ -68,7 +68,10 @@ fn server_of_the_client_is_approved_once_and_ends_with_its_session() {
             .to_string()
             .contains("hello")
     );
-    assert_eq!(served_tools.calls(), 1);
+    let log = home.data().join("zeph/mcp-servers/t/log");
+    let log = std::fs::read_to_string(log).unwrap();
+    let calls = log.lines().filter(|line| line.starts_with("tools/call"));
+    assert_eq!(calls.count(), 1, "{log}");
     // Another session of the same process.
     let other = open(&mut editor, home, &[]);
     editor.prompt(&other, "go");

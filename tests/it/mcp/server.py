@@ -22,8 +22,16 @@ def path(name):
     return os.path.join(folder, name)
 
 
+def writable(name, mode):
+    try:
+        return open(path(name), mode)
+    except OSError:
+        # The OS sandbox leaves only the server's own folder writable.
+        return open(os.path.join(os.environ["MCP_SERVER_DIR"], name), mode)
+
+
 def note(text):
-    with open(path("log"), "a") as log:
+    with writable("log", "a") as log:
         log.write(text + "\n")
 
 
@@ -147,7 +155,7 @@ def call(request):
 
 
 note("start")
-with open(path("pid"), "w") as file:
+with writable("pid", "w") as file:
     file.write(str(os.getpid()))
 if mode == "mute":
     time.sleep(600)
