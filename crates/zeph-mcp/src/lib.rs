@@ -16,6 +16,9 @@ mod connection;
 mod executor;
 mod failure;
 mod form;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod listing;
 mod login;

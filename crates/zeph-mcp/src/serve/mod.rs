@@ -31,6 +31,15 @@ pub use host::{CallClient, CallDecision, CallQuestion, ServedCall, ToolHost};
 /// The time in which cancelled calls end.
 const END_CALLS: Duration = Duration::from_secs(5);
 
+/// Reads a line as a message.
+///
+/// # Errors
+/// The id of the refusal of a line, if it has one.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_line(line: &[u8]) -> Result<(), Option<rmcp::model::RequestId>> {
+    message::read(line).map(|_| ()).map_err(|bad| bad.id)
+}
+
 /// An MCP server.
 pub struct McpServer {
     shared: Arc<Shared>,
