@@ -128,13 +128,14 @@ impl<'r> Decision<'r> {
     }
 
     /// Whether an allow rule with the exact text of the command replaces the confirmation of the shell.
+    /// `by_exact_rule` states whether the verdict of the shell admits that.
     #[must_use]
-    pub fn replaces_confirmation(&self) -> bool {
+    pub fn replaces_confirmation(&self, by_exact_rule: bool) -> bool {
         let is_exact = |judged: &PieceDecision<'_>| {
             judged.piece == CallPart::Whole
                 && matches!(judged.by, DecidedBy::Rule(rule) if rule.action() == Action::Allow)
         };
-        self.effect == Effect::Allow && self.pieces.iter().any(is_exact)
+        self.effect == Effect::Allow && by_exact_rule && self.pieces.iter().any(is_exact)
     }
 
     /// Returns a sentence with the reason for the question or the refusal.

@@ -155,6 +155,13 @@ pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<To
 }
 
 impl CallSubject<'_> {
+    /// Whether an allow rule with the exact text replaces the confirmation of its command.
+    #[must_use]
+    pub fn by_exact_rule(&self) -> bool {
+        let command = self.command.as_ref();
+        command.is_some_and(|command| command.by_exact_rule)
+    }
+
     /// Returns the resolver of its paths.
     #[must_use]
     pub fn places(&self) -> &CachedPathResolver<'_> {

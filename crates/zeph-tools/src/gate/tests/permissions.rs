@@ -834,7 +834,9 @@ fn what_would_allow_it_does() {
     );
     // A configuration line cannot express control characters.
     check("", "bash", run("echo 'a\u{7}b'"), &[]);
-    check("", "bash", run("$X"), &[]);
+    check("", "bash", run("$X *"), &[("bash", "$X \\*")]);
+    check("", "bash", run("eval $X"), &[("bash", "eval $X")]);
+    check("", "bash", run("ls | $X"), &[]);
     check("", "bash", run("echo $X"), &[]);
     check("", "bash", run("python3 -c 1"), &[]);
     check("bash deny rm *", "bash", run("$X y"), &[]);

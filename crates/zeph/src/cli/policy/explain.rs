@@ -299,8 +299,12 @@ impl Explained<'_> {
             ways.push(self.past_the_policy(decision));
         }
         let decision = &self.judgement.permission;
-        let asks = matches!(self.judgement.blocklist, Some(Verdict::Ask { .. }))
-            && !decision.replaces_confirmation();
+        let asks = match self.judgement.blocklist {
+            Some(Verdict::Ask { by_exact_rule, .. }) => {
+                !decision.replaces_confirmation(by_exact_rule)
+            }
+            _ => false,
+        };
         match decision.effect {
             Effect::Deny => ways.push(match decision.rule() {
                 Some(rule) => format!("without the rule at {}", rule.origin),

@@ -179,7 +179,11 @@ impl Judgement<'_> {
     pub(super) fn effect(&self) -> Effect {
         let blocklist = match &self.blocklist {
             Some(Verdict::Block { .. }) => Effect::Deny,
-            Some(Verdict::Ask { .. }) if self.permission.replaces_confirmation() => Effect::Allow,
+            Some(Verdict::Ask { by_exact_rule, .. })
+                if self.permission.replaces_confirmation(*by_exact_rule) =>
+            {
+                Effect::Allow
+            }
             Some(Verdict::Ask { .. }) => Effect::Ask,
             _ => Effect::Allow,
         };
@@ -218,9 +222,9 @@ impl Judgement<'_> {
             return format!("{}: {}", beside.gate, beside.reason);
         }
         match &self.blocklist {
-            Some(Verdict::Ask { why, .. })
+            Some(Verdict::Ask { why, by_exact_rule })
                 if self.permission.effect == Effect::Allow
-                    && !self.permission.replaces_confirmation() =>
+                    && !self.permission.replaces_confirmation(*by_exact_rule) =>
             {
                 format!("the blocklist: {why}")
             }
