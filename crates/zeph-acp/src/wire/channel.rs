@@ -240,7 +240,7 @@ impl Channel for AcpChannel {
                 ServerAnswer::Decline
             }
             server_question::Request::Elicitation(request) => {
-                match self.connection.send_request(request).block_task().await {
+                match self.connection.send_request(*request).block_task().await {
                     Ok(response) => server_question::answer(question, response),
                     Err(error) => {
                         let code = i32::from(error.code);

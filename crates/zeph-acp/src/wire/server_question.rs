@@ -20,11 +20,17 @@ use super::updates::new_id;
 /// The way in which a client is asked.
 pub(super) enum Request {
     /// As an elicitation.
-    Elicitation(CreateElicitationRequest),
+    Elicitation(Box<CreateElicitationRequest>),
     /// As a permission question with this text.
     Permission(String),
     /// The client cannot show the question.
     NotSupported,
+}
+
+impl Request {
+    fn elicitation(request: CreateElicitationRequest) -> Self {
+        Self::Elicitation(Box::new(request))
+    }
 }
 
 /// The request for a question in a session of a client with these capabilities.
@@ -38,7 +44,7 @@ pub(super) fn request(
     match &question.request {
         QuestionRequest::Form(fields) => match client.and_then(|it| it.form.as_ref()) {
             Some(_) => match schema(fields) {
-                Some(schema) => Request::Elicitation(CreateElicitationRequest::new(
+                Some(schema) => Request::elicitation(CreateElicitationRequest::new(
                     ElicitationMode::Form(ElicitationFormMode::new(scope, schema)),
                     message,
                 )),
@@ -49,7 +55,7 @@ pub(super) fn request(
         QuestionRequest::Url { url } => match client.and_then(|it| it.url.as_ref()) {
             Some(_) => {
                 let mode = ElicitationUrlMode::new(scope, new_id().to_string(), url);
-                Request::Elicitation(CreateElicitationRequest::new(
+                Request::elicitation(CreateElicitationRequest::new(
                     ElicitationMode::Url(mode),
                     message,
                 ))
