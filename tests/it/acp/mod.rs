@@ -3,6 +3,7 @@
 mod cancel;
 mod client;
 mod commands;
+mod elicitation;
 mod faults;
 mod files;
 mod modes;

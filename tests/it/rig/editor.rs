@@ -36,6 +36,7 @@ const RESULTS: &[(&str, &str)] = &[
 const REQUESTS: &[(&str, &str)] = &[
     ("fs/read_text_file", "ReadTextFileRequest"),
     ("fs/write_text_file", "WriteTextFileRequest"),
+    ("elicitation/create", "CreateElicitationRequest"),
     ("terminal/create", "CreateTerminalRequest"),
     ("terminal/output", "TerminalOutputRequest"),
     ("terminal/wait_for_exit", "WaitForTerminalExitRequest"),
@@ -92,8 +93,14 @@ impl Editor {
     /// An editor whose agent has these flags.
     #[track_caller]
     pub(crate) fn with_args(home: &Home, args: &[&str]) -> Self {
-        let mut editor = Self::start(home.zeph(["acp"]).args(args));
         let capabilities = json!({ "session": { "notices": {} } });
+        Self::with_capabilities(home, args, &capabilities)
+    }
+
+    /// An editor with these capabilities, whose agent has these flags.
+    #[track_caller]
+    pub(crate) fn with_capabilities(home: &Home, args: &[&str], capabilities: &Value) -> Self {
+        let mut editor = Self::start(home.zeph(["acp"]).args(args));
         editor.call(
             "initialize",
             json!({ "protocolVersion": 1, "clientCapabilities": capabilities }),
