@@ -27,7 +27,7 @@ pub enum ToolKind {
     Other,
 }
 
-/// Tool id and kind; a tool that is not listed is [`ToolKind::Other`].
+/// Tool id or alias, and kind; a tool that is not listed is [`ToolKind::Other`].
 const KINDS: &[(&str, ToolKind)] = &[
     ("bash", ToolKind::Execute),
     ("shell", ToolKind::Execute),
@@ -41,11 +41,16 @@ const KINDS: &[(&str, ToolKind)] = &[
     ("fetch", ToolKind::Fetch),
     ("delete_path", ToolKind::Delete),
     ("move_path", ToolKind::Move),
+    // Aliases: a call is announced by the name that the model used.
+    ("read_file", ToolKind::Read),
+    ("write_file", ToolKind::Edit),
+    ("edit_file", ToolKind::Edit),
+    ("glob", ToolKind::Search),
+    ("rename_path", ToolKind::Move),
 ];
 
 impl ToolKind {
-    /// The kind of the tool with this id. Ids are compared exactly; aliases are resolved by the
-    /// tool registry before a call is announced.
+    /// The kind of the tool with this id or alias, which is compared exactly.
     #[must_use]
     pub fn of(tool_id: &str) -> Self {
         KINDS
@@ -74,6 +79,10 @@ mod tests {
         check("search", "search");
         check("grep", "search");
         check("find_path", "search");
+        check("glob", "search");
+        check("read_file", "read");
+        check("edit_file", "edit");
+        check("rename_path", "move");
         check("web_scrape", "fetch");
         check("fetch", "fetch");
         check("delete_path", "delete");
