@@ -67,7 +67,7 @@ fn form_of_a_server_is_an_elicitation_of_the_session() {
     check(json!({ "action": "cancel" }), "\"action\": \"cancel\"");
 }
 
-/// Proves MCP-1b: a client that shows no forms is told that a question was declined.
+/// Proves MCP-1b: a client without forms gets a notice that a question was declined.
 #[test]
 fn form_for_a_client_without_forms_is_declined() {
     let (served, model) = asking();
@@ -77,7 +77,7 @@ fn form_for_a_client_without_forms_is_declined() {
     let result = result(&model);
     assert!(result.contains("\"action\": \"decline\""), "{result}");
     let notices = editor.updates("notice");
-    let is_told = |notice: &Value| notice.to_string().contains("the editor shows no forms");
-    assert!(notices.iter().any(is_told), "{notices:?}");
+    let is_about_forms = |notice: &Value| notice.to_string().contains("the editor shows no forms");
+    assert!(notices.iter().any(is_about_forms), "{notices:?}");
     editor.leave().code(0);
 }
