@@ -58,7 +58,7 @@ pub struct TerminalExit {
 pub struct TerminalOutput {
     /// The retained text.
     pub text: String,
-    /// Whether the client has dropped the begin.
+    /// Whether the client has dropped the start.
     pub is_truncated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The only constructor of HTTP clients in this crate.
+//! The constructor of HTTP clients for servers. Requests of a login use the client of the protocol library.
 
 use std::sync::Once;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::failure::About;
 use crate::result::rendered;
 use crate::servers::McpServers;
 
-/// The id of the tool. A tool of a server has a longer one.
+/// The id of the tool. The id of a server's tool has a second `_`, so it cannot be equal.
 pub const RESOURCE_TOOL: &str = "mcp_resource";
 
 /// The definition of the tool.

@@ -1,7 +1,7 @@
 //! The server on the protocol library. No other module uses types of the protocol.
 //!
-//! Handlers run on the dispatch loop of the library, so they start tasks and return. Requests to the client are sent
-//! from these tasks only.
+//! Handlers run on the dispatch loop of the library. A handler that needs the client, or the end of other work, starts a
+//! task and returns. Requests to the client are sent from these tasks only.
 
 mod auth;
 mod channel;

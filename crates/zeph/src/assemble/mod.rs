@@ -1,6 +1,7 @@
 //! The only assembly of the program: configuration → store → stack → agent.
 //!
-//! Every entry point (interactive, one-shot, `zeph tools`, `zeph mcp serve`, the demo) uses it, so the same gates precede every call.
+//! Every entry point (interactive, one-shot, `zeph tools`, `zeph acp`, `zeph mcp serve`, the scheduler, the demo) uses it,
+//! so the same gates precede every call.
 
 mod agent;
 mod audit;

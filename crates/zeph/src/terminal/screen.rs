@@ -157,7 +157,7 @@ impl Screen {
                 self.notice(&format!("The command was rolled back: {changes}."));
                 None
             }
-            // The question and the next events report the first; the end of the turn reports the second.
+            // The question, the end of the turn and the prompt line show these, or the terminal does not show them.
             LoopbackEvent::Permission { .. }
             | LoopbackEvent::Terminal { .. }
             | LoopbackEvent::Usage(_)

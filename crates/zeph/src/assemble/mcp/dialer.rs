@@ -33,7 +33,7 @@ pub(super) struct Dialer {
     pub(super) programs: Arc<ServedPrograms>,
     pub(super) env: Environment,
     pub(super) shell: ShellEnvConfig,
-    /// The sandbox of commands, whose mode and caches also count for programs.
+    /// The sandbox of commands. Its caches count for programs too, and `required` of its mode; `off` does not.
     pub(super) sandbox: SandboxConfig,
     /// The stored logins.
     pub(super) tokens: Arc<dyn TokenStore>,
