@@ -12,7 +12,8 @@ url = sys.argv[-1]
 zeph = os.environ["ZEPH"]
 scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-home = tempfile.mkdtemp(prefix="zeph-conformance-")
+directory = tempfile.TemporaryDirectory(prefix="zeph-conformance-")
+home = directory.name
 env = {"HOME": home, "XDG_DATA_HOME": home + "/data", "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 

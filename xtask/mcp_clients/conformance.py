@@ -1,6 +1,7 @@
 """The official conformance suite against a running MCP server.
 
-Arguments: `install` and a folder, or `run`, the folder and the URL. The scenarios are those that need no tool with a fixed name.
+Arguments: `install` and a folder, or `run`, the folder and the URL. The scenarios are those that need no tool with a
+fixed name.
 """
 
 import subprocess

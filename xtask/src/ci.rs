@@ -137,7 +137,8 @@ fn feature_sets(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Builds and tests local models. They are a feature with many crates, and no other step covers it. Real weights come from the package index; without it, the tests that need them are skipped.
+/// Builds and tests local models. They are a feature with many crates, and no other step covers it. Real weights come
+/// from the package index; without it, the tests that need them are skipped.
 fn optional_parts(project: &Project) -> Result<()> {
     const PACKAGES: &str = "-p zeph -p zeph-llm --features zeph/candle";
     let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");

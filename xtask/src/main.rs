@@ -17,6 +17,8 @@ mod fuzz;
 mod lint;
 mod live;
 mod mcp_clients;
+mod packages;
+mod process;
 mod project;
 mod release_check;
 mod specs;

@@ -1,7 +1,7 @@
 //! `cargo xtask mcp-clients`: official MCP clients against `zeph mcp serve` on this machine.
 //!
-//! The official conformance suite and the official Python client are installed from npm and from pip's package index into the target
-//! folder. If they cannot be installed, the command fails. All steps have deadlines, and the server is ended.
+//! The official conformance suite and the official Python client are installed from npm and from pip's package index into
+//! the target folder. If they cannot be installed, the command fails. All steps have deadlines, and the server is ended.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::live::process::{Server, ended, last_lines, within};
+use crate::packages::{INSTALL, install};
+use crate::process::{Server, ended, last_lines, within};
 use crate::project::Project;
 
-/// The time limit of each step of the installation.
-const INSTALL: Duration = Duration::from_secs(240);
 /// The time limit until the server prints its address.
 const START: Duration = Duration::from_secs(20);
 /// The time limit of each client.
@@ -24,7 +23,7 @@ const PATH: &str = "/mcp";
 pub(crate) fn run(project: &Project) -> Result<()> {
     let scripts = project.root.join("xtask/mcp_clients");
     let folder = project.target_dir()?.join("mcp-clients");
-    let python = install(&scripts, &folder).context("the clients cannot be installed")?;
+    let python = installed(&scripts, &folder).context("the clients cannot be installed")?;
     project.cargo("build -p zeph --bin zeph").run()?;
     let program = project.target_dir()?.join("debug/zeph");
 
@@ -56,19 +55,19 @@ pub(crate) fn run(project: &Project) -> Result<()> {
         .arg("run")
         .arg(folder.join("npm"))
         .arg(&url);
-    print("the conformance suite", suite)?;
-    let mut judge = Command::new(&python);
-    judge
-        .arg(scripts.join("judge.py"))
+    run_client("the conformance suite", suite)?;
+    let mut client = Command::new(&python);
+    client
+        .arg(scripts.join("python_client.py"))
         .arg(&program)
         .arg(&url)
         .arg(&work);
-    hermetic(&mut judge);
-    print("the official Python client", judge)
+    hermetic(&mut client);
+    run_client("the official Python client", client)
 }
 
 /// Runs a client, and prints its output.
-fn print(name: &str, command: Command) -> Result<()> {
+fn run_client(name: &str, command: Command) -> Result<()> {
     let start = Instant::now();
     let printed = ended(command, CLIENT).with_context(|| name.to_owned())?;
     println!("{}", printed.stdout.trim());
@@ -79,31 +78,12 @@ fn print(name: &str, command: Command) -> Result<()> {
 }
 
 /// Installs the pinned packages, unless they are installed. Returns the Python of the environment.
-fn install(scripts: &Path, folder: &Path) -> Result<PathBuf> {
-    let venv = folder.join("venv");
-    let python = venv.join("bin/python");
-    let packages = scripts.join("requirements.txt");
+fn installed(scripts: &Path, folder: &Path) -> Result<PathBuf> {
     let suite = scripts.join("conformance.py");
-    let pins = std::fs::read_to_string(&packages)? + &std::fs::read_to_string(&suite)?;
-    let mark = folder.join("installed.txt");
-    if std::fs::read_to_string(&mark).is_ok_and(|known| known == pins) {
-        return Ok(python);
-    }
-    std::fs::create_dir_all(folder)?;
-    println!("installing into {}", folder.display());
-    let mut command = Command::new("python3");
-    command.args(["-m", "venv", "--clear"]).arg(&venv);
-    within(command, INSTALL)?;
-    let mut command = Command::new(&python);
-    command
-        .args(["-m", "pip", "--quiet", "--no-input"])
-        .args(["--disable-pip-version-check", "install"])
-        .args(["--no-deps", "--only-binary", ":all:", "-r"])
-        .arg(&packages);
-    within(command, INSTALL)?;
-    let mut command = Command::new(&python);
-    command.arg(&suite).arg("install").arg(folder.join("npm"));
-    within(command, INSTALL)?;
-    std::fs::write(&mark, pins)?;
-    Ok(python)
+    let pins = std::fs::read_to_string(&suite)?;
+    install(folder, &scripts.join("requirements.txt"), &pins, |python| {
+        let mut command = Command::new(python);
+        command.arg(&suite).arg("install").arg(folder.join("npm"));
+        within(command, INSTALL).map(drop)
+    })
 }

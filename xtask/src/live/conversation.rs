@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-use super::process::{Printed, ended, last_lines};
+use crate::process::{Printed, ended, last_lines};
 
 /// The time limit of a command of the binary.
 const LIMIT: Duration = Duration::from_secs(90);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::process::within;
+use crate::process::within;
 use crate::project::Project;
 
 /// The time limit of one step.

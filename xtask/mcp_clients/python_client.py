@@ -1,7 +1,7 @@
 """The official Python client against the MCP server of Zeph.
 
-Arguments: the program, the URL of a running server, and the project of the server, which contains `a.txt`. Each conversation uses
-stdio or HTTP, and the newest revision or the newest one with a handshake.
+Arguments: the program, the URL of a running server, and the project of the server, which contains `a.txt`. Each
+conversation uses stdio or HTTP, and the newest revision or the newest one with a handshake.
 """
 
 import asyncio
