@@ -3,17 +3,16 @@
 //! # Structure
 //! - [`config`]: the section `[acp]`.
 //! - [`host`]: the port to the sessions, which the binary implements.
-//! - [`kind`] and [`call_display`]: the kind, the title and the locations of a call.
+//! - `call_display`: the title and the locations of a call.
 //! - [`input`]: lines of bytes from the client, with a maximum size.
-//! - [`terminal`]: commands in terminals of the client.
+//! - `terminal`: commands in terminals of the client.
 //! - [`wire`]: the protocol library; the only module that uses its types.
 
-pub mod call_display;
+mod call_display;
 pub mod config;
 pub mod host;
 pub mod input;
-pub mod kind;
-pub mod terminal;
+mod terminal;
 pub mod wire;
 
 pub use config::AcpConfig;
@@ -22,5 +21,4 @@ pub use host::{
     OpenRequest, OptionKind, Prompt, PromptEnd, ServerAddress, SessionHost, SessionSource,
     SlashCommand,
 };
-pub use kind::ToolKind;
 pub use wire::{ServeOptions, serve};

@@ -122,7 +122,7 @@ impl Drop for Terminal {
 impl CommandRunner for TerminalRunner {
     async fn start(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError> {
         let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
-        let command = in_words(command).map_err(RunError::Spawn)?;
+        let command = to_terminal_command(command).map_err(RunError::Spawn)?;
         let terminals = Arc::clone(&self.terminals);
         // A task of its own, so that a terminal that is created too late is released.
         let creation = tokio::spawn(async move {
@@ -165,7 +165,7 @@ impl CommandRunner for TerminalRunner {
 }
 
 /// The command with texts instead of strings of the operating system. Variables that are not UTF-8 are left out.
-fn in_words(command: CommandSpec) -> io::Result<TerminalCommand> {
+fn to_terminal_command(command: CommandSpec) -> io::Result<TerminalCommand> {
     let text = |word: OsString| {
         word.into_string().map_err(|word| {
             let message = format!("{} is not UTF-8", word.display());
@@ -239,7 +239,7 @@ impl RunningCommand for Running {
             biased;
             exit = terminals.wait_for_exit(id) => Ok(exit),
             () = cancel.cancelled() => Err(EndReason::Cancelled),
-            () = at(self.deadline) => Err(EndReason::TimedOut),
+            () = wait_until(self.deadline) => Err(EndReason::TimedOut),
         };
         let (exit, cause) = match end {
             Ok(Ok(exit)) => (Some(exit), EndReason::Finished),
@@ -285,7 +285,7 @@ fn reported(exit: Option<TerminalExit>, cause: EndReason) -> Exit {
 }
 
 /// Waits until `deadline`, or forever without one.
-async fn at(deadline: Option<Instant>) {
+async fn wait_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -8,8 +8,8 @@ use crate::conversation::{now, unknown};
 use crate::error::StoreError;
 use crate::store::{SqlQuery, Store};
 
-/// The statements that copy the rows of session `?1` to session `?2`. Costs, counts of calls and records of read files
-/// belong to the calls of the original, so they are not copied.
+/// The statements that copy the rows of session `?1` to session `?2`. Costs, counts of calls, records of read files,
+/// stored outputs and the undo journal belong to the calls of the original, so they are not copied.
 const COPIES: [&str; 5] = [
     "INSERT INTO message (session, seq, role, content, created_at,
                           input_tokens, output_tokens, cached_tokens, shown)

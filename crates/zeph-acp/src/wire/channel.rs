@@ -22,10 +22,11 @@ use zeph_tools::plural::pluralize;
 use zeph_tools::question::{ServerAnswer, ServerQuestion};
 
 use super::ServeOptions;
+use super::kind::kind_of;
 use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::server_question;
-use super::updates::{UpdateMapper, new_id, text_content, wire_kind};
-use crate::{ClientServer, SessionHost, ToolKind, call_display};
+use super::updates::{UpdateMapper, new_id, text_content};
+use crate::{ClientServer, SessionHost, call_display};
 
 /// The shortest time between two updates with the output of a call: each repeats the output so far.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(100);
@@ -39,7 +40,7 @@ pub(super) struct AcpChannel {
     has_notices: bool,
     /// The elicitations that the client shows.
     elicitation: Option<ElicitationCapabilities>,
-    /// Whether every question is answered with "once".
+    /// Whether each call is approved once, and the MCP servers of the client.
     assume_yes: bool,
     state: Arc<Mutex<State>>,
     runtime: Handle,
@@ -100,7 +101,7 @@ impl AcpChannel {
     /// Sends the output of a call, now or after the interval.
     fn emit_output(&self, id: &str, event: LoopbackEvent) {
         let mut state = self.state();
-        let updates = state.mapper.map(event);
+        let update = state.mapper.map(event);
         let now = Instant::now();
         let last = state.outputs.get_mut(id);
         match last {
@@ -118,7 +119,9 @@ impl AcpChannel {
                     is_planned: false,
                 };
                 state.outputs.insert(id.to_owned(), sent);
-                updates.into_iter().for_each(|update| self.send(update));
+                if let Some(update) = update {
+                    self.send(update);
+                }
             }
         }
     }
@@ -183,7 +186,7 @@ impl Channel for AcpChannel {
             state.outputs.remove(id);
         }
         // Sent under the lock, so that updates keep their order.
-        for update in state.mapper.map(event) {
+        if let Some(update) = state.mapper.map(event) {
             self.send(update);
         }
     }
@@ -207,7 +210,7 @@ impl Channel for AcpChannel {
         }
         let fields = ToolCallUpdateFields::new()
             .title(call_display::title(&question.tool, params))
-            .kind(wire_kind(ToolKind::of(&question.tool)))
+            .kind(kind_of(&question.tool))
             .status(ToolCallStatus::Pending)
             .raw_input(params.clone())
             .content(content);
@@ -218,9 +221,6 @@ impl Channel for AcpChannel {
     }
 
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
-        if self.assume_yes {
-            return CheckInAnswer::Stop;
-        }
         let rounds = pluralize(question.iterations, "round");
         let title = format!("Continue after {rounds} of tool calls?");
         let answer = self.ask_about(title, None, check_in_offer(question)).await;
@@ -274,7 +274,7 @@ impl AcpChannel {
         answer.unwrap_or(false)
     }
 
-    /// Whether every question is answered with "once".
+    /// Whether each call is approved once, and the MCP servers of the client.
     pub(super) fn assumes_yes(&self) -> bool {
         self.assume_yes
     }

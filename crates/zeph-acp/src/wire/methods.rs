@@ -47,7 +47,7 @@ pub(super) struct Server {
     is_logged_out: AtomicBool,
     /// Whether the connection ended.
     pub(super) has_ended: AtomicBool,
-    pub(super) tasks: Mutex<JoinSet<()>>,
+    tasks: Mutex<JoinSet<()>>,
 }
 
 impl Server {

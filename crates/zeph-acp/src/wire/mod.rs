@@ -7,6 +7,7 @@ mod auth;
 mod channel;
 mod editor;
 mod error;
+mod kind;
 mod methods;
 mod opening;
 mod options;
@@ -36,7 +37,7 @@ use methods::Server;
 pub struct ServeOptions {
     /// The version of the agent.
     pub version: String,
-    /// Whether every question is answered with "once".
+    /// Whether each call is approved once, and the MCP servers of the client. Questions of MCP servers are declined.
     pub assume_yes: bool,
     /// Removes terminal control from the text of programs.
     pub clean: fn(&str) -> String,

@@ -28,8 +28,8 @@ pub(super) enum Request {
 }
 
 impl Request {
-    fn elicitation(request: CreateElicitationRequest) -> Self {
-        Self::Elicitation(Box::new(request))
+    fn elicitation(mode: ElicitationMode, message: String) -> Self {
+        Self::Elicitation(Box::new(CreateElicitationRequest::new(mode, message)))
     }
 }
 
@@ -42,23 +42,20 @@ pub(super) fn request(
     let message = title(question);
     let scope = ElicitationSessionScope::new(session.clone());
     match &question.request {
-        QuestionRequest::Form(fields) => match client.and_then(|it| it.form.as_ref()) {
-            Some(_) => match schema(fields) {
-                Some(schema) => Request::elicitation(CreateElicitationRequest::new(
-                    ElicitationMode::Form(ElicitationFormMode::new(scope, schema)),
-                    message,
-                )),
+        QuestionRequest::Form(fields) => {
+            let is_shown = client.is_some_and(|it| it.form.is_some());
+            match is_shown.then(|| schema(fields)).flatten() {
+                Some(schema) => {
+                    let mode = ElicitationMode::Form(ElicitationFormMode::new(scope, schema));
+                    Request::elicitation(mode, message)
+                }
                 None => Request::NotSupported,
-            },
-            None => Request::NotSupported,
-        },
+            }
+        }
         QuestionRequest::Url { url } => match client.and_then(|it| it.url.as_ref()) {
             Some(_) => {
-                let mode = ElicitationUrlMode::new(scope, new_id().to_string(), url);
-                Request::elicitation(CreateElicitationRequest::new(
-                    ElicitationMode::Url(mode),
-                    message,
-                ))
+                let mode = ElicitationUrlMode::new(scope, new_id(), url);
+                Request::elicitation(ElicitationMode::Url(mode), message)
             }
             None => Request::Permission(format!("Open this address: {}", revealed(url))),
         },
@@ -126,7 +123,9 @@ fn schema(fields: &[FormField]) -> Option<ElicitationSchema> {
     let required = fields.iter().filter(|field| field.is_required);
     let required: Vec<&str> = required.map(|field| field.name.as_str()).collect();
     let schema = json!({"type": "object", "properties": properties, "required": required});
-    serde_json::from_value(schema).ok()
+    serde_json::from_value(schema)
+        .inspect_err(|error| tracing::warn!(%error, "a form cannot be expressed in the protocol"))
+        .ok()
 }
 
 fn property(field: &FormField) -> Value {

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
     Content, ContentBlock, ContentChunk, Cost, CurrentModeUpdate, Diff, MessageId, Notice,
     NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate,
     SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
-    ToolCallUpdate, ToolCallUpdateFields, ToolKind as WireKind, UsageUpdate,
+    ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use zeph_core::LoopbackEvent;
 use zeph_memory::{Task, TaskStatus};
 use zeph_tools::{FileChange, FileLocation, ToolErrorCategory};
 
-use crate::ToolKind;
+use super::kind::kind_of;
 use crate::call_display;
 
 /// Bytes of streamed output that an update shows. The end of the output stays.
@@ -55,9 +55,9 @@ impl UpdateMapper {
         }
     }
 
-    /// The updates of an event, in order.
-    pub(super) fn map(&mut self, event: LoopbackEvent) -> Vec<SessionUpdate> {
-        let update = match event {
+    /// The update of an event; `None` if the client is shown none.
+    pub(super) fn map(&mut self, event: LoopbackEvent) -> Option<SessionUpdate> {
+        match event {
             LoopbackEvent::Requesting { .. } => {
                 self.end_messages();
                 None
@@ -130,8 +130,7 @@ impl UpdateMapper {
             )),
             // `Context` reports the same tokens.
             LoopbackEvent::Usage(_) => None,
-        };
-        update.into_iter().collect()
+        }
     }
 
     /// The id in updates of the running call with the id `id` in events.
@@ -161,7 +160,7 @@ impl UpdateMapper {
         let locations = call_display::locations(&params, &self.cwd);
         let call = ToolCall::new(uuid.clone(), call_display::title(tool, &params))
             .name(tool.to_owned())
-            .kind(wire_kind(ToolKind::of(tool)))
+            .kind(kind_of(tool))
             .status(ToolCallStatus::InProgress)
             .locations(locations.into_iter().map(ToolCallLocation::new).collect())
             .raw_input(params);
@@ -207,10 +206,9 @@ impl UpdateMapper {
             let places = places.map(|place| ToolCallLocation::new(&place.path).line(place.line));
             fields = fields.locations(places.collect::<Vec<_>>());
         }
-        let update = self.call_update(id, fields);
-        let at = self.calls.iter().position(|call| call.id == id);
-        at.map(|at| self.calls.remove(at));
-        update
+        let at = self.calls.iter().position(|call| call.id == id)?;
+        let update = ToolCallUpdate::new(self.calls.remove(at).uuid, fields);
+        Some(SessionUpdate::ToolCallUpdate(update))
     }
 
     fn call_update(&self, id: &str, fields: ToolCallUpdateFields) -> Option<SessionUpdate> {
@@ -239,22 +237,8 @@ pub(super) fn text_content(text: &str) -> ToolCallContent {
 }
 
 /// The change of a file.
-pub(super) fn diff(change: FileChange) -> ToolCallContent {
+fn diff(change: FileChange) -> ToolCallContent {
     ToolCallContent::Diff(Diff::new(change.path, change.after).old_text(change.before))
-}
-
-/// The kind of the protocol.
-pub(super) fn wire_kind(kind: ToolKind) -> WireKind {
-    match kind {
-        ToolKind::Read => WireKind::Read,
-        ToolKind::Edit => WireKind::Edit,
-        ToolKind::Delete => WireKind::Delete,
-        ToolKind::Move => WireKind::Move,
-        ToolKind::Search => WireKind::Search,
-        ToolKind::Execute => WireKind::Execute,
-        ToolKind::Fetch => WireKind::Fetch,
-        ToolKind::Other => WireKind::Other,
-    }
 }
 
 fn status(status: ToolCallStatus) -> ToolCallUpdateFields {

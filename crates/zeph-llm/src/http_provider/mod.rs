@@ -58,8 +58,9 @@ use wire::{Framing, Wire};
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long the end of a finished response may take, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
-/// The minimum size of a request before the server is asked for the window of the model. Shorter ones fit any window.
-const MIN_WINDOW_BYTES: usize = 16 << 10;
+/// The minimum size of a request before the server is asked for the window of the model. Shorter ones fit the windows of
+/// usual models.
+const MIN_REQUEST_BYTES: usize = 16 << 10;
 /// The minimum length of a key that counts as a secret. A shorter one is a placeholder for a server without keys, and
 /// may be a common word.
 const MIN_SECRET_LEN: usize = 8;
@@ -361,7 +362,7 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
         let mut retries = Retries::begin(self.retry);
         let mut answer = ResponseBuilder::default();
         let mut body = self.body(request, None)?;
-        if body.len() >= MIN_WINDOW_BYTES {
+        if body.len() >= MIN_REQUEST_BYTES {
             self.learn_window().await;
             body = self.body(request, None)?;
         }

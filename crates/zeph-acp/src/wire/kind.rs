@@ -3,29 +3,7 @@
 //! A client chooses the icon and the presentation of a call by its kind. The names are those of `ToolKind` in the
 //! Agent Client Protocol, version 1.
 
-use serde::Serialize;
-
-/// The kind of work that a tool call does, as an editor shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolKind {
-    /// Reads files or data.
-    Read,
-    /// Changes the content of a file.
-    Edit,
-    /// Removes a file or a directory.
-    Delete,
-    /// Moves or renames a file or a directory.
-    Move,
-    /// Searches for information.
-    Search,
-    /// Runs a command.
-    Execute,
-    /// Gets something from the network.
-    Fetch,
-    /// Any other work.
-    Other,
-}
+use agent_client_protocol::v1::schema::ToolKind;
 
 /// Tool id or alias, and kind; a tool that is not listed is [`ToolKind::Other`].
 const KINDS: &[(&str, ToolKind)] = &[
@@ -49,15 +27,12 @@ const KINDS: &[(&str, ToolKind)] = &[
     ("rename_path", ToolKind::Move),
 ];
 
-impl ToolKind {
-    /// The kind of the tool with this id or alias, which is compared exactly.
-    #[must_use]
-    pub fn of(tool_id: &str) -> Self {
-        KINDS
-            .iter()
-            .find(|(id, _)| *id == tool_id)
-            .map_or(Self::Other, |(_, kind)| *kind)
-    }
+/// The kind of the tool with this id or alias, which is compared exactly.
+pub(super) fn kind_of(tool_id: &str) -> ToolKind {
+    KINDS
+        .iter()
+        .find(|(id, _)| *id == tool_id)
+        .map_or(ToolKind::Other, |(_, kind)| *kind)
 }
 
 #[cfg(test)]
@@ -68,7 +43,7 @@ mod tests {
     #[test]
     fn each_tool_has_its_kind_and_wire_name() {
         let check = |tool_id: &str, expect: &str| {
-            let kind = serde_json::to_value(ToolKind::of(tool_id)).unwrap();
+            let kind = serde_json::to_value(kind_of(tool_id)).unwrap();
             assert_eq!(kind, expect, "{tool_id}");
         };
         check("bash", "execute");
@@ -94,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tool_stands_in_the_table_twice() {
+    fn tool_ids_are_unique() {
         for (at, (id, _)) in KINDS.iter().enumerate() {
             assert!(
                 !KINDS[..at].iter().any(|(earlier, _)| earlier == id),
