@@ -19,7 +19,7 @@ use super::supervisor::protocol::{Confinement, Text};
 pub const CONFINED_ARG: &str = "__confined-command";
 
 /// The variable with the limits of the helper. Other commands cannot change it.
-pub const LIMITS_VARIABLE: &str = "ZEPH_COMMAND_LIMITS";
+const LIMITS_VARIABLE: &str = "ZEPH_COMMAND_LIMITS";
 
 /// The exit code of a helper that did not run its command: that of a file that cannot be executed.
 const NOT_RUN: u8 = 126;

@@ -283,7 +283,7 @@ mod tests {
         serde_json::from_str(text).unwrap()
     }
 
-    /// Of MCP-1.
+    /// Proves MCP-1.
     #[test]
     fn a_server_is_a_program_or_an_address() {
         let check = |text: &str, expect: Option<&str>| {
@@ -331,7 +331,7 @@ mod tests {
         );
     }
 
-    /// Of MCP-1.
+    /// Proves MCP-1.
     #[test]
     fn variables_are_put_in() {
         let variable = |name: &str| (name == "KEY").then(|| "k$e{y}".to_owned());

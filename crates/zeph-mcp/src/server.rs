@@ -388,7 +388,7 @@ mod tests {
 
     use super::*;
 
-    /// Of MCP-1.
+    /// Proves MCP-1.
     #[test]
     fn waits_double_up_to_a_minute() {
         let waits: Vec<u64> = (1..=8)
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(backoff(u32::MAX), MAX_WAIT);
     }
 
-    /// Of MCP-1: the second of two tools with the same id is refused with a reason.
+    /// Proves MCP-1: the second of two tools with the same id is refused with a reason.
     #[test]
     fn names_that_collide_are_refused() {
         let config = serde_json::from_str(r#"{"name": "s", "command": "x"}"#).unwrap();

@@ -236,7 +236,7 @@ mod tests {
         json!({"name": name, "description": "Does it.", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}})
     }
 
-    /// Of MCP-1.
+    /// Proves MCP-1.
     #[test]
     fn names_become_ids() {
         let check = |name: &str, expect: Result<&str, &str>| {
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Of MCP-1.
+    /// Proves MCP-1.
     #[test]
     fn without_names_of_arguments_any_are_taken() {
         let raw = json!({"name": "t", "inputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}});
@@ -312,7 +312,7 @@ mod tests {
         assert!(fits.is_ok());
     }
 
-    /// Of MCP-1: a server's hints about its tools count to the extent that it is trusted.
+    /// Proves MCP-1: a server's hints about its tools count to the extent that it is trusted.
     #[test]
     fn annotations_map_to_ours() {
         let check = |trust: &str, said: Value, expect: Annotations| {
@@ -343,7 +343,7 @@ mod tests {
         check("trusted", adds, expect);
     }
 
-    /// Of MCP-1.
+    /// Proves MCP-1.
     #[test]
     fn an_allowlist_names_what_is_used() {
         let server = server(r#", "tool_allowlist": ["a", "b.c"]"#);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of MCP-1: providers accept the id of any tool name.
+        /// Proves MCP-1: providers accept the id of any tool name.
         #[test]
         fn ids_are_what_providers_take(name in ".{0,70}") {
             if let Ok(found) = listed(&server(""), &tool(&name)) {

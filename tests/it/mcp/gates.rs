@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Served, echo, says, tool};
 use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit};
 
-/// Part of MCP-1: the tools of a server are exposed to a model, approved and called; each call has its entry.
+/// Proves MCP-1: the tools of a server are exposed to a model, approved and called; each call has its entry.
 #[test]
 fn a_model_calls_a_tool_of_a_server() {
     let server = OpenAi::replies([
@@ -35,7 +35,7 @@ fn a_model_calls_a_tool_of_a_server() {
     assert_eq!(entries[0].approved_by, "user");
 }
 
-/// Part of MCP-1: without approval nothing runs, regardless of the hints of the server.
+/// Proves MCP-1: without approval nothing runs, regardless of the hints of the server.
 #[test]
 fn it_asks_by_default() {
     let mut reads = tool("where");
@@ -63,7 +63,7 @@ fn it_asks_by_default() {
     assert_eq!(served.calls(), 1);
 }
 
-/// Part of MCP-1: a call that rules, modes, the policy, the quota or its arguments forbid does not run.
+/// Proves MCP-1: a call that rules, modes, the policy, the quota or its arguments forbid does not run.
 #[test]
 fn what_a_gate_refuses_does_not_run() {
     let check = |more: &str, args: &[&str], params: &str, category: &str| {
@@ -111,7 +111,7 @@ fn what_a_gate_refuses_does_not_run() {
     assert_eq!(audit(&served.home.database())[0].approved_by, "policy");
 }
 
-/// Part of MCP-1: the user is asked, and `no` refuses.
+/// Proves MCP-1: the user is asked, and `no` refuses.
 #[test]
 fn a_person_is_asked() {
     let served = Served::new(&[echo()]);
@@ -135,7 +135,7 @@ fn a_person_is_asked() {
     assert_eq!(served.calls(), 0);
 }
 
-/// Part of MCP-1: results of a server are not cached.
+/// Proves MCP-1: results of a server are not cached.
 #[test]
 fn nothing_is_cached() {
     let mut reads = echo();
@@ -181,7 +181,7 @@ fn results_are_redacted_and_overflow() {
     assert!(!long.stdout.contains("line 4500 of what is long"));
 }
 
-/// Part of MCP-1: a server process has the environment of commands and the variables of its table, and runs
+/// Proves MCP-1: a server process has the environment of commands and the variables of its table, and runs
 /// in the workspace.
 #[test]
 fn a_server_has_a_clean_environment() {
@@ -218,7 +218,7 @@ fn a_server_has_a_clean_environment() {
     );
 }
 
-/// Part of MCP-1: a server is configured in the user's file only, once, and with valid keys.
+/// Proves MCP-1: a server is configured in the user's file only, once, and with valid keys.
 #[test]
 fn the_configuration_is_checked() {
     let home = Home::new();

@@ -29,7 +29,7 @@ fn approve(home: &Home) {
         .code(0);
 }
 
-/// Part of MCP-1: a server over HTTP, with headers from environment variables that are never shown.
+/// Proves MCP-1: a server over HTTP, with headers from environment variables that are never shown.
 #[test]
 fn a_server_by_http() {
     // The result contains the headers of the request.
@@ -76,7 +76,7 @@ fn a_server_by_http() {
     }
 }
 
-/// Part of MCP-1: a response may be an event stream.
+/// Proves MCP-1: a response may be an event stream.
 #[test]
 fn answers_may_come_as_events() {
     let web = Web::start(|asked: &Asked| {
@@ -125,7 +125,7 @@ fn statuses_have_their_category() {
     check(401, "policy_blocked");
 }
 
-/// Part of MCP-1: a redirect to another server is refused, and the headers are not sent there.
+/// Proves MCP-1: a redirect to another server is refused, and the headers are not sent there.
 #[test]
 fn redirects_to_elsewhere_are_refused() {
     let other = Web::start(|_| None);
@@ -157,7 +157,7 @@ fn redirects_to_elsewhere_are_refused() {
     assert_eq!(call(&home).code, Some(0));
 }
 
-/// Part of MCP-1: a server that requires a login is reported, and not retried endlessly.
+/// Proves MCP-1: a server that requires a login is reported, and not retried endlessly.
 #[test]
 fn a_login_that_is_missing_is_told() {
     let web = Web::start(|_| {

@@ -70,7 +70,7 @@ fn a_dead_server_is_started_again() {
     served.home.wait_until_alone();
 }
 
-/// Part of MCP-1: while a server is down its tools are not exposed, and its error output is reported.
+/// Proves MCP-1: while a server is down its tools are not exposed, and its error output is reported.
 #[test]
 fn tools_of_a_dead_server_are_out() {
     let served = Served::new(&[echo(), tool("die")]);
@@ -105,7 +105,7 @@ fn tools_of_a_dead_server_are_out() {
     assert!(!tools(2).contains("mcp_t_"), "{}", tools(2));
 }
 
-/// Part of MCP-1: after `tools/list_changed`, tools that were approved before are exposed in the next turn.
+/// Proves MCP-1: after `tools/list_changed`, tools that were approved before are exposed in the next turn.
 #[test]
 fn a_changed_list_is_followed() {
     let served = Served::new(&[echo(), tool("change"), tool("new")]);
@@ -138,7 +138,7 @@ fn a_changed_list_is_followed() {
     assert!(!tools(2).contains("mcp_t_echo"), "{}", tools(2));
 }
 
-/// Part of MCP-1: a missing or silent server delays the start at most by the configured time.
+/// Proves MCP-1: a missing or silent server delays the start at most by the configured time.
 #[test]
 fn a_slow_server_does_not_delay_the_start() {
     let check = |mode: &str, told: &str| {
@@ -163,7 +163,7 @@ fn a_slow_server_does_not_delay_the_start() {
     );
 }
 
-/// Part of MCP-1: the reason of a failed start is reported, and server output is sanitized for the terminal.
+/// Proves MCP-1: the reason of a failed start is reported, and server output is sanitized for the terminal.
 #[test]
 fn a_server_that_fails_says_why() {
     let served = Served::in_mode(&[echo()], "exits", "");
@@ -185,7 +185,7 @@ fn a_server_that_fails_says_why() {
     served.home.wait_until_alone();
 }
 
-/// Part of MCP-1: unexpected or excessive output of a server is harmless.
+/// Proves MCP-1: unexpected or excessive output of a server is harmless.
 #[test]
 fn a_hostile_server_does_no_harm() {
     let names = ["garbage", "endless", "flood", "silent"];
@@ -211,7 +211,7 @@ fn a_hostile_server_does_no_harm() {
     served.home.wait_until_alone();
 }
 
-/// Part of MCP-1: long or endless lists are truncated with a message.
+/// Proves MCP-1: long or endless lists are truncated with a message.
 #[test]
 fn long_lists_are_cut() {
     let check = |mode: &str, tools: usize| {
@@ -231,7 +231,7 @@ fn long_lists_are_cut() {
     check("pages", 64);
 }
 
-/// Part of MCP-1: the server and its child processes end with the agent, regardless of how the agent ends.
+/// Proves MCP-1: the server and its child processes end with the agent, regardless of how the agent ends.
 #[test]
 fn nothing_of_a_server_outlives_the_agent() {
     for how in [None, Some(Signal::TERM), Some(Signal::KILL)] {
@@ -257,7 +257,7 @@ fn nothing_of_a_server_outlives_the_agent() {
     }
 }
 
-/// Part of MCP-1: servers connect concurrently, and a duplicate tool id belongs to the first server.
+/// Proves MCP-1: servers connect concurrently, and a duplicate tool id belongs to the first server.
 #[test]
 fn servers_live_side_by_side() {
     let served = Served::new(&[echo()]);

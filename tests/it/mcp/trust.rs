@@ -183,7 +183,7 @@ fn a_person_agrees_on_the_terminal() {
     assert_has(&offered(&served), &["mcp_t_echo"]);
 }
 
-/// Part of MCP-1: without a server no process starts, and a message says so.
+/// Proves MCP-1: without a server no process starts, and a message says so.
 #[test]
 fn without_servers_there_is_nothing() {
     let home = Home::new();

@@ -33,7 +33,7 @@ pub enum Verdict {
         why: String,
         /// Whether an allow rule with the exact text of the command replaces the confirmation. This is so if only the
         /// name of a command or the text of `eval` is unknown.
-        by_exact_rule: bool,
+        can_be_allowed_exactly: bool,
     },
     /// The command does not run.
     Block {
@@ -202,13 +202,18 @@ impl<'p> Decider<'p> {
         self.ask_about(why.into(), around.input == Input::Closed);
     }
 
-    pub(super) fn ask_about(&mut self, why: String, by_exact_rule: bool) {
+    pub(super) fn ask_about(&mut self, why: String, can_be_allowed_exactly: bool) {
         match &mut self.verdict {
-            Verdict::Allow => self.verdict = Verdict::Ask { why, by_exact_rule },
+            Verdict::Allow => {
+                self.verdict = Verdict::Ask {
+                    why,
+                    can_be_allowed_exactly,
+                }
+            }
             Verdict::Ask {
-                by_exact_rule: earlier,
+                can_be_allowed_exactly: earlier,
                 ..
-            } => *earlier &= by_exact_rule,
+            } => *earlier &= can_be_allowed_exactly,
             Verdict::Block { .. } => {}
         }
     }

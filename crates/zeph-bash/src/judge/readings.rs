@@ -155,9 +155,12 @@ impl Decider<'_> {
             }
             match std::mem::replace(&mut self.verdict, Verdict::Allow) {
                 Verdict::Allow => {}
-                Verdict::Ask { why, by_exact_rule } => {
+                Verdict::Ask {
+                    why,
+                    can_be_allowed_exactly,
+                } => {
                     let (_, exact) = asked.get_or_insert((why, true));
-                    *exact &= by_exact_rule;
+                    *exact &= can_be_allowed_exactly;
                 }
                 Verdict::Block { what } => blocked.push(what),
             }
@@ -170,8 +173,8 @@ impl Decider<'_> {
             Some(what) if certain || all => self.block(what),
             Some(what) => self.ask(format!("with one value of its variables: {what}")),
             None => {
-                if let Some((why, by_exact_rule)) = asked {
-                    self.ask_about(why, by_exact_rule);
+                if let Some((why, can_be_allowed_exactly)) = asked {
+                    self.ask_about(why, can_be_allowed_exactly);
                 }
             }
         }

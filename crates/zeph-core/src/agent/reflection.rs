@@ -5,6 +5,9 @@
 
 use zeph_tools::ToolErrorCategory;
 
+/// The start of a message of reflection, which the agent writes in the name of the user.
+pub(super) const REFLECTION_MARK: &str = "[reflection] ";
+
 /// The remaining reflections of a turn, and the tools of the next one.
 #[derive(Debug, Clone)]
 pub(super) struct Reflections {
@@ -37,7 +40,7 @@ impl Reflections {
         self.left = self.left.saturating_sub(1);
         let tools = std::mem::take(&mut self.tools).join("`, `");
         Some(format!(
-            "[reflection] The arguments of `{tools}` were wrong. Reconsider before you go on: what did you take for granted that \
+            "{REFLECTION_MARK}The arguments of `{tools}` were wrong. Reconsider before you go on: what did you take for granted that \
              does not hold, and what has to be looked at first? Do not repeat the call as it was."
         ))
     }

@@ -9,12 +9,14 @@ use zeph_memory::StoredMessage;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolResult};
 
+use super::reflection::REFLECTION_MARK;
 use super::tool_runner::dispatch::display_error;
+use super::turn::LIMIT_MARK;
 use crate::channel::LoopbackEvent;
 use crate::redacted::redact_shown;
 
-/// The start of a message that the agent writes in the name of the user.
-const OWN_MESSAGES: [&str; 2] = ["[limit] ", "[reflection] "];
+/// The starts of messages that the agent writes in the name of the user during a turn. They are not shown.
+const OWN_MESSAGES: [&str; 2] = [LIMIT_MARK, REFLECTION_MARK];
 /// The display of a call whose result was not stored.
 const INTERRUPTED: &str = "interrupted";
 

@@ -25,6 +25,8 @@ use super::tool_runner::Batch;
 use crate::channel::{CheckIn, CheckInAnswer, LoopbackEvent};
 use crate::spending::Spending;
 
+/// The start of the message after a limit, which the agent writes in the name of the user.
+pub(super) const LIMIT_MARK: &str = "[limit] ";
 /// Bytes of an incomplete response that the history stores. More would fill the window of the model.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
 
@@ -323,7 +325,7 @@ impl Agent {
             }
         };
         let text = format!(
-            "[limit] {fact} Do not call tools. \
+            "{LIMIT_MARK}{fact} Do not call tools. \
              Summarize the work so far, the findings, and the remaining work."
         );
         self.session.history.push(Message::user(text), None).await?;

@@ -34,9 +34,9 @@ pub struct FileChange {
 impl FileChange {
     /// The maximum size of both texts together. Of a larger file, the changed lines and some lines around them are
     /// shown.
-    pub const MAX_WHOLE_BYTES: usize = 32 * 1024;
+    const MAX_WHOLE_BYTES: usize = 32 * 1024;
     /// The maximum size of both parts together. A larger change is not shown as texts.
-    pub const MAX_BYTES: usize = 256 * 1024;
+    const MAX_BYTES: usize = 256 * 1024;
     /// The unchanged lines that a part has before and after the change.
     const CONTEXT_LINES: usize = 3;
 
@@ -78,12 +78,12 @@ fn changed_part<'t>(old: &'t [u8], new: &'t [u8], context: usize) -> (&'t [u8], 
     let end = equal(&mut old_rest.iter().rev().zip(new_rest.iter().rev()));
     let bytes = |lines: &[&[u8]]| lines.iter().map(|line| line.len()).sum::<usize>();
     let first = bytes(&old_lines[..start.saturating_sub(context)]);
-    let kept = |text: &'t [u8], lines: &[&[u8]]| {
+    let changed = |text: &'t [u8], lines: &[&[u8]]| {
         let unchanged = end.saturating_sub(context).min(lines.len());
         let last = text.len() - bytes(&lines[lines.len() - unchanged..]);
         &text[first..last]
     };
-    (kept(old, &old_lines), kept(new, &new_lines))
+    (changed(old, &old_lines), changed(new, &new_lines))
 }
 
 /// An image in a result.

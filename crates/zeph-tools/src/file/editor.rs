@@ -21,7 +21,7 @@ use crate::file::sniff::{Content, SNIFF, sniff};
 use crate::file::undo_recorder::Mark;
 
 /// The maximum size in bytes of a file on the disk that is read and written through the editor.
-pub(super) const MAX_TEXT_BYTES: u64 = 10 << 20;
+const MAX_TEXT_BYTES: u64 = 10 << 20;
 /// The time in which the editor must reply.
 const REPLY_TIME: Duration = Duration::from_secs(30);
 
@@ -87,7 +87,7 @@ enum Failure {
     /// The editor refused, for this reason.
     Refused(String),
     /// No reply arrived.
-    Unanswered(String),
+    NoReply(String),
     /// The call was cancelled before a reply arrived.
     Cancelled,
 }
@@ -202,7 +202,7 @@ impl<'a> EditorFile<'a> {
                 )))
             }
             // The record stays: undo compares it with the file.
-            Err(Failure::Unanswered(reason)) => Err(ToolError::permanent(format!(
+            Err(Failure::NoReply(reason)) => Err(ToolError::permanent(format!(
                 "{reason}, so {shown} may or may not be written: read it again"
             ))),
             Err(Failure::Cancelled) => Err(ToolError::Cancelled {
@@ -229,7 +229,7 @@ impl<'a> EditorFile<'a> {
             Failure::Refused(reason) => {
                 ToolError::permanent(format!("the editor refused to read {shown}: {reason}"))
             }
-            Failure::Unanswered(reason) => {
+            Failure::NoReply(reason) => {
                 ToolError::permanent(format!("{reason}, and {shown} was not read"))
             }
             Failure::Cancelled => ToolError::cancelled(),
@@ -248,8 +248,8 @@ impl<'a> EditorFile<'a> {
                 reply = tokio::time::timeout(REPLY_TIME, reply) => match reply {
                     Ok(Ok(reply)) => Ok(reply),
                     Ok(Err(EditorError::Refused(reason))) => Err(Failure::Refused(reason)),
-                    Ok(Err(error @ EditorError::Lost)) => Err(Failure::Unanswered(error.to_string())),
-                    Err(_) => Err(Failure::Unanswered(format!(
+                    Ok(Err(error @ EditorError::Lost)) => Err(Failure::NoReply(error.to_string())),
+                    Err(_) => Err(Failure::NoReply(format!(
                         "the editor did not reply in {} s",
                         REPLY_TIME.as_secs()
                     ))),

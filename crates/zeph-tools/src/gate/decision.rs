@@ -128,14 +128,14 @@ impl<'r> Decision<'r> {
     }
 
     /// Whether an allow rule with the exact text of the command replaces the confirmation of the shell.
-    /// `by_exact_rule` states whether the verdict of the shell admits that.
+    /// `can_be_allowed_exactly` states whether the verdict of the shell admits that.
     #[must_use]
-    pub fn replaces_confirmation(&self, by_exact_rule: bool) -> bool {
+    pub fn replaces_confirmation(&self, can_be_allowed_exactly: bool) -> bool {
         let is_exact = |judged: &PieceDecision<'_>| {
             judged.piece == CallPart::Whole
                 && matches!(judged.by, DecidedBy::Rule(rule) if rule.action() == Action::Allow)
         };
-        self.effect == Effect::Allow && by_exact_rule && self.pieces.iter().any(is_exact)
+        self.effect == Effect::Allow && can_be_allowed_exactly && self.pieces.iter().any(is_exact)
     }
 
     /// Returns a sentence with the reason for the question or the refusal.
@@ -199,7 +199,10 @@ impl<'r> Decision<'r> {
     /// if no rule can allow it.
     #[must_use]
     pub fn would_allow(&self, subject: &CallSubject<'_>) -> Vec<(String, String)> {
-        let exact = subject.command.as_ref().filter(|it| it.by_exact_rule);
+        let exact = subject
+            .command
+            .as_ref()
+            .filter(|it| it.can_be_allowed_exactly);
         let is_replaceable = |judged: &PieceDecision<'_>| {
             exact.is_some() && judged.piece == CallPart::Whole && judged.by == DecidedBy::Unknown
         };

@@ -242,7 +242,7 @@ impl<'r> Judge<'_, 'r> {
 
     /// The allow rule with the exact text of a command that cannot be determined. It replaces the confirmation.
     fn exact_rule(&self, command: &CommandSubject) -> Option<&'r Rule> {
-        let own = self.own.filter(|_| command.by_exact_rule)?;
+        let own = self.own.filter(|_| command.can_be_allowed_exactly)?;
         let is_exact =
             |rule: &&Rule| rule.action() == Action::Allow && rule.is_exactly(&command.text);
         own.rules.iter().find(is_exact)

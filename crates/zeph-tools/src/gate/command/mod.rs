@@ -64,7 +64,7 @@ pub struct ParsedCommand {
     /// The part that cannot be known before it runs; `None` if all of it is known.
     pub unknown: Option<String>,
     /// Whether an allow rule with the exact text of the command replaces the confirmation for the unknown part.
-    pub by_exact_rule: bool,
+    pub can_be_allowed_exactly: bool,
     /// The text that the shell runs, if it differs in more than quoting and layout.
     pub rewritten: Option<String>,
     pub(super) whole: Text,

@@ -64,9 +64,12 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
     command.named = named;
     command.reads = read_only(parsed, &start).ok().map(|reads| reads.paths);
     command.unknown_writes = unknown_writes || (reopens && opens);
-    (command.unknown, command.by_exact_rule) = match verdict {
+    (command.unknown, command.can_be_allowed_exactly) = match verdict {
         Verdict::Allow => (None, false),
-        Verdict::Ask { why, by_exact_rule } => (Some(why), by_exact_rule),
+        Verdict::Ask {
+            why,
+            can_be_allowed_exactly,
+        } => (Some(why), can_be_allowed_exactly),
         Verdict::Block { what } => (Some(what), false),
     };
 }

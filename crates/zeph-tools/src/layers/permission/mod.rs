@@ -199,7 +199,9 @@ impl PermissionLayer {
                 }
                 match path {
                     CallPath::Confirmed => Ok(Pass::Unchanged(profile)),
-                    CallPath::Normal if decision.replaces_confirmation(subject.by_exact_rule()) => {
+                    CallPath::Normal
+                        if decision.replaces_confirmation(subject.can_be_allowed_exactly()) =>
+                    {
                         Ok(Pass::Approved)
                     }
                     CallPath::Normal => self.honour_executor(call, def, cx, next, profile),

@@ -300,9 +300,10 @@ impl Explained<'_> {
         }
         let decision = &self.judgement.permission;
         let asks = match self.judgement.blocklist {
-            Some(Verdict::Ask { by_exact_rule, .. }) => {
-                !decision.replaces_confirmation(by_exact_rule)
-            }
+            Some(Verdict::Ask {
+                can_be_allowed_exactly,
+                ..
+            }) => !decision.replaces_confirmation(can_be_allowed_exactly),
             _ => false,
         };
         match decision.effect {

@@ -179,8 +179,12 @@ impl Judgement<'_> {
     pub(super) fn effect(&self) -> Effect {
         let blocklist = match &self.blocklist {
             Some(Verdict::Block { .. }) => Effect::Deny,
-            Some(Verdict::Ask { by_exact_rule, .. })
-                if self.permission.replaces_confirmation(*by_exact_rule) =>
+            Some(Verdict::Ask {
+                can_be_allowed_exactly,
+                ..
+            }) if self
+                .permission
+                .replaces_confirmation(*can_be_allowed_exactly) =>
             {
                 Effect::Allow
             }
@@ -222,9 +226,13 @@ impl Judgement<'_> {
             return format!("{}: {}", beside.gate, beside.reason);
         }
         match &self.blocklist {
-            Some(Verdict::Ask { why, by_exact_rule })
-                if self.permission.effect == Effect::Allow
-                    && !self.permission.replaces_confirmation(*by_exact_rule) =>
+            Some(Verdict::Ask {
+                why,
+                can_be_allowed_exactly,
+            }) if self.permission.effect == Effect::Allow
+                && !self
+                    .permission
+                    .replaces_confirmation(*can_be_allowed_exactly) =>
             {
                 format!("the blocklist: {why}")
             }
