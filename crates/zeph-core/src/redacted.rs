@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_tools::Confirmation;
 use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::user_terminal::UserTerminal;
+use zeph_tools::{Confirmation, FileChange};
 
 use crate::channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 
@@ -58,10 +58,7 @@ impl Channel for RedactedChannel {
             } => {
                 self.text(tool);
                 self.text(display);
-                for change in changes {
-                    change.before.iter_mut().for_each(|text| self.text(text));
-                    self.text(&mut change.after);
-                }
+                redact_changes(&self.secrets, changes);
             }
             LoopbackEvent::Permission { tool, .. } => self.text(tool),
             LoopbackEvent::Notice(text)
@@ -152,6 +149,14 @@ pub(crate) fn redact_shown(secrets: &Arc<SecurityPatterns>, text: &mut String) {
     }
 }
 
+/// Replaces the values in the texts of changes, as [`redact_shown`] does.
+pub(crate) fn redact_changes(secrets: &Arc<SecurityPatterns>, changes: &mut [FileChange]) {
+    for change in changes {
+        let texts = change.before.iter_mut().chain([&mut change.after]);
+        texts.for_each(|text| redact_shown(secrets, text));
+    }
+}
+
 /// Replaces known values in a text.
 fn known(secrets: &SecurityPatterns, text: &mut String) {
     if let Cow::Owned(redacted) = secrets.redact_known(text) {
@@ -184,6 +189,7 @@ mod tests {
     use std::sync::Mutex;
 
     use serde_json::json;
+    use zeph_memory::{Task, TaskStatus};
     use zeph_tools::gate::{DisplayPart, Grant};
     use zeph_tools::preview::Preview;
     use zeph_tools::secrets::{KnownSecrets, SecurityConfig};
@@ -235,7 +241,8 @@ mod tests {
             UserAnswer::Once
         }
 
-        async fn ask_for_server(&self, _: &ServerQuestion) -> ServerAnswer {
+        async fn ask_for_server(&self, question: &ServerQuestion) -> ServerAnswer {
+            self.0.lock().unwrap().push_str(&format!("{question:?}\n"));
             ServerAnswer::Decline
         }
 
@@ -293,6 +300,58 @@ mod tests {
         assert!(!shown.contains(KEY) && !shown.contains(&token()), "{shown}");
         assert!(!shown.contains("k3Vq9Zt1mm"), "{shown}");
         assert_eq!(shown.matches(MARK).count(), 12, "{shown}");
+    }
+
+    /// Proves OUT-21, ACP-1a: changes of files, titles, prompts and tasks hold no secret.
+    #[test]
+    fn events_of_a_conversation_hold_no_secret() {
+        let kept = Arc::new(Kept::default());
+        let channel = RedactedChannel::new(Arc::clone(&kept) as _, secrets());
+        let text = format!("a {KEY} b {}", token());
+        channel.emit(LoopbackEvent::ToolFinished {
+            id: "1".to_owned(),
+            tool: "edit".to_owned(),
+            failure: None,
+            display: String::new(),
+            filter: None,
+            locations: Vec::new(),
+            changes: vec![FileChange {
+                path: "/p/a".into(),
+                before: Some(text.clone()),
+                after: text.clone(),
+            }],
+            duration_ms: 1,
+        });
+        channel.emit(LoopbackEvent::Prompt(text.clone()));
+        channel.emit(LoopbackEvent::Title(text.clone()));
+        channel.emit(LoopbackEvent::Tasks(vec![Task {
+            id: "task_1".to_owned(),
+            content: text,
+            status: TaskStatus::Pending,
+            created_at: 0,
+            updated_at: 0,
+        }]));
+        let shown = kept.0.lock().unwrap().clone();
+        assert!(!shown.contains(KEY) && !shown.contains(&token()), "{shown}");
+        assert_eq!(shown.matches(MARK).count(), 5, "{shown}");
+    }
+
+    /// Proves MCP-1b: a question of a server holds no known value.
+    #[tokio::test]
+    async fn questions_of_servers_hold_no_known_value() {
+        let kept = Arc::new(Kept::default());
+        let channel = RedactedChannel::new(Arc::clone(&kept) as _, secrets());
+        let question = ServerQuestion {
+            server: "t".to_owned(),
+            message: format!("a {KEY}"),
+            request: QuestionRequest::Decision {
+                details: format!("b {KEY}"),
+            },
+        };
+        channel.ask_for_server(&question).await;
+        let shown = kept.0.lock().unwrap().clone();
+        assert_eq!(shown.matches(MARK).count(), 2, "{shown}");
+        assert!(!shown.contains(KEY), "{shown}");
     }
 
     /// Proves D-22, PERM-7: a question shows what runs, without known values.

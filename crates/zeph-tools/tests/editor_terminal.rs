@@ -25,6 +25,7 @@ struct Recording {
     terminal: Option<&'static str>,
     /// Whether a command can set up its sandbox itself.
     confines: bool,
+    stream: StdStream,
     output: &'static str,
     end: (i32, EndReason),
     started: Mutex<Vec<CommandSpec>>,
@@ -35,6 +36,7 @@ impl Recording {
         Self {
             terminal,
             confines,
+            stream: StdStream::Stdout,
             output: "printed\n",
             end: (0, EndReason::Finished),
             started: Mutex::default(),
@@ -52,12 +54,14 @@ impl CommandRunner for Recording {
         self.started.lock().unwrap().push(command);
         let Self {
             terminal,
+            stream,
             output,
             end,
             ..
         } = *self;
         Ok(Box::new(Ended {
             terminal,
+            stream,
             output,
             end,
         }))
@@ -90,6 +94,7 @@ impl CommandRunner for Recording {
 
 struct Ended {
     terminal: Option<&'static str>,
+    stream: StdStream,
     output: &'static str,
     end: (i32, EndReason),
 }
@@ -109,7 +114,7 @@ impl RunningCommand for Ended {
         _cancel: &CancellationToken,
         output: OutputFn<'_>,
     ) -> Result<CommandOutcome, RunError> {
-        output(StdStream::Stdout, self.output.as_bytes());
+        output(self.stream, self.output.as_bytes());
         let (code, cause) = self.end;
         Ok(CommandOutcome {
             exit: Exit { code, signal: None },
@@ -266,20 +271,19 @@ async fn shorter_time_limit_applies() {
 /// Proves ACP-4, SH-21: the error in the one stream of the terminal is recognized.
 #[tokio::test]
 async fn failure_is_classified_by_the_whole_output() {
-    let failed = Recording {
-        output: "bash: nothing: command not found\n",
-        end: (127, EndReason::Finished),
-        ..Recording::new(Some("t1"), true)
+    let failed = |terminal, confines, stream| Recording {
+        stream,
+        output: "cat: x: Permission denied\n",
+        end: (1, EndReason::Finished),
+        ..Recording::new(terminal, confines)
     };
-    let there = World::new(Recording::new(None, true), failed);
-    let there = there.run(json!({"command": "nothing"})).await;
-    let failed = Recording {
-        output: "bash: nothing: command not found\n",
-        end: (127, EndReason::Finished),
-        ..Recording::new(None, false)
-    };
-    let here = World::new(failed, Recording::new(Some("t1"), true));
-    let here = here.run(json!({"command": "nothing"})).await;
+    let there = failed(Some("t1"), true, StdStream::Stdout);
+    let there = World::new(Recording::new(None, true), there);
+    let there = there.run(json!({"command": "cat x"})).await;
+    let here = failed(None, false, StdStream::Stderr);
+    let here = World::new(here, Recording::new(Some("t1"), true));
+    let here = here.run(json!({"command": "cat x"})).await;
     let category = |result: Result<ToolOutput, ToolError>| result.unwrap_err().category();
-    assert_eq!(category(there), category(here));
+    let expect = zeph_tools::ToolErrorCategory::PermanentFailure;
+    assert_eq!([category(there), category(here)], [expect, expect]);
 }

@@ -142,7 +142,12 @@ fn slash_commands_change_the_options() {
 /// Proves ACP-5: the mode can be changed while a prompt runs.
 #[test]
 fn mode_changes_while_a_prompt_runs() {
-    let server = OpenAi::replies([Reply::text("A story goes on.").hang_after("story ")]);
+    let write = json!({ "path": "a", "content": "x" });
+    let server = OpenAi::replies([
+        Reply::text("A story goes on.").hang_after("story "),
+        Reply::calls("w", &[("write", write)]),
+        Reply::text("Done."),
+    ]);
     let home = Home::openai(&server);
     let mut editor = Editor::open(&home);
     let session = editor.session(&home.project());
@@ -152,6 +157,11 @@ fn mode_changes_while_a_prompt_runs() {
         "session/set_mode",
         json!({ "sessionId": session, "modeId": "plan" }),
     );
+    let changed = editor.updates("current_mode_update");
+    assert_eq!(changed.last().unwrap()["currentModeId"], "plan");
     editor.cancel(&session);
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "cancelled");
+    editor.prompt(&session, "write");
+    assert_eq!(editor.end_of_call("Write a")["status"], "failed");
+    assert!(!home.has("a"));
 }

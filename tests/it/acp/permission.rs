@@ -176,4 +176,11 @@ fn yes_approves_and_deny_rules_still_apply() {
     let session = editor.session(&home.project());
     editor.prompt(&session, "go");
     assert!(home.has("ran-0"));
+    let server = touches(1);
+    let home = Home::openai(&server);
+    home.more_config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"\n");
+    let mut editor = Editor::with_args(&home, &["--yes"]);
+    let session = editor.session(&home.project());
+    editor.prompt(&session, "go");
+    assert!(!home.has("ran-0"));
 }

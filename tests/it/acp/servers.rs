@@ -127,6 +127,7 @@ fn server_does_not_start_without_an_approval() {
 fn unresponsive_server_does_not_delay_the_session() {
     let seconds = unique_seconds();
     let home = Home::scripted("[[steps]]\ntext = \"hi\"\n[[steps]]\ntext = \"again\"\n");
+    home.more_config("[mcp]\nstart_wait_ms = 60000\n");
     let mut editor = Editor::open(&home);
     editor.decision = Decision::Option("trust");
     let sleep = json!({ "name": "t", "command": "sleep", "args": [seconds], "env": [] });
@@ -141,6 +142,7 @@ fn unresponsive_server_does_not_delay_the_session() {
     });
     let again = open(&mut editor, &home, &[sleep]);
     assert_eq!(editor.prompt(&again, "go"), "end_turn");
+    assert_eq!(asks(&editor), 1);
 }
 
 /// Proves ACP-8: a server with the name of another one, or with a variable of the user, is not used.

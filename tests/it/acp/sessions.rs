@@ -234,7 +234,13 @@ fn additional_directories_add_roots_and_loosen_no_rule() {
         std::fs::write(folder.join(".env"), "SECRET=1").unwrap();
     }
     let paths = [more.join("a"), more.join(".env"), other.join("a")];
-    let calls = paths.clone().map(|path| read(path.to_str().unwrap()));
+    let mut calls = paths
+        .clone()
+        .map(|path| read(path.to_str().unwrap()))
+        .to_vec();
+    for (command, folder) in [("cat a", &more), ("head a", &other)] {
+        calls.push(("bash", json!({ "command": command, "cwd": folder })));
+    }
     let server = OpenAi::replies([Reply::calls("r", &calls), Reply::text("Done.")]);
     home.config(&openai_config(&server.url()));
     home.more_config("[tools.file]\ndeny_read = [\"**/.env\"]\n");
@@ -251,6 +257,8 @@ fn additional_directories_add_roots_and_loosen_no_rule() {
     };
     let ends = paths.map(|path| end(&path));
     assert_eq!(ends, ["completed", "failed", "failed"]);
+    assert_eq!(editor.end_of_call("cat a")["status"], "completed");
+    assert_eq!(editor.end_of_call("head a")["status"], "failed");
 }
 
 /// Proves ACP-1a.

@@ -209,16 +209,22 @@ fn denied_file_is_hidden_in_the_terminal() {
     if !enforced() {
         return;
     }
-    let server = server("cat s*.txt; grep -r . .; echo end");
+    let server = server("grep -r . .; echo end");
     let home = Home::openai(&server);
     home.more_config("[tools.file]\ndeny_read = [\"**/secret.txt\"]\n");
     home.write("secret.txt", "hidden text\n");
     let mut client = Client::open(&home, &["--yes"]);
     let session = client.editor.session(&home.project());
     client.prompt(&session, "go");
+    assert_eq!(count(&client, "terminal/create"), 1);
     for message in &client.editor.seen {
         assert!(!message.to_string().contains("hidden text"), "{message:#}");
     }
+    let sent = server.requests()[1].json().to_string();
+    assert!(
+        sent.contains("end") && !sent.contains("hidden text"),
+        "{sent}"
+    );
 }
 
 /// Proves ACP-4: the helper runs nothing without its limits.

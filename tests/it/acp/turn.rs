@@ -124,8 +124,7 @@ fn repeated_ids_of_the_model_are_different_calls() {
 #[test]
 fn output_streams_while_a_command_runs() {
     let home = Home::new();
-    let command =
-        "printf '\\033[31mbegun\\033[0m\\n'; until [ -e go-on ]; do sleep 0.01; done; echo ended";
+    let command = "printf '\\033[31mbegun\\033[0m\\n'; until [ -e more ]; do sleep 0.01; done; echo a; sleep 0.02; echo b; until [ -e go-on ]; do sleep 0.01; done; echo ended";
     let server = OpenAi::replies([
         Reply::calls("b", &[("bash", json!({ "command": command }))]),
         Reply::text("Done."),
@@ -137,12 +136,18 @@ fn output_streams_while_a_command_runs() {
     let update = editor.until_update("tool_call_update");
     assert_eq!(update["status"], "in_progress");
     assert_eq!(update["content"][0]["content"]["text"], "```\nbegun\n```");
+    // The second line follows the first one within the interval of updates, and is sent after it.
+    home.write("more", "");
+    editor.until(|it| {
+        let update = &it["params"]["update"];
+        update["content"][0]["content"]["text"] == "```\nbegun\na\nb\n```"
+    });
     home.write("go-on", "");
     editor.response(prompt);
     let end = editor.end_of_call(command);
     assert_eq!(
         end["content"][0]["content"]["text"],
-        "```\nbegun\nended\n```"
+        "```\nbegun\na\nb\nended\n```"
     );
 }
 
@@ -291,7 +296,7 @@ fn secrets_are_removed_from_updates() {
     assert_eq!(editor.updates("tool_call").len(), 1);
 }
 
-/// Proves ACP-5: an image reaches a model that takes images.
+/// Proves ACP-1: an image in a prompt reaches a model that takes images.
 #[test]
 fn image_reaches_the_model() {
     let server = OpenAi::replies([Reply::text("A dot.")]);

@@ -13,7 +13,7 @@ use super::reflection::REFLECTION_MARK;
 use super::tool_runner::dispatch::display_error;
 use super::turn::LIMIT_MARK;
 use crate::channel::LoopbackEvent;
-use crate::redacted::redact_shown;
+use crate::redacted::{redact_changes, redact_shown};
 
 /// The starts of messages that the agent writes in the name of the user during a turn. They are not shown.
 const OWN_MESSAGES: [&str; 2] = [LIMIT_MARK, REFLECTION_MARK];
@@ -49,12 +49,7 @@ impl ResultView {
             },
         };
         redact_shown(secrets, &mut view.display);
-        for change in &mut view.changes {
-            if let Some(before) = &mut change.before {
-                redact_shown(secrets, before);
-            }
-            redact_shown(secrets, &mut change.after);
-        }
+        redact_changes(secrets, &mut view.changes);
         view
     }
 }

@@ -212,7 +212,7 @@ impl FormField {
         Ok(Some(value))
     }
 
-    /// The text that [`FormField::parse`] reads as this value.
+    /// The text that [`FormField::parse`] reads as this value, unless a chosen option contains a comma.
     #[must_use]
     pub fn text_of(&self, value: &Value) -> String {
         match value {
@@ -469,9 +469,32 @@ mod tests {
             ..optional
         };
         assert!(required.parse("").is_err());
-        for value in [json!("x"), json!(true), json!(3), json!(["a", "b"])] {
-            let text = required.text_of(&value);
-            assert!(["x", "yes", "3", "a, b"].contains(&text.as_str()), "{text}");
-        }
+        let check = |value: Value, expect: &str| assert_eq!(required.text_of(&value), expect);
+        check(json!("x"), "x");
+        check(json!(true), "yes");
+        check(json!(false), "no");
+        check(json!(3), "3");
+        check(json!(["a", "b"]), "a, b");
+    }
+
+    /// Proves MCP-1b: the text of a proposed value is read as this value.
+    #[test]
+    fn text_of_a_value_is_read_as_the_value() {
+        let check = |kind: FieldKind, value: Value| {
+            let field = field(kind);
+            assert_eq!(field.parse(&field.text_of(&value)), Ok(Some(value)));
+        };
+        check(FieldKind::Boolean, json!(true));
+        let (min, max) = (None, None);
+        check(FieldKind::Integer { min, max }, json!(7));
+        let (min, max) = (None, None);
+        check(FieldKind::Number { min, max }, json!(-2.5));
+        check(FieldKind::Choice(options()), json!("r"));
+        let all = FieldKind::Choices {
+            options: options(),
+            min_items: None,
+            max_items: None,
+        };
+        check(all, json!(["r", "g"]));
     }
 }

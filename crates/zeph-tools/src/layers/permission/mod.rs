@@ -192,9 +192,8 @@ impl PermissionLayer {
             Effect::Deny => Err(ToolError::blocked(decision.reason(&subject))),
             Effect::Allow => {
                 let profile = decision.sandbox_profile();
-                let by_rule =
-                    matches!(decision.rule(), Some(rule) if rule.action() == Action::Allow);
-                if by_rule {
+                let rule = decision.rule();
+                if rule.is_some_and(|rule| rule.action() == Action::Allow) {
                     cx.trace().approved_by = ApprovedBy::Policy;
                 }
                 match path {
