@@ -192,15 +192,14 @@ impl PermissionLayer {
             Effect::Deny => Err(ToolError::blocked(decision.reason(&subject))),
             Effect::Allow => {
                 let profile = decision.sandbox_profile();
+                let is_exact = subject.can_be_allowed_exactly();
                 let rule = decision.rule();
                 if rule.is_some_and(|rule| rule.action() == Action::Allow) {
                     cx.trace().approved_by = ApprovedBy::Policy;
                 }
                 match path {
                     CallPath::Confirmed => Ok(Pass::Unchanged(profile)),
-                    CallPath::Normal
-                        if decision.replaces_confirmation(subject.can_be_allowed_exactly()) =>
-                    {
+                    CallPath::Normal if decision.replaces_confirmation(is_exact) => {
                         Ok(Pass::Approved)
                     }
                     CallPath::Normal => self.honour_executor(call, def, cx, next, profile),
