@@ -35,7 +35,7 @@ struct Message {
     variables: Vec<Text>,
 }
 
-/// Limits the process to `variables` of its environment, and as its [`LIMITS_VARIABLE`] says. Then the command in its
+/// Limits the process to `variables` of its environment, and as its `ZEPH_COMMAND_LIMITS` says. Then the command in its
 /// arguments replaces it. If a program is started with [`CONFINED_ARG`], it calls this function before any other work, and
 /// returns its result. It returns only if the command was not run.
 #[must_use]
