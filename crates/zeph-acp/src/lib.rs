@@ -3,12 +3,10 @@
 //! # Structure
 //! - [`config`]: the section `[acp]`.
 //! - [`host`]: the port to the sessions, which the binary implements.
-//! - `call_display`: the title and the locations of a call.
 //! - [`input`]: lines of bytes from the client, with a maximum size.
 //! - `terminal`: commands in terminals of the client.
 //! - [`wire`]: the protocol library; the only module that uses its types.
 
-mod call_display;
 pub mod config;
 pub mod host;
 pub mod input;

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod agent;
+pub mod call_display;
 pub mod channel;
 mod compaction_request;
 pub mod config;

@@ -9,6 +9,8 @@ mod exit;
 mod models;
 mod output;
 mod terminal;
+#[allow(dead_code, unused_imports, reason = "the views that show it follow")]
+mod view;
 
 use std::process::ExitCode;
 

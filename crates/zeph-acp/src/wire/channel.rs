@@ -26,7 +26,8 @@ use super::kind::kind_of;
 use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::server_question;
 use super::updates::{UpdateMapper, new_id, text_content};
-use crate::{ClientServer, SessionHost, call_display};
+use crate::{ClientServer, SessionHost};
+use zeph_core::call_display;
 
 /// The shortest time between two updates with the output of a call: each repeats the output so far.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(100);

@@ -15,7 +15,7 @@ use zeph_memory::{Task, TaskStatus};
 use zeph_tools::{FileChange, FileLocation, ToolErrorCategory};
 
 use super::kind::kind_of;
-use crate::call_display;
+use zeph_core::call_display;
 
 /// Bytes of streamed output that an update shows. The end of the output stays.
 const MAX_STREAMED_BYTES: usize = 16 * 1024;
