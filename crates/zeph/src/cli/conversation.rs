@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use zeph_core::{Agent, SessionSwitch};
+use zeph_core::{Agent, Channel, SessionSwitch};
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
 use zeph_tools::plural::pluralize;
@@ -15,7 +15,7 @@ use crate::assemble::{
     chosen_config, forget_empty, meant, open_session, with_substitutes,
 };
 use crate::config::{Environment, Loaded};
-use crate::terminal::{Converse, InteractiveOptions, TerminalChannel};
+use crate::terminal::{Converse, InteractiveOptions};
 
 /// The maximum number of models of one server that `/model` shows.
 const MAX_LISTED_MODELS: usize = 20;
@@ -23,7 +23,7 @@ const MAX_LISTED_MODELS: usize = 20;
 /// The conversation at the terminal.
 pub(super) struct Conversation {
     assembly: App,
-    channel: Arc<TerminalChannel>,
+    channel: Arc<dyn Channel>,
     /// The configuration of the current provider.
     config: ProviderConfig,
     models: Arc<ServerModels>,
@@ -44,7 +44,7 @@ impl Conversation {
         env: Environment,
         global: &GlobalArgs,
         choice: &SessionChoice,
-        channel: Arc<TerminalChannel>,
+        channel: Arc<dyn Channel>,
     ) -> anyhow::Result<(Self, InteractiveOptions)> {
         let config = chosen_config(&loaded, &env, global.model.as_deref())?.into_owned();
         let provider = choose_provider(&loaded, &env, global.model.as_deref(), global.quiet)?;
@@ -53,7 +53,7 @@ impl Conversation {
             App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider).await?;
         let OpenSession { id, notice, lock } =
             open_session(&assembly.store, choice, &assembly.env.cwd).await?;
-        let agent = assembly.open_agent(&provider, Arc::clone(&channel) as _, &id, None);
+        let agent = assembly.open_agent(&provider, Arc::clone(&channel), &id, None);
         let agent = agent.await?;
         let models = Arc::new(ServerModels::new(&assembly.loaded, &assembly.env, &config));
         let options = InteractiveOptions {
@@ -130,7 +130,7 @@ impl Conversation {
             config.effort = Some(effort);
         }
         let provider = with_substitutes(&config, loaded, &self.assembly.env)?;
-        let channel = Arc::clone(&self.channel) as _;
+        let channel = Arc::clone(&self.channel);
         let agent = self
             .assembly
             .open_agent(&provider, channel, &self.session, None);
@@ -153,7 +153,7 @@ impl Conversation {
             return Ok(format!("this is session {}", self.session));
         }
         let lock = store.lock_session(&found.id).await?;
-        let channel = Arc::clone(&self.channel) as _;
+        let channel = Arc::clone(&self.channel);
         let agent = self
             .assembly
             .open_agent(&self.provider, channel, &found.id, None);

@@ -374,10 +374,11 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     )));
     let choice = session_choice(turn);
     let (own, place) = (loaded.clone(), env.clone());
+    let shown: Arc<dyn Channel> = Arc::clone(&channel) as _;
     let (mut conversation, options) =
-        Conversation::begin(own, place, global, &choice, Arc::clone(&channel)).await?;
+        Conversation::begin(own, place, global, &choice, Arc::clone(&shown)).await?;
     let talk = session::run(&mut conversation, Arc::clone(&channel), options);
-    let end = scheduler::beside(global, &loaded, &env, &channel, talk).await?;
+    let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
     conversation.end().await?;
     Ok(match end {
         SessionEnd::Left => Exit::Done,

@@ -14,7 +14,7 @@ use zeph_tools::user_terminal::UserTerminal;
 use super::check_in_dialog;
 use super::confirm_dialog;
 use super::keyboard::{Keyboard, Pressed, Show, is_connected};
-use super::lend::{OutputEnd, TerminalLender};
+use super::lend::{LendableScreen, OutputEnd, TerminalLender};
 use super::markdown::Markdown;
 use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
 use super::screen::{DisplayMode, Screen};
@@ -91,23 +91,23 @@ impl Shared {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the output of Zeph while a command has the terminal.
-    pub(super) fn lend(&self) {
-        self.held().get_or_insert_default();
-        self.screen().lend();
-    }
-
-    /// Continues the output of Zeph after a command had the terminal.
-    pub(super) fn take_back(&self, end: &OutputEnd) {
-        self.screen().take_back(&end.reset(), end.is_midline());
-        self.release();
-    }
-
     fn release(&self) {
         let held = self.held().take();
         for text in held.into_iter().flatten() {
             self.screen().notice(&text);
         }
+    }
+}
+
+impl LendableScreen for Shared {
+    fn lend(&self) {
+        self.held().get_or_insert_default();
+        self.screen().lend();
+    }
+
+    fn take_back(&self, end: &OutputEnd) {
+        self.screen().take_back(&end.reset(), end.is_midline());
+        self.release();
     }
 }
 
@@ -339,10 +339,8 @@ impl Channel for TerminalChannel {
 
     fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {
         (self.options.can_ask && is_connected()).then(|| {
-            Arc::new(TerminalLender {
-                shared: Arc::clone(&self.shared),
-                keyboard: self.keyboard.clone(),
-            }) as _
+            let screen = Arc::clone(&self.shared);
+            Arc::new(TerminalLender::new(screen, self.keyboard.clone())) as _
         })
     }
 

@@ -50,7 +50,7 @@ pub(super) enum Pressed {
 
 /// The right to read keys.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Keyboard(Arc<Mutex<()>>);
+pub(crate) struct Keyboard(Arc<Mutex<()>>);
 
 impl Keyboard {
     /// Waits until no other reader holds the keyboard.
@@ -97,7 +97,7 @@ impl Keyboard {
 }
 
 /// Whether standard input is a terminal that is still connected.
-pub(super) fn is_connected() -> bool {
+pub(crate) fn is_connected() -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     let gone = poll(&mut fds, Some(&NOW)).is_ok()

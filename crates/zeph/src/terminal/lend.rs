@@ -20,7 +20,6 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use zeph_tools::user_terminal::{LentTerminal, UserTerminal};
 
 use super::alternate_screen::AlternateScreen;
-use super::channel::Shared;
 use super::keyboard::{Keyboard, Mode};
 use super::restore;
 
@@ -40,10 +39,26 @@ const RESET: &str = "\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006
 /// Leaves the alternate screen.
 const LEAVE_ALTERNATE: &str = "\x1b[?1049l";
 
+/// The output of Zeph on the terminal, which stops while a command has the terminal.
+pub(crate) trait LendableScreen: Send + Sync {
+    /// Stops the output of Zeph.
+    fn lend(&self);
+
+    /// Continues the output of Zeph.
+    fn take_back(&self, end: &OutputEnd);
+}
+
 /// Lends the terminal of this process.
-pub(super) struct TerminalLender {
-    pub(super) shared: Arc<Shared>,
-    pub(super) keyboard: Keyboard,
+pub(crate) struct TerminalLender {
+    screen: Arc<dyn LendableScreen>,
+    keyboard: Keyboard,
+}
+
+impl TerminalLender {
+    /// Lends the terminal on which `screen` is shown, while no other reader holds the `keyboard`.
+    pub(crate) fn new(screen: Arc<dyn LendableScreen>, keyboard: Keyboard) -> Self {
+        Self { screen, keyboard }
+    }
 }
 
 impl UserTerminal for TerminalLender {
@@ -70,11 +85,11 @@ impl UserTerminal for TerminalLender {
                 Err(_) => OutputEnd::default(),
             }
         })?;
-        self.shared.lend();
+        self.screen.lend();
         let raw = Mode::change(io::stdin(), OptionalActions::Now, |mode| mode.make_raw());
         let _ = start.send(());
         Ok(Box::new(Lent {
-            shared: Arc::clone(&self.shared),
+            screen: Arc::clone(&self.screen),
             main,
             side: Some(side),
             output: Some(output),
@@ -108,7 +123,7 @@ fn pseudo_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// A terminal that is lent. Dropping it returns the terminal.
 struct Lent {
-    shared: Arc<Shared>,
+    screen: Arc<dyn LendableScreen>,
     main: Arc<OwnedFd>,
     side: Option<OwnedFd>,
     output: Option<Receiver<Vec<u8>>>,
@@ -160,20 +175,20 @@ impl Drop for Lent {
         self.output = None;
         let end = self.thread.take().and_then(|thread| thread.join().ok());
         self.mode = None;
-        self.shared.take_back(&end.unwrap_or_default());
+        self.screen.take_back(&end.unwrap_or_default());
     }
 }
 
 /// The state of the terminal after the last output of a command.
 #[derive(Debug, Default)]
-pub(super) struct OutputEnd {
+pub(crate) struct OutputEnd {
     screen: AlternateScreen,
     is_midline: bool,
 }
 
 impl OutputEnd {
     /// The control sequences that restore the terminal.
-    pub(super) fn reset(&self) -> String {
+    pub(crate) fn reset(&self) -> String {
         match (self.screen.is_active(), self.screen.has_sequences()) {
             (true, _) => format!("{LEAVE_ALTERNATE}{RESET}"),
             (false, true) => RESET.to_owned(),

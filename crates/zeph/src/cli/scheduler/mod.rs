@@ -23,7 +23,6 @@ use crate::config::{Environment, Loaded};
 use crate::output::redact::redacted;
 use crate::output::sanitize::visible;
 use crate::output::stored_json;
-use crate::terminal::TerminalChannel;
 use crate::terminal::signals::cancel_on_signals;
 use runner::Runner;
 
@@ -155,7 +154,7 @@ pub(super) async fn beside<T>(
     global: &GlobalArgs,
     loaded: &Loaded,
     env: &Environment,
-    channel: &Arc<TerminalChannel>,
+    channel: &Arc<dyn Channel>,
     conversation: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {
     let cancel = CancellationToken::new();

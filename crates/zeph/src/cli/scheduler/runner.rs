@@ -37,7 +37,7 @@ pub(super) struct Runner {
     env: Environment,
     schedule: Schedule,
     /// The concurrent conversation, which owns the streams of the process.
-    told_to: Option<Arc<TerminalChannel>>,
+    told_to: Option<Arc<dyn Channel>>,
     /// The queue of claimed tasks.
     waiting: VecDeque<DueRun>,
 }
@@ -48,7 +48,7 @@ impl Runner {
         loaded: &Loaded,
         env: &Environment,
         schedule: Schedule,
-        told_to: Option<Arc<TerminalChannel>>,
+        told_to: Option<Arc<dyn Channel>>,
     ) -> Self {
         Self {
             // No advance approval for calls that are not known yet.
