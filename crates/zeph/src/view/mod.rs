@@ -5,6 +5,7 @@
 
 mod call;
 mod output_tail;
+pub(crate) mod render;
 mod session_status;
 mod transcript;
 

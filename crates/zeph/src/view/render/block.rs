@@ -1,0 +1,102 @@
+//! The lines of a block of the conversation.
+
+use ratatui_core::style::{Modifier, Style};
+use ratatui_core::text::{Line, Span};
+use zeph_tools::plural::pluralize;
+
+use super::Detail;
+use super::call::{call_result, call_title};
+use super::markdown;
+use super::styled_text::{BOLD, CYAN, DIM, RED, StyledText, YELLOW, fit, safe};
+use super::wrap::{Hanging, wrap};
+use crate::view::{Block, Severity};
+
+/// Columns of the first line of folded reasoning.
+const MAX_REASONING_COLUMNS: usize = 60;
+
+/// The lines of any block.
+pub(crate) fn block_lines(block: &Block, width: usize, detail: Detail) -> Vec<Line<'static>> {
+    match block {
+        Block::Prompt(text) => prompt(text, width),
+        Block::Text(text) => markdown::render(text, width),
+        Block::Reasoning(text) => reasoning(text, width, detail),
+        Block::Call(call) => {
+            let mut lines = vec![call_title(call, width)];
+            lines.extend(call_result(call, width, detail));
+            lines
+        }
+        Block::Message(severity, text) => message(*severity, text, width),
+        Block::Reply(text) => wrap(
+            &StyledText::new(safe(text).trim_end(), Style::new()),
+            width,
+            &Hanging::default(),
+        ),
+    }
+}
+
+fn prompt(text: &str, width: usize) -> Vec<Line<'static>> {
+    let hanging = Hanging {
+        first: vec![Span::styled("> ", CYAN)],
+        rest: vec![Span::raw("  ")],
+    };
+    wrap(
+        &StyledText::new(safe(text).trim_end(), BOLD),
+        width,
+        &hanging,
+    )
+}
+
+/// One line with the beginning of the reasoning and its length, or all of it.
+fn reasoning(text: &str, width: usize, detail: Detail) -> Vec<Line<'static>> {
+    let text = safe(text);
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let Some(first) = lines.next() else {
+        return Vec::new();
+    };
+    let style = DIM.add_modifier(Modifier::ITALIC);
+    if detail == Detail::Full {
+        let hanging = Hanging {
+            first: vec![Span::styled("thinking: ", DIM)],
+            rest: vec![Span::raw("  ")],
+        };
+        return wrap(&StyledText::new(text.trim(), style), width, &hanging);
+    }
+    let count = 1 + lines.count();
+    let size = format!(" ({})", pluralize(count, "line"));
+    let label = "thinking: ";
+    let room = width
+        .saturating_sub(label.len() + size.len())
+        .min(MAX_REASONING_COLUMNS);
+    let mut first = fit(first.trim(), room);
+    if count > 1 && !first.ends_with('…') {
+        first = fit(&format!("{first} …"), room);
+    }
+    vec![Line::from(vec![
+        Span::styled(label, DIM),
+        Span::styled(first, style),
+        Span::styled(size, DIM),
+    ])]
+}
+
+fn message(severity: Severity, text: &str, width: usize) -> Vec<Line<'static>> {
+    let (mark, style) = match severity {
+        Severity::Remark => ("", DIM),
+        Severity::Notice => ("i ", CYAN),
+        Severity::Warning => ("! ", YELLOW),
+        Severity::Error => ("✗ ", RED),
+    };
+    let text_style = match severity {
+        Severity::Remark => DIM,
+        Severity::Error => RED,
+        _ => Style::new(),
+    };
+    let hanging = Hanging {
+        first: vec![Span::styled(mark, style)],
+        rest: vec![Span::raw(if mark.is_empty() { "" } else { "  " })],
+    };
+    wrap(
+        &StyledText::new(safe(text).trim_end(), text_style),
+        width,
+        &hanging,
+    )
+}
