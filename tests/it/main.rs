@@ -54,6 +54,7 @@ mod os_sandbox;
 mod overflow;
 mod own_data;
 mod permissions;
+mod pictures;
 mod piped;
 mod policy;
 mod providers;

@@ -54,7 +54,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "docs",
-        run: docs::run,
+        run: |project| docs::run(project, false),
     },
     Step {
         name: "feature sets",

@@ -1,5 +1,5 @@
 //! `cargo xtask docs`: the API documentation builds without warnings, and the Markdown files have no broken
-//! links.
+//! links. It draws the pictures of the terminal on request.
 
 mod links;
 
@@ -9,10 +9,20 @@ use anyhow::Result;
 
 use crate::project::{Project, TextFile, verdict};
 
-pub(crate) fn run(project: &Project) -> Result<()> {
+/// Checks the documentation. With `pictures`, the pictures of the terminal are drawn again first.
+pub(crate) fn run(project: &Project, pictures: bool) -> Result<()> {
+    if pictures {
+        draw_pictures(project)?;
+    }
     verdict("links", &check(project)?)?;
     let doc = project.cargo("doc --workspace --no-deps");
     Ok(doc.env("RUSTDOCFLAGS", "-D warnings").run()?)
+}
+
+/// Runs the tests that compare the pictures, which write them instead.
+fn draw_pictures(project: &Project) -> Result<()> {
+    let tests = project.cargo("test -p zeph --test it pictures::");
+    Ok(tests.env("ZEPH_PICTURES", "write").run()?)
 }
 
 fn check(project: &Project) -> Result<Vec<String>> {

@@ -32,7 +32,10 @@ xflags::xflags! {
         /// Licences, bans and sources of the dependencies.
         cmd deny {}
         /// Build the API documentation and check the links of the Markdown files.
-        cmd docs {}
+        cmd docs {
+            /// Draw the pictures of the terminal again first (docs/pictures/). The tests compare them.
+            optional --pictures
+        }
         /// Measure the release binary against a model on loopback.
         cmd bench {
             /// Measure the debug binary.

@@ -51,7 +51,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Tidy(flags) => tidy::run(&project, flags.lower_counts),
         XtaskCmd::Specs(flags) => specs::run(&project, flags.verbose),
         XtaskCmd::Deny(_) => deny::run(&project),
-        XtaskCmd::Docs(_) => docs::run(&project),
+        XtaskCmd::Docs(flags) => docs::run(&project, flags.pictures),
         XtaskCmd::Fuzz(flags) => fuzz::run(&project, &flags),
         XtaskCmd::Crash(flags) => crash::run(&project, &flags),
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),

@@ -6,6 +6,7 @@ mod editor;
 mod family;
 mod home;
 mod mcp_client;
+mod picture;
 mod process;
 mod reply;
 mod server;
@@ -18,6 +19,7 @@ pub(crate) use database::{Audit, audit, cell, count, execute, session_ids, vecto
 pub(crate) use editor::{Decision, Editor};
 pub(crate) use home::{Home, openai_config};
 pub(crate) use mcp_client::{CALLER, McpClient, error_of, text_of};
+pub(crate) use picture::picture;
 pub(crate) use process::{KEY, Output, Running, Zeph, search_path};
 pub(crate) use reply::Reply;
 pub(crate) use server::{OpenAi, Request};

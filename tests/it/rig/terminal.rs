@@ -136,6 +136,11 @@ impl Terminal {
         self.screen.lock().unwrap().screen().contents()
     }
 
+    /// The grid of the emulator.
+    pub(crate) fn grid(&self) -> vt100::Screen {
+        self.screen.lock().unwrap().screen().clone()
+    }
+
     /// The complete output, including escape sequences.
     pub(crate) fn raw(&self) -> String {
         String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
