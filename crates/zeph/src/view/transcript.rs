@@ -262,7 +262,7 @@ mod tests {
         transcript
     }
 
-    /// Proves CLI-4b: a result belongs to its call, in whatever order the calls of a batch end.
+    /// Proves CLI-4b: a result belongs to its call, in any order of their ends.
     #[test]
     fn results_of_a_batch_belong_to_their_calls() {
         let all = transcript([
