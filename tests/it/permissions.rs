@@ -665,6 +665,29 @@ fn undetermined_command_with_an_exact_allow_rule_runs_unasked() {
     );
 }
 
+/// Proves D-32, PERM-13: a command that may be one of the user's blocked commands requires confirmation despite an
+/// allow rule with the exact text. `zeph policy explain` shows the same decision.
+#[test]
+fn possibly_blocked_command_with_an_exact_allow_rule_requires_confirmation() {
+    let command = "eval $SETUP; true $ACTION";
+    let rules = config(&[("bash", "allow", command)]);
+    let params = json!({ "command": command });
+    let home = Home::new();
+    let decisions = || {
+        let text = params.to_string();
+        let explained = home.zeph(["policy", "explain", "bash", &text, "--json"]);
+        let explained = explained.run().json()["decision"].clone();
+        (effect(&home, "bash", &params, &[]), explained)
+    };
+    home.config(&format!(
+        "{rules}[tools.shell]\nblocked_commands = ['true destroy']\n"
+    ));
+    assert_eq!(decisions(), ("ask", json!("ask")));
+    // Without the blocked command, the same rule replaces the confirmation.
+    home.config(&rules);
+    assert_eq!(decisions(), ("allow", json!("allow")));
+}
+
 /// Proves PERM-2, PERM-7a, D-42: at a terminal, deny rules precede approved calls. No rule applies to a typed command.
 #[test]
 fn the_interactive_session_has_the_rules() {

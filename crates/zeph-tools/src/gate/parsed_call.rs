@@ -155,13 +155,6 @@ pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<To
 }
 
 impl CallSubject<'_> {
-    /// Whether an allow rule with the exact text replaces the confirmation of its command.
-    #[must_use]
-    pub fn can_be_allowed_exactly(&self) -> bool {
-        let command = self.command.as_ref();
-        command.is_some_and(|command| command.can_be_allowed_exactly)
-    }
-
     /// Returns the resolver of its paths.
     #[must_use]
     pub fn places(&self) -> &CachedPathResolver<'_> {

@@ -43,8 +43,17 @@ impl ToolLayer for BlocklistLayer {
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         if call.tool == BASH {
             let verdict = self.admission.refuse_blocked(&call.parse()?, cx)?;
-            if let (Verdict::Ask { why, .. }, _) = verdict {
-                cx.trace().confirmation_reason = Some(why);
+            if let (
+                Verdict::Ask {
+                    why,
+                    can_be_allowed_exactly,
+                },
+                _,
+            ) = verdict
+            {
+                let mut trace = cx.trace();
+                trace.confirmation_reason = Some(why);
+                trace.can_be_allowed_exactly = can_be_allowed_exactly;
             }
         }
         next.run(call, cx).await

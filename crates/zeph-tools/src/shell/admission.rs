@@ -232,7 +232,14 @@ impl CommandGate {
             verdict if !self.sh => verdict,
             verdict => match policy.decide_for_sh(parsed.text(), start) {
                 Verdict::Allow => verdict,
-                stricter => stricter,
+                Verdict::Ask {
+                    why,
+                    can_be_allowed_exactly,
+                } => Verdict::Ask {
+                    why,
+                    can_be_allowed_exactly: can_be_allowed_exactly && !requires_each_time(&verdict),
+                },
+                block @ Verdict::Block { .. } => block,
             },
         }
     }
@@ -277,6 +284,17 @@ impl CommandGate {
         }
         start
     }
+}
+
+/// Whether no allow rule replaces the confirmation that a verdict requires.
+const fn requires_each_time(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Ask {
+            can_be_allowed_exactly: false,
+            ..
+        }
+    )
 }
 
 /// The values of [`KNOWN_VARIABLES`] in `env`.

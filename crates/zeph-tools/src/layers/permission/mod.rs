@@ -192,14 +192,16 @@ impl PermissionLayer {
             Effect::Deny => Err(ToolError::blocked(decision.reason(&subject))),
             Effect::Allow => {
                 let profile = decision.sandbox_profile();
-                let is_exact = subject.can_be_allowed_exactly();
+                // The subject is judged without the configuration of the shell. Only the verdict of the shell's own
+                // policy counts.
+                let can_be_exact = cx.trace().can_be_allowed_exactly;
                 let rule = decision.rule();
                 if rule.is_some_and(|rule| rule.action() == Action::Allow) {
                     cx.trace().approved_by = ApprovedBy::Policy;
                 }
                 match path {
                     CallPath::Confirmed => Ok(Pass::Unchanged(profile)),
-                    CallPath::Normal if decision.replaces_confirmation(is_exact) => {
+                    CallPath::Normal if decision.replaces_confirmation(can_be_exact) => {
                         Ok(Pass::Approved)
                     }
                     CallPath::Normal => self.honour_executor(call, def, cx, next, profile),
