@@ -13,6 +13,7 @@ mod blocklist;
 mod cache;
 mod check_ins;
 mod claim_source;
+mod command_line;
 mod compaction;
 mod concurrency;
 mod config;

@@ -252,7 +252,7 @@ fn slash_commands_ask_no_model() {
     home.zeph(["-p", "/tools"])
         .code(0)
         .prints(&["bash", "read"]);
-    let unknown = home.zeph(["-p", "/hepl"]).code(1);
+    let unknown = home.zeph(["-p", "/hepl"]).code(2);
     assert_has(&unknown.stderr, &["error: ", "did you mean /help"]);
     let json = home
         .zeph(["-p", "/tools", "--output-format", "json"])

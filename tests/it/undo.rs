@@ -81,7 +81,7 @@ fn a_conversation_is_taken_back_answer_by_answer() {
     assert_eq!(home.read("a.txt"), "three\n");
 
     // `/undo` in the conversation; unknown arguments are not ignored.
-    let unknown = home.zeph(["--continue", "-p", "/undo list"]).code(1);
+    let unknown = home.zeph(["--continue", "-p", "/undo list"]).code(2);
     assert_eq!(unknown.stdout, "");
     assert_has(
         &unknown.stderr,

@@ -166,7 +166,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         Command::Permissions,
         "what may run unasked; /permissions rm N takes one back",
     ),
-    ("/quit", Command::Quit, "leave (also Ctrl-D)"),
+    ("/quit", Command::Quit, "leave (also exit, quit, Ctrl-D)"),
 ];
 
 /// Parses one input.
@@ -175,6 +175,9 @@ pub fn parse(text: &str) -> Input<'_> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Input::Empty;
+    }
+    if matches!(trimmed, "exit" | "quit") {
+        return Input::Command(Command::Quit);
     }
     if let Some(command) = trimmed.strip_prefix('!') {
         let command = command.trim();
@@ -185,7 +188,6 @@ pub fn parse(text: &str) -> Input<'_> {
         };
     }
     if let Some(rest) = trimmed.strip_prefix('/') {
-        // A path such as `/etc/hosts is broken` is a prompt; a single word is a command.
         let name = trimmed.split_whitespace().next().unwrap_or(trimmed);
         let words: Vec<&str> = trimmed.split_whitespace().collect();
         let known = |name: &str| COMMANDS.iter().find(|(known, ..)| *known == name);
@@ -226,17 +228,35 @@ pub fn parse(text: &str) -> Input<'_> {
                 near: Some(near),
             };
         }
-        if name.len() == trimmed.len() && !rest.contains('/') {
-            let names = COMMANDS.iter().map(|(known, ..)| *known);
-            let near = zeph_tools::registry::nearest(name, names, 1);
-            let near = COMMANDS
-                .iter()
-                .map(|(known, ..)| *known)
-                .find(|known| near.first().is_some_and(|near| near == known));
-            return Input::Unknown { name, near };
+        if is_command_word(rest) {
+            return Input::Unknown {
+                name,
+                near: nearest_command(name),
+            };
         }
     }
     Input::Prompt(text)
+}
+
+/// Whether an input after its slash starts with the name of a command. A path with two slashes is a prompt, and so is
+/// other text, such as `/* a comment */`.
+fn is_command_word(rest: &str) -> bool {
+    let word = rest.split_whitespace().next().unwrap_or_default();
+    rest.starts_with(char::is_alphanumeric) && !word.contains('/')
+}
+
+fn nearest_command(name: &str) -> Option<&'static str> {
+    let names = || COMMANDS.iter().map(|(known, ..)| *known);
+    let near = zeph_tools::registry::nearest(name, names(), 1);
+    names().find(|known| near.first().is_some_and(|near| near == known))
+}
+
+/// Whether an unknown command starts with an existing path, such as `/tmp is full`. Then it is a prompt.
+pub(super) fn starts_with_path(text: &str) -> bool {
+    let Some((word, _)) = text.trim().split_once(char::is_whitespace) else {
+        return false;
+    };
+    std::path::Path::new(word.trim_end_matches([',', '.', ':', ';'])).exists()
 }
 
 /// The text of `/help`.
@@ -255,6 +275,16 @@ pub fn help() -> String {
 mod tests {
     use super::*;
 
+    /// Proves CLI-7: a path is a prompt, also if it looks like a command.
+    #[test]
+    fn existing_path_starts_a_prompt() {
+        assert!(starts_with_path("/tmp is full"));
+        assert!(starts_with_path(" /tmp, is it full? "));
+        assert!(!starts_with_path("/tmp"));
+        assert!(!starts_with_path("/hepl me"));
+    }
+
+    /// Proves CLI-7: a command with a typing error is never a prompt, and `exit` and `quit` leave.
     #[test]
     fn parses_input_kinds() {
         let check = |text, expect| assert_eq!(parse(text), expect, "{text:?}");
@@ -291,9 +321,16 @@ mod tests {
         check("/permissions  rm 12", Input::Command(remove));
         check("fix it", Input::Prompt("fix it"));
         check("/etc/hosts", Input::Prompt("/etc/hosts"));
-        check("/tmp is full", Input::Prompt("/tmp is full"));
+        check("/etc/hosts is it", Input::Prompt("/etc/hosts is it"));
+        check("/* a */ fix it", Input::Prompt("/* a */ fix it"));
+        check("/ root", Input::Prompt("/ root"));
+        check("exit", Input::Command(Command::Quit));
+        check(" quit\n", Input::Command(Command::Quit));
+        check("quit it", Input::Prompt("quit it"));
         let unknown = |name, near| Input::Unknown { name, near };
         check("/hepl", unknown("/hepl", Some("/help")));
+        check("/hepl me", unknown("/hepl", Some("/help")));
+        check("/tmp is full", unknown("/tmp", Some("/help")));
         check("/xyzzy", unknown("/xyzzy", None));
         check(
             "/tools unblock a b",

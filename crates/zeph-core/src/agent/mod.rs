@@ -34,7 +34,7 @@ use crate::channel::Channel;
 use crate::config::AgentConfig;
 use crate::reload::ConfigUpdate;
 pub use builder::AgentBuilder;
-use commands::{Command, Input, parse};
+use commands::{Command, Input, parse, starts_with_path};
 use compact::Compressor;
 use history::HistoryError;
 use limits::IterationPolicy;
@@ -69,6 +69,8 @@ pub enum Reply {
     Text(String),
     /// The command failed, for this reason.
     Failed(String),
+    /// The input is not a command, or a command with wrong arguments, for this reason. Nothing ran.
+    Usage(String),
     /// The user's own command ran; the channel got its output.
     Ran,
     /// The user chose another model or session, for which a new agent is built.
@@ -122,13 +124,7 @@ impl Agent {
     pub async fn handle(&mut self, text: &str, cancel: &CancellationToken) -> Reply {
         match parse(text) {
             Input::Empty => Reply::Nothing,
-            Input::Prompt(prompt) => {
-                let attached = self.tools.with_resources(self.session.id(), prompt, cancel);
-                match attached.await {
-                    Ok(prompt) => Reply::Turn(self.run_turn(&prompt, cancel).await),
-                    Err(why) => Reply::Failed(why),
-                }
-            }
+            Input::Prompt(prompt) => self.prompt(prompt, cancel).await,
             Input::ServerPrompt {
                 server,
                 prompt,
@@ -164,10 +160,20 @@ impl Agent {
             }),
             Input::Mode(name) => self.tools.set_mode(name).into(),
             Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
-            Input::Unknown { name, near } => Reply::Failed(match near {
+            Input::Unknown { .. } if starts_with_path(text) => self.prompt(text, cancel).await,
+            Input::Unknown { name, near } => Reply::Usage(match near {
                 Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
                 None => format!("{name} is no command; /help lists all"),
             }),
+        }
+    }
+
+    /// Runs a turn for a prompt with the resources that it names.
+    async fn prompt(&mut self, prompt: &str, cancel: &CancellationToken) -> Reply {
+        let attached = self.tools.with_resources(self.session.id(), prompt, cancel);
+        match attached.await {
+            Ok(prompt) => Reply::Turn(self.run_turn(&prompt, cancel).await),
+            Err(why) => Reply::Failed(why),
         }
     }
 

@@ -146,7 +146,7 @@ impl AcpSession {
         }
         match agent.handle(text, cancel).await {
             Reply::Turn(outcome) => end_of(outcome),
-            Reply::Text(text) | Reply::Failed(text) => self.says(&text),
+            Reply::Text(text) | Reply::Failed(text) | Reply::Usage(text) => self.says(&text),
             Reply::Switch(SessionSwitch::Models) => self.says(&self.listing()),
             Reply::Switch(SessionSwitch::Model { name, effort }) => {
                 match self.models.choose(&name, effort.as_deref()) {

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -13,13 +14,14 @@ use crate::config::FlagOverrides;
 
 /// A terminal AI agent built around a tool system.
 ///
-/// Without a command: an interactive session, or, with -p or piped input, one turn.
+/// Without a command: an interactive session, which PROMPT starts; or, with -p or piped input, one turn.
 #[derive(Debug, Parser)]
 #[command(
     name = "zeph",
     version,
     max_term_width = 100,
-    args_conflicts_with_subcommands = false
+    args_conflicts_with_subcommands = false,
+    after_long_help = super::prompt_words::RULE
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -29,9 +31,9 @@ pub(crate) struct Cli {
     /// Run one prompt, print the response, and exit
     #[arg(short = 'p', long = "prompt", value_name = "TEXT")]
     pub(crate) prompt: Option<String>,
-    /// With -p: `-` appends stdin to the prompt
-    #[arg(value_name = "-", value_parser = ["-"], requires = "prompt", hide_possible_values = true)]
-    pub(crate) stdin: Option<String>,
+    /// Start a session with this prompt (without a terminal: one turn); a last `-` appends stdin
+    #[arg(value_name = "PROMPT")]
+    pub(crate) words: Vec<String>,
     /// Replace the old keys of the user's configuration, as `zeph config migrate` does
     #[arg(long, conflicts_with = "prompt")]
     pub(crate) migrate_config: bool,
@@ -77,7 +79,7 @@ pub(crate) struct GlobalArgs {
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) provider: Option<String>,
     /// Model to use
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(short, long, value_name = "NAME", global = true)]
     pub(crate) model: Option<String>,
     /// Permission mode: plan, ask, auto-edit, auto or full
     #[arg(long, value_name = "MODE", global = true)]
@@ -123,10 +125,10 @@ impl GlobalArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TurnArgs {
     /// Continue the most recent session in this directory
-    #[arg(long = "continue", conflicts_with = "resume")]
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
     /// Resume a session by ID or unique ID prefix
-    #[arg(long, value_name = "ID")]
+    #[arg(short, long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -134,6 +136,17 @@ pub(crate) struct TurnArgs {
     /// Require a response that validates against this JSON Schema
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
+}
+
+impl TurnArgs {
+    /// Whether a prompt without -p opens a session: on a terminal, and without an option for one turn.
+    pub(crate) fn is_session(&self) -> bool {
+        let is_one_turn = self.output_format != OutputFormat::Text || self.output_schema.is_some();
+        !is_one_turn
+            && std::io::stdin().is_terminal()
+            && std::io::stdout().is_terminal()
+            && std::io::stderr().is_terminal()
+    }
 }
 
 /// `zeph undo`

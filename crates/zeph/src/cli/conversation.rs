@@ -63,6 +63,7 @@ impl Conversation {
             history_file: assembly.loaded.paths.data_dir.join("history.txt"),
             mode: assembly.permissions.mode.clone(),
             notice,
+            first_input: None,
         };
         let conversation = Self {
             assembly,

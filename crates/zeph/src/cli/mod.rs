@@ -18,6 +18,7 @@ mod models;
 mod open_files;
 mod overflow;
 mod policy;
+mod prompt_words;
 mod run;
 mod scheduler;
 mod sessions;
@@ -40,6 +41,7 @@ use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 use crate::terminal::TerminalOptions;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
+use prompt_words::PromptSource;
 
 /// The logs of `zeph acp` without `-v` and `ZEPH_LOG`.
 const FILE_LOG_FILTER: &str = "warn,zeph=info,zeph_acp=info,zeph_core=info";
@@ -123,7 +125,7 @@ async fn dispatch(cli: Cli) -> Exit {
         global,
         turn,
         prompt,
-        stdin,
+        words,
         command,
         migrate_config,
     } = cli;
@@ -167,15 +169,16 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Demo { keep }) => report(demo::run(&global, keep).await),
         Some(Command::Completions { shell }) => report(generate::completions(shell)),
         Some(Command::Man) => report(generate::man()),
-        None => match (prompt, stdin) {
-            (Some(text), Some(_)) => {
-                run::one_shot(&global, &turn, run::Prompt::TextAndStdin(text)).await
-            }
-            (Some(text), None) => run::one_shot(&global, &turn, run::Prompt::Text(text)).await,
-            (None, _) if !std::io::stdin().is_terminal() => {
+        None => match PromptSource::of(prompt, words) {
+            Ok(PromptSource::OneTurn(source)) => run::one_shot(&global, &turn, source).await,
+            Ok(PromptSource::Session(None)) if !std::io::stdin().is_terminal() => {
                 run::one_shot(&global, &turn, run::Prompt::Stdin).await
             }
-            (None, _) => report(run::interactive(&global, &turn).await),
+            Ok(PromptSource::Session(Some(text))) if !turn.is_session() => {
+                run::one_shot(&global, &turn, run::Prompt::Text(text)).await
+            }
+            Ok(PromptSource::Session(text)) => report(run::interactive(&global, &turn, text).await),
+            Err(error) => report(Err(error)),
         },
     }
 }

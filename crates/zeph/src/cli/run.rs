@@ -179,20 +179,28 @@ async fn turn_of(
         }
         // Piped text can come from another author: a line in it that looks like a command is not a command. A script
         // may also pass another author's text to -p: nothing in it runs a command unasked.
-        None => agent.run_turn(&text, &cancel).await,
-        Some(schema) => structured(&mut agent, &text, schema, &cancel).await,
+        None => Ok(agent.run_turn(&text, &cancel).await),
+        Some(schema) => Ok(structured(&mut agent, &text, schema, &cancel).await),
     };
     let session = open.id.clone();
     drop(open);
     forget_empty(&assembly, &session, agent.messages().is_empty()).await?;
     assembly.close().await?;
-    Ok(outcome)
+    outcome
 }
 
 /// Handles a line that the user typed; the outcome is that of a turn.
-async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> TurnOutcome {
+///
+/// # Errors
+/// A usage error if the line is not a command, or has wrong arguments.
+async fn handle(
+    agent: &mut Agent,
+    text: &str,
+    cancel: &CancellationToken,
+) -> anyhow::Result<TurnOutcome> {
     let told = |text| outcome_of(TurnEnd::Done, text);
-    match agent.handle(text, cancel).await {
+    Ok(match agent.handle(text, cancel).await {
+        Reply::Usage(why) => return Err(usage(why)),
         Reply::Turn(outcome) => outcome,
         Reply::Text(text) => told(text),
         Reply::Failed(why) => TurnOutcome {
@@ -208,7 +216,7 @@ async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> Tu
             ..outcome_of(TurnEnd::Error, String::new())
         },
         Reply::Nothing | Reply::Ran | Reply::Quit => told(String::new()),
-    }
+    })
 }
 
 /// An outcome without a request.
@@ -354,8 +362,12 @@ pub(crate) fn read_stdin() -> anyhow::Result<String> {
         .with_context(|| UsageError("standard input is not valid UTF-8".to_owned()))
 }
 
-/// Holds a conversation on the terminal.
-pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow::Result<Exit> {
+/// Holds a conversation on the terminal, which `first_input` starts.
+pub(crate) async fn interactive(
+    global: &GlobalArgs,
+    turn: &TurnArgs,
+    first_input: Option<String>,
+) -> anyhow::Result<Exit> {
     if turn.output_format != OutputFormat::Text || turn.output_schema.is_some() {
         return Err(usage(
             "--output-format and --output-schema are for one turn: add -p TEXT",
@@ -375,8 +387,9 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     let choice = session_choice(turn);
     let (own, place) = (loaded.clone(), env.clone());
     let shown: Arc<dyn Channel> = Arc::clone(&channel) as _;
-    let (mut conversation, options) =
+    let (mut conversation, mut options) =
         Conversation::begin(own, place, global, &choice, Arc::clone(&shown)).await?;
+    options.first_input = first_input;
     let talk = session::run(&mut conversation, Arc::clone(&channel), options);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
     conversation.end().await?;

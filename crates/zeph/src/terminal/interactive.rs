@@ -42,6 +42,8 @@ pub(crate) struct InteractiveOptions {
     pub(crate) mode: SessionMode,
     /// A message at the start.
     pub(crate) notice: Option<String>,
+    /// The first input, from the command line.
+    pub(crate) first_input: Option<String>,
 }
 
 /// How a session ended.
@@ -97,10 +99,16 @@ pub(crate) async fn run(
         channel.screen().notice(notice);
     }
     let mut pressed: Option<Pressed> = None;
+    let mut first_input = options.first_input.clone();
     loop {
         channel.hold_notices();
         let input = tokio::select! {
             biased;
+            Some(text) = std::future::ready(first_input.take()), if first_input.is_some() => {
+                let mode = options.mode.get().as_str();
+                channel.screen().say(&redacted(&format!("{mode} › {text}")));
+                Input::Text(text)
+            }
             input = editor.read() => input.context("the terminal cannot be read")?,
             leaves = signals.at_prompt(terminal.dumb) => {
                 if leaves {
@@ -274,7 +282,7 @@ fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
     let mut screen = channel.screen();
     match reply {
         Reply::Text(text) => screen.say(&redacted(text)),
-        Reply::Failed(why) => screen.error(&redacted(why)),
+        Reply::Failed(why) | Reply::Usage(why) => screen.error(&redacted(why)),
         Reply::Turn(outcome) => {
             if let Some(text) = trouble(outcome) {
                 let text = redacted(&text);
