@@ -36,6 +36,7 @@ mod filter_trust;
 mod filters;
 mod gate_matrix;
 mod help;
+mod hooks;
 mod hostile_repository;
 mod hostile_server;
 mod images;

@@ -24,6 +24,7 @@ mod summarizer;
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::compact::Compressor;
 pub use agent::history::{History, HistoryError};
+pub use agent::hooks::{HookReply, SessionHooks};
 pub use agent::limits::IterationPolicy;
 pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;

@@ -204,6 +204,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         more_status: Vec::new(),
         instructions: String::new(),
         skills: Default::default(),
+        hooks: None,
         servers: None,
         store,
         session: "s1".to_owned(),

@@ -37,10 +37,10 @@ pub mod web;
 
 pub use contract::effective_trust::EffectiveTrust;
 pub use contract::{
-    argument_repair, call, category, confinement, confirmation, context, def, embedding_cache,
-    error, event, executor, feedback, foreign_schema, hidden, mcp, output, params, permission_mode,
-    plural, preview, provenance, question, read_tracking, registry, schema, tafc, tool_set, trust,
-    user_terminal,
+    argument_repair, call, call_hooks, category, confinement, confirmation, context, def,
+    embedding_cache, error, event, executor, feedback, foreign_schema, hidden, mcp, output, params,
+    permission_mode, plural, preview, provenance, question, read_tracking, registry, schema, tafc,
+    tool_set, trust, user_terminal,
 };
 pub use selection::{dependency_graph, schema_filter};
 

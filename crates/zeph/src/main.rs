@@ -6,6 +6,7 @@ mod browser;
 mod cli;
 mod config;
 mod exit;
+mod hooks;
 mod models;
 mod output;
 mod terminal;

@@ -60,6 +60,8 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
         seen.model = server.requests().last().and_then(read_last);
     }
     seen.entries = entries(&home).split_off(prepared);
+    // Hooks have entries of their own.
+    seen.entries.retain(|entry| entry.tool != "hook");
     seen.file = home.has("ran");
     seen
 }

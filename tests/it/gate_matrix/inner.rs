@@ -178,6 +178,49 @@ pub(super) fn permission() -> Vec<Case> {
     cases
 }
 
+/// A hook before each call, with this command.
+macro_rules! hook {
+    ($command:literal) => {
+        concat!("[[hooks]]\nevent = \"before_call\"\ntools = [\"ba*\"]\ntimeout_secs = 1\ncommand = '''", $command, "'''\n")
+    };
+}
+
+pub(super) fn hooks() -> Vec<Case> {
+    let case = |outcome, what| Case::new("hooks", outcome, what);
+    vec![
+        case(Outcome::Allowed, "a hook that decides nothing")
+            .config(allowing!(hook!("cat >/dev/null")))
+            .expect(Expect::runs()),
+        case(Outcome::Allowed, "a hook of another tool")
+            .config(allowing!(
+                "[[hooks]]\nevent = \"before_call\"\ntools = [\"read\"]\ncommand = \"exit 2\"\n"
+            ))
+            .expect(Expect::runs()),
+        case(Outcome::Denied, "a hook that prints a denial")
+            .config(allowing!(hook!(
+                r#"echo '{"decision": "deny", "reason": "no touching"}'"#
+            )))
+            .expect(Expect::blocked().tells_model(&["denied it: no touching"])),
+        case(Outcome::Denied, "a hook with exit code 2")
+            .config(allowing!(hook!("echo no touching >&2; exit 2")))
+            .expect(Expect::blocked().tells_model(&["denied it: no touching"])),
+        case(Outcome::Denied, "a call that the user approved")
+            .config(hook!("echo no touching >&2; exit 2"))
+            .say(Say::Yes)
+            .expect(Expect::blocked().tells_model(&["denied it: no touching"]))
+            .at(&[Entry::Scheduled], &Expect::unasked()),
+        case(Outcome::Fault, "a hook that fails")
+            .config(allowing!(hook!("exit 1")))
+            .expect(Expect::blocked().tells_model(&["failed: it exited with code 1"])),
+        case(Outcome::Fault, "a hook that takes too long")
+            .config(allowing!(hook!("sleep 100")))
+            .expect(Expect::blocked().tells_model(&["longer than 1 s"])),
+        case(Outcome::Fault, "a hook that prints anything else")
+            .config(allowing!(hook!(r#"echo '{"decision": "allow"}'"#)))
+            .expect(Expect::blocked().tells_model(&["cannot allow a call"])),
+    ]
+}
+
 pub(super) fn utility() -> Vec<Case> {
     let case = |outcome, what| Case::new("utility", outcome, what);
     const STRICT: &str = allowing!("[tools.utility]\nenabled = true\nthreshold = 1.0");

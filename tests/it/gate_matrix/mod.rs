@@ -27,7 +27,7 @@ struct Gate {
     never: &'static [(Outcome, &'static str)],
 }
 
-const GATES: [Gate; 13] = [
+const GATES: [Gate; 14] = [
     Gate {
         name: "audit",
         cases: outer::audit,
@@ -95,6 +95,11 @@ const GATES: [Gate; 13] = [
         name: "permission",
         cases: inner::permission,
         never: &[],
+    },
+    Gate {
+        name: "hooks",
+        cases: inner::hooks,
+        never: &[(Outcome::Asked, "a program decides, and asks no one")],
     },
     Gate {
         name: "utility",
@@ -296,7 +301,8 @@ fn the_table_knows_every_gate() {
     let home = Home::new();
     home.config(
         "[tools]\nmax_tool_calls_per_session = 9\n[tools.policy]\nenabled = true\n[tools.utility]\nenabled = true\n\
-         [tools.dependencies]\nenabled = true\n[tools.adversarial_policy]\nenabled = true\npolicies = [\"None.\"]\n",
+         [tools.dependencies]\nenabled = true\n[tools.adversarial_policy]\nenabled = true\npolicies = [\"None.\"]\n\
+         [[hooks]]\nevent = \"before_call\"\ncommand = \"true\"\n",
     );
     home.write(
         ".zeph/skills/s/SKILL.md",
@@ -413,6 +419,12 @@ fn anomaly() {
 #[test]
 fn permission() {
     holds("permission");
+}
+
+/// Proves EXE-20, EXE-21, CLI-11.
+#[test]
+fn hooks() {
+    holds("hooks");
 }
 
 /// Proves EXE-20, EXE-21, PERM-42.

@@ -7,7 +7,7 @@ use crate::rig::{Home, Reply, execute};
 
 /// A configuration that allows commands, so that only the tested gate decides.
 macro_rules! allowing {
-    ($config:literal) => {
+    ($config:expr) => {
         concat!(
             $config,
             "\n[[tools.permissions.bash]]\npattern = \"*\"\naction = \"allow\"\n"

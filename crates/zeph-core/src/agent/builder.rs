@@ -16,6 +16,7 @@ use zeph_tools::{
 
 use super::compact::Compressor;
 use super::history::HistoryError;
+use super::hooks::SessionHooks;
 use super::limits::IterationPolicy;
 use super::model_client::ModelClient;
 use super::session::Session;
@@ -70,6 +71,8 @@ pub struct AgentBuilder {
     pub instructions: String,
     /// The skills.
     pub skills: SkillCatalog,
+    /// The hooks of the conversation; `None` if there are none.
+    pub hooks: Option<Arc<dyn SessionHooks>>,
     /// The MCP servers; `None` if there are none.
     pub servers: Option<Arc<dyn ToolServers>>,
     /// The store of the conversation.
@@ -157,6 +160,8 @@ impl AgentBuilder {
             tools,
             compressor: self.compressor,
             more_status: self.more_status,
+            hooks: self.hooks,
+            hook_context: String::new(),
         })
     }
 }

@@ -4,10 +4,12 @@
 //! loop that connects them.
 
 mod builder;
+mod check_in;
 pub mod commands;
 pub mod compact;
 mod hallucination;
 pub mod history;
+pub mod hooks;
 pub mod limits;
 mod model_client;
 pub mod outcome;
@@ -37,6 +39,7 @@ pub use builder::AgentBuilder;
 use commands::{Command, Input, parse, starts_with_path};
 use compact::Compressor;
 use history::HistoryError;
+use hooks::SessionHooks;
 use limits::IterationPolicy;
 use model_client::ModelClient;
 use outcome::TurnOutcome;
@@ -56,6 +59,9 @@ pub struct Agent {
     tools: ToolRunner,
     compressor: Compressor,
     more_status: Vec<StatusLine>,
+    hooks: Option<Arc<dyn SessionHooks>>,
+    /// The texts of hooks for the next prompt.
+    hook_context: String,
 }
 
 /// The outcome of one input.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use zeph_llm::MessagePart;
 use zeph_memory::StoredMessage;
+use zeph_tools::call_hooks::HOOK_CONTEXT;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolResult};
 
@@ -54,6 +55,14 @@ impl ResultView {
     }
 }
 
+/// A prompt without the texts that hooks added to it.
+fn without_hook_blocks(mut prompt: String) -> String {
+    if let Some(start) = prompt.find(&format!("\n\n{HOOK_CONTEXT}")) {
+        prompt.truncate(start);
+    }
+    prompt
+}
+
 /// The events of a stored conversation, in order. `views` are the views of results by the number of their message. The
 /// patterns of `secrets` are removed from arguments and results, as in live events.
 #[must_use]
@@ -82,7 +91,7 @@ pub fn events(
             match part {
                 MessagePart::Text { text } if is_user => {
                     if !OWN_MESSAGES.iter().any(|start| text.starts_with(start)) {
-                        events.push(LoopbackEvent::Prompt(text));
+                        events.push(LoopbackEvent::Prompt(without_hook_blocks(text)));
                     }
                 }
                 MessagePart::Text { text } => events.push(LoopbackEvent::Text(text)),

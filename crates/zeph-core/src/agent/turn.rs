@@ -22,7 +22,7 @@ use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
 use super::strip_reasoning::{ResponseCalls, strip_reasoning};
 use super::tool_runner::Batch;
-use crate::channel::{CheckIn, CheckInAnswer, LoopbackEvent};
+use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 
 /// The start of the message after a limit, which the agent writes in the name of the user.
@@ -78,7 +78,10 @@ impl Agent {
         self.session.room = CompactionState::default();
         // A skill is active for one turn at most.
         self.tools.skills.skills.end_turn(self.session.id());
-        let end = self.turn(prompt, images, cancel, &mut outcome).await;
+        let end = match self.hooked_prompt(prompt, cancel).await {
+            Ok(prompt) => self.turn(&prompt, images, cancel, &mut outcome).await,
+            Err(end) => Err(end),
+        };
         self.tools.skills.skills.end_turn(self.session.id());
         self.session.room = CompactionState::default();
         self.session.rounds = outcome.iterations;
@@ -95,6 +98,7 @@ impl Agent {
                 outcome.message = Some(message);
             }
         }
+        self.run_turn_end_hooks(prompt, &outcome).await;
         outcome
     }
 
@@ -147,10 +151,8 @@ impl Agent {
             let calls = self.store_response(response, &registry, outcome).await?;
             if calls.requests.is_empty() {
                 if refused && outcome.text.trim().is_empty() {
-                    return Err(TurnAbort::End(
-                        TurnEnd::Refused,
-                        "the turn ended on a refused call".to_owned(),
-                    ));
+                    let message = "the turn ended on a refused call".to_owned();
+                    return Err(TurnAbort::End(TurnEnd::Refused, message));
                 }
                 return Ok(());
             }
@@ -191,46 +193,6 @@ impl Agent {
                 ));
             }
         }
-    }
-
-    /// Whether the user can be asked and sees questions.
-    fn is_attended(&self) -> bool {
-        self.channel.can_ask() && self.channel.shows_questions()
-    }
-
-    /// Asks the user whether the turn continues, or reports the number of rounds if no user can be asked. Returns the limit that
-    /// stops the turn.
-    async fn check_in(
-        &self,
-        limits: &mut Limits,
-        is_attended: bool,
-        cancel: &CancellationToken,
-    ) -> Result<Option<Limit>, TurnAbort> {
-        let iterations = limits.iterations();
-        let policy = self.iterations;
-        if !is_attended {
-            self.channel.emit(LoopbackEvent::Notice(format!(
-                "{iterations} rounds of tool calls so far; the turn ends after {} ([agent] {})",
-                policy.max_unattended, policy.max_key
-            )));
-            limits.plan_check_in();
-            return Ok(None);
-        }
-        let question = CheckIn {
-            iterations,
-            more: policy.check_in,
-        };
-        let answer = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(TurnAbort::Cancelled),
-            answer = self.channel.check_in(&question) => answer,
-        };
-        match answer {
-            CheckInAnswer::More => limits.plan_check_in(),
-            CheckInAnswer::UntilDone => limits.end_check_ins(),
-            CheckInAnswer::Stop => return Ok(Some(Limit::Stopped)),
-        }
-        Ok(None)
     }
 
     /// Applies changes of the configuration, selects the tools and stores the prompt. Returns the tools.

@@ -8,13 +8,14 @@
 //! - The execution: [`executor`] (the two traits), [`tool_set`], [`registry`], [`context`], [`extensions`], [`event`],
 //!   [`permission_mode`], [`confinement`] (the sandbox of a command), [`trust`], [`effective_trust`], [`quota`],
 //!   [`judge_decision`], [`time`].
-//! - Ports: [`argument_repair`], [`embedding_cache`], [`read_tracking`], [`question`] (questions of MCP servers).
+//! - Ports: [`argument_repair`], [`call_hooks`] (programs of the user), [`embedding_cache`], [`read_tracking`], [`question`] (questions of MCP servers).
 //!
 //! It has no I/O, and depends on no other folder except the data types of [`crate::overflow`].
 
 pub mod argument_repair;
 pub mod cache_validity;
 pub mod call;
+pub mod call_hooks;
 pub mod call_key;
 pub mod call_path;
 pub mod call_targets;

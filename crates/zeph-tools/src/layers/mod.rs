@@ -13,6 +13,7 @@ pub mod dependencies;
 #[cfg(feature = "shell")]
 pub mod filter_feedback;
 pub mod grants;
+pub mod hooks;
 pub mod overflow;
 pub mod permission;
 pub mod policy;

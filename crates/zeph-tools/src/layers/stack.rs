@@ -14,7 +14,8 @@
 //! | dependencies | a tool that is not offered yet does not run for any caller; before any model or user is asked |
 //! | adversarial | after the cheap gates, so that the model is not asked about calls that they refuse; before any question, so that the user is not asked about a denied call |
 //! | anomaly | before the question: the user is not asked about a blocked tool; it records the outcome of each call that the inner gates allow |
-//! | permission | the last gate: all inner layers handle allowed calls only |
+//! | permission | the last gate that asks: all inner layers handle allowed calls only |
+//! | hooks | inside every gate, so that a program of the user sees only calls that would run, after the question; outside the cache, so that a hit can be refused, and outside all layers that create the text for the model |
 //! | utility | inside every gate that asks or refuses: it scores only calls that would run; outside the cache, because a hit also takes space in the context |
 //! | watchers | see every allowed call and the result for the model, cached or not: `filter_feedback` detects insufficient filtered output |
 //! | cache | inside every gate, so that a hit is judged and audited like a call; outside all layers that create the text for the model |
@@ -34,6 +35,7 @@ use super::anomaly::AnomalyLayer;
 use super::audit::AuditLayer;
 use super::cache::CacheLayer;
 use super::dependencies::DependencyLayer;
+use super::hooks::HookLayer;
 use super::overflow::OverflowLayer;
 use super::permission::{PermissionLayer, Permissions};
 use super::policy::PolicyLayer;
@@ -48,6 +50,7 @@ use super::{LayeredExecutor, SharedRegistry, ToolLayer};
 use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
+use crate::contract::call_hooks::CallHooks;
 use crate::contract::effective_trust::EffectiveTrust;
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::gate::CallLimits;
@@ -91,6 +94,8 @@ pub struct StackParts {
     pub policy: Option<Arc<PolicyEnforcer>>,
     /// The settings that decide whether a call may run.
     pub permissions: Permissions,
+    /// The programs of the user that see calls; `None` if there are none.
+    pub hooks: Option<Arc<dyn CallHooks>>,
 }
 
 /// Builds the stack.
@@ -135,6 +140,9 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     }
     let permission = PermissionLayer::new(parts.permissions, Arc::clone(&registry), trust.clone());
     layers.push(Arc::new(permission));
+    if let Some(hooks) = parts.hooks {
+        layers.push(Arc::new(HookLayer::new(hooks, Arc::clone(&parts.secrets))));
+    }
     if let Some(utility) = limits.utility {
         layers.push(Arc::new(UtilityLayer::new(
             utility,

@@ -68,6 +68,7 @@ impl App {
             more_status: self.more_status(),
             instructions: self.instructions.text.clone(),
             skills: self.skills.clone(),
+            hooks: self.hooks.clone().map(|hooks| hooks as _),
             servers: self.mcp.clone().map(|mcp| mcp as _),
             store: self.store.clone(),
             session: session.to_owned(),

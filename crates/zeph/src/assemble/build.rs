@@ -22,6 +22,7 @@ use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
 use super::executors::{Executors, executors, shell_executor, with_servers, with_skills};
 use super::filters::filters;
+use super::hooks::hooks;
 use super::instructions::Instructions;
 use super::limits::{limits, warn_of_unknown};
 use super::mcp::Mcp;
@@ -147,6 +148,8 @@ impl<'p> AppBuilder<'p> {
         let permissions = self.permissions(&policies, &files.sandbox);
         let caches = result_caches(&self.loaded, &shell);
         let limits = limits(&self.loaded, &store, self.options.quiet);
+        let (loaded, mode) = (&self.loaded, &permissions.mode);
+        let hooks = hooks(loaded, &self.env, &files.audit, &secrets, mode)?;
         let (executors, skills) = self
             .executors(&store, &shell, &files, &models, mcp.as_deref())
             .await?;
@@ -166,6 +169,7 @@ impl<'p> AppBuilder<'p> {
             blocklist: Some(Arc::new(BlocklistLayer::new(&shell))),
             policy: self.loaded.policy.clone(),
             permissions: permissions.clone(),
+            hooks: hooks.clone().map(|hooks| hooks as _),
             skills: (!skills.skills.is_empty()).then(|| Arc::clone(&skills.skills)),
         })?;
         warn_of_unknown(&limits, &stack.registry(), self.options.quiet);
@@ -186,6 +190,7 @@ impl<'p> AppBuilder<'p> {
             instructions,
             skills,
             mcp,
+            hooks,
             store,
             stack: Arc::new(stack),
             caches,

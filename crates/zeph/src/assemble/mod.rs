@@ -9,6 +9,7 @@ mod build;
 mod embedder;
 mod executors;
 mod filters;
+mod hooks;
 mod instructions;
 mod judge;
 mod limits;
@@ -44,6 +45,7 @@ use zeph_tools::shell::{SandboxMode, ShellExecutor};
 use zeph_tools::{LayeredExecutor, Mode, Permissions, Undo};
 
 use crate::config::{Environment, Loaded, Origin};
+use crate::hooks::Hooks;
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 
@@ -102,6 +104,8 @@ pub(crate) struct App {
     pub(crate) skills: SkillCatalog,
     /// The MCP servers; `None` if there are none, or if the command calls no tools.
     pub(crate) mcp: Option<Arc<Mcp>>,
+    /// The hooks; `None` if there are none.
+    pub(crate) hooks: Option<Arc<Hooks>>,
     /// Undoes the changes of the file tools.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -193,12 +197,17 @@ impl App {
                 jobs.join(", ")
             )));
         }
-        match &self.mcp {
-            Some(mcp) => {
-                tokio::join!(self.shell.shutdown(), mcp.close());
+        let end_servers = async {
+            if let Some(mcp) = &self.mcp {
+                mcp.close().await;
             }
-            None => self.shell.shutdown().await,
-        }
+        };
+        let end_hooks = async {
+            if let Some(hooks) = &self.hooks {
+                hooks.close().await;
+            }
+        };
+        tokio::join!(self.shell.shutdown(), end_servers, end_hooks);
         let filters = self.shell.filters();
         filters.metrics().log();
         keep_gain(&self.store, filters).await;

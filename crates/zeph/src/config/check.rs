@@ -14,6 +14,7 @@ use super::error::{ConfigError, any_of, nearest};
 use super::limits::contradictions;
 use super::origin::{Origin, Provenance};
 use super::{Config, LlmConfig, ToolsConfig};
+use crate::hooks::{HookConfig, tool_globs};
 
 /// Everything that is wrong with `config`, each with its place.
 pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError> {
@@ -48,6 +49,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
         check.errors.extend(contradictions(&table, provenance));
     }
     check.servers(&config.mcp);
+    check.hooks(&config.hooks);
     check.blocklist(shell);
     check.adversarial(config);
     check.anomaly(&config.tools);
@@ -148,6 +150,26 @@ impl Check<'_> {
                 let message = "`api_key_env` is not the name of an environment variable";
                 let help = "put the key into a variable such as OPENAI_API_KEY, and its name here";
                 self.error(&format!("{item}.api_key_env"), message.to_owned(), help);
+            }
+        }
+    }
+
+    fn hooks(&mut self, hooks: &[HookConfig]) {
+        for (number, hook) in hooks.iter().enumerate() {
+            let item = format!("hooks[{number}]");
+            let event = hook.event.as_str();
+            if hook.command.trim().is_empty() {
+                let message = format!("the {event} hook has an empty `command`");
+                self.error(&format!("{item}.command"), message, "name the program");
+            }
+            if !hook.event.is_about_call() && !hook.tools.is_empty() {
+                let message = format!("`tools` has no effect on the event `{event}`");
+                let help = "remove it, or use `before_call` or `after_call`";
+                self.error(&format!("{item}.tools"), message, help);
+            }
+            if let Err(error) = tool_globs(&hook.tools) {
+                let message = format!("`tools` of the {event} hook: {error}");
+                self.error(&format!("{item}.tools"), message, "correct this glob");
             }
         }
     }

@@ -55,6 +55,8 @@ use zeph_tools::undo::UndoConfig;
 use zeph_tools::web::ScrapeConfig;
 use zeph_tools::{AuditConfig, Mode, ResultFormat};
 
+use crate::hooks::HookConfig;
+
 pub(crate) use changes::{after_restart, loosened, take_over, tightened};
 pub(crate) use env::Environment;
 pub(crate) use error::{ConfigError, ConfigErrors};
@@ -79,6 +81,8 @@ pub(crate) struct Config {
     pub(crate) acp: AcpConfig,
     /// The limits of a turn.
     pub(crate) agent: AgentConfig,
+    /// Programs of yours that run at events of a session.
+    pub(crate) hooks: Vec<HookConfig>,
     /// The models that are asked.
     pub(crate) llm: LlmConfig,
     /// Servers of the Model Context Protocol.

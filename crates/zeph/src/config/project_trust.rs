@@ -96,6 +96,8 @@ const RULES: &[(&str, Rule)] = &[
     ("llm.retry.budget_secs", Rule::Lower),
     ("llm.retry.connect_timeout_secs", Rule::Lower),
     ("llm.retry.read_timeout_secs", Rule::Lower),
+    // They are programs that run.
+    ("hooks", Rule::Never),
     ("mcp.start_wait_ms", Rule::Lower),
     // They are programs that run.
     ("mcp.servers", Rule::Never),
@@ -581,6 +583,7 @@ mod tests {
     fn setting_that_names_a_recipient_or_a_program_is_the_users() {
         const OF_THE_USER: &[&str] = &[
             "agent.compress_provider",
+            "hooks",
             "llm.default",
             "llm.embed_provider",
             "llm.fallback",

@@ -56,6 +56,11 @@ fn is_decided_again(profile: SandboxProfile, cx: &CallContext) -> bool {
     }
 }
 
+/// Whether a command with this result is decided again, so that the result is not its last one.
+pub(in crate::layers) fn runs_again(cx: &CallContext, result: &ToolResult) -> bool {
+    result.is_err() && is_decided_again(cx.confinement().profile, cx)
+}
+
 /// Returns a sentence about the access that the sandbox refused to the command, which ran as a read-only one before.
 pub(super) fn after_refusal(cx: &CallContext) -> String {
     match &cx.trace().sandbox_refusal {

@@ -1,7 +1,7 @@
 //! The `permission` layer: allow, ask or deny. The confirmed path skips only the question, and runs only the call
 //! that the user saw. `command` runs a decided command.
 
-mod command;
+pub(super) mod command;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
