@@ -21,9 +21,9 @@ fn png(more: usize) -> Vec<u8> {
 }
 
 /// The base64 text of `gif`, an image of one pixel.
-const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+pub(crate) const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
 
-fn gif() -> Vec<u8> {
+pub(crate) fn gif() -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff".to_vec();
     bytes.extend(b"\x21\xf9\x04\x01\0\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x01\x44\0\x3b");
     bytes

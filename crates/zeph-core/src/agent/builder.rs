@@ -27,6 +27,7 @@ use super::tool_selection::ToolSelection;
 use super::{Agent, StatusLine, prompt, tokens};
 use crate::channel::Channel;
 use crate::config::AgentConfig;
+use crate::custom_commands::CustomCommands;
 use crate::embedding::Embedder;
 use crate::mcp_port::ToolServers;
 use crate::native::skills::{self, SkillCatalog};
@@ -162,6 +163,7 @@ impl AgentBuilder {
             more_status: self.more_status,
             hooks: self.hooks,
             hook_context: String::new(),
+            commands: CustomCommands::default(),
         })
     }
 }

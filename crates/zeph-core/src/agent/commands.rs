@@ -251,6 +251,17 @@ fn nearest_command(name: &str) -> Option<&'static str> {
     names().find(|known| near.first().is_some_and(|near| near == known))
 }
 
+/// Whether a built-in command has this name without its slash, or the prompt of an MCP server can have it.
+#[must_use]
+pub fn is_built_in(name: &str) -> bool {
+    let mut built_in = COMMANDS.iter().map(|(known, ..)| *known);
+    name.starts_with("mcp:")
+        || built_in.any(|known| {
+            let first = known.split(' ').next().unwrap_or(known);
+            first.strip_prefix('/') == Some(name)
+        })
+}
+
 /// Whether an unknown command starts with an existing path, such as `/tmp is full`. Then it is a prompt.
 pub(super) fn starts_with_path(text: &str) -> bool {
     let Some((word, _)) = text.trim().split_once(char::is_whitespace) else {
@@ -274,6 +285,17 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Proves CLI-8: a custom command cannot have the name of a built-in one.
+    #[test]
+    fn first_word_of_a_command_is_built_in() {
+        for name in ["help", "tools", "mcp", "mcp:a"] {
+            assert!(is_built_in(name), "{name}");
+        }
+        for name in ["unblock", "tool", "/help", "git:commit"] {
+            assert!(!is_built_in(name), "{name}");
+        }
+    }
 
     /// Proves CLI-7: a path is a prompt, also if it looks like a command.
     #[test]
@@ -330,7 +352,7 @@ mod tests {
         let unknown = |name, near| Input::Unknown { name, near };
         check("/hepl", unknown("/hepl", Some("/help")));
         check("/hepl me", unknown("/hepl", Some("/help")));
-        check("/tmp is full", unknown("/tmp", Some("/help")));
+        check("/tmp is full", unknown("/tmp", Some("/mcp")));
         check("/xyzzy", unknown("/xyzzy", None));
         check(
             "/tools unblock a b",

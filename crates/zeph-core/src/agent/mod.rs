@@ -7,10 +7,12 @@ mod builder;
 mod check_in;
 pub mod commands;
 pub mod compact;
+mod custom;
 mod hallucination;
 pub mod history;
 pub mod hooks;
 pub mod limits;
+mod mentions;
 mod model_client;
 pub mod outcome;
 pub mod prompt;
@@ -34,6 +36,7 @@ use zeph_llm::Message;
 
 use crate::channel::Channel;
 use crate::config::AgentConfig;
+use crate::custom_commands::CustomCommands;
 use crate::reload::ConfigUpdate;
 pub use builder::AgentBuilder;
 use commands::{Command, Input, parse, starts_with_path};
@@ -45,6 +48,7 @@ use model_client::ModelClient;
 use outcome::TurnOutcome;
 use session::Session;
 use tool_runner::ToolRunner;
+pub use tool_runner::file_attachments::AttachedPrompt;
 
 /// A line of `/status`: its name, and a function from the session's id to its text.
 pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);
@@ -62,6 +66,7 @@ pub struct Agent {
     hooks: Option<Arc<dyn SessionHooks>>,
     /// The texts of hooks for the next prompt.
     hook_context: String,
+    commands: CustomCommands,
 }
 
 /// The outcome of one input.
@@ -128,6 +133,10 @@ impl Agent {
 
     /// Handles one input of the user: a prompt, a slash command or `!command`.
     pub async fn handle(&mut self, text: &str, cancel: &CancellationToken) -> Reply {
+        if let Some((command, arguments)) = self.commands.invoked(text) {
+            let command = command.clone();
+            return self.run_custom_command(&command, arguments, cancel).await;
+        }
         match parse(text) {
             Input::Empty => Reply::Nothing,
             Input::Prompt(prompt) => self.prompt(prompt, cancel).await,
@@ -167,26 +176,53 @@ impl Agent {
             Input::Mode(name) => self.tools.set_mode(name).into(),
             Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
             Input::Unknown { .. } if starts_with_path(text) => self.prompt(text, cancel).await,
-            Input::Unknown { name, near } => Reply::Usage(match near {
-                Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
-                None => format!("{name} is no command; /help lists all"),
-            }),
+            Input::Unknown { name, near } => {
+                let near = near
+                    .map(str::to_owned)
+                    .or_else(|| self.commands.nearest(name));
+                Reply::Usage(match near {
+                    Some(near) => {
+                        format!("{name} is no command; did you mean {near}? /help lists all")
+                    }
+                    None => format!("{name} is no command; /help lists all"),
+                })
+            }
         }
     }
 
-    /// Runs a turn for a prompt with the resources that it names.
+    /// Runs a turn for a prompt with the files and resources that it names.
     async fn prompt(&mut self, prompt: &str, cancel: &CancellationToken) -> Reply {
-        let attached = self.tools.with_resources(self.session.id(), prompt, cancel);
-        match attached.await {
-            Ok(prompt) => Reply::Turn(self.run_turn(&prompt, cancel).await),
+        match self.attach(prompt, cancel).await {
+            Ok(AttachedPrompt { text, images }) => {
+                Reply::Turn(self.run_turn_with_images(&text, images, cancel).await)
+            }
             Err(why) => Reply::Failed(why),
         }
+    }
+
+    /// Reads the files and the resources of MCP servers that a prompt of the user names.
+    ///
+    /// # Errors
+    /// The reason why one of them cannot be attached.
+    pub async fn attach(
+        &self,
+        prompt: &str,
+        cancel: &CancellationToken,
+    ) -> Result<AttachedPrompt, String> {
+        let session = self.session.id();
+        let text = self.tools.with_resources(session, prompt, cancel).await?;
+        let attached = text[prompt.len()..].to_owned();
+        let place = (session, self.session.project.as_path());
+        let files = self.tools.with_files(place, prompt.to_owned(), cancel);
+        let mut prompt = files.await?;
+        prompt.text.push_str(&attached);
+        Ok(prompt)
     }
 
     async fn run_command(&mut self, command: Command) -> Result<CommandOutput, HistoryError> {
         let (session, tools) = (&mut self.session, &mut self.tools);
         Ok(match command {
-            Command::Help => Ok(commands::help() + &tools.prompt_help()),
+            Command::Help => Ok(commands::help() + &tools.prompt_help() + &self.commands.help()),
             Command::Clear => {
                 session.clear().await?;
                 tools.clear(session);

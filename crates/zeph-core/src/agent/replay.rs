@@ -12,6 +12,7 @@ use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolRes
 
 use super::reflection::REFLECTION_MARK;
 use super::tool_runner::dispatch::display_error;
+use super::tool_runner::file_attachments::ATTACHMENT_START;
 use super::turn::LIMIT_MARK;
 use crate::channel::LoopbackEvent;
 use crate::redacted::{redact_changes, redact_shown};
@@ -91,7 +92,10 @@ pub fn events(
             match part {
                 MessagePart::Text { text } if is_user => {
                     if !OWN_MESSAGES.iter().any(|start| text.starts_with(start)) {
-                        events.push(LoopbackEvent::Prompt(without_hook_blocks(text)));
+                        // The attached files are not part of the input that the user saw.
+                        let end = text.find(ATTACHMENT_START).unwrap_or(text.len());
+                        let typed = without_hook_blocks(text[..end].to_owned());
+                        events.push(LoopbackEvent::Prompt(typed));
                     }
                 }
                 MessagePart::Text { text } => events.push(LoopbackEvent::Text(text)),

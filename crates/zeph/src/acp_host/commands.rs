@@ -1,13 +1,13 @@
 //! The slash commands that a session announces.
 
 use zeph_acp::SlashCommand;
-use zeph_core::COMMANDS;
+use zeph_core::{COMMANDS, CustomCommands};
 
 /// Commands that have no meaning in an editor.
 const WITHOUT: [&str; 2] = ["/quit", "/resume"];
 
-/// The commands, each by its first word.
-pub(super) fn commands() -> Vec<SlashCommand> {
+/// The built-in commands, each by its first word, and the custom commands.
+pub(super) fn commands(custom: &CustomCommands) -> Vec<SlashCommand> {
     let mut commands: Vec<SlashCommand> = Vec::new();
     for (name, _, help) in COMMANDS {
         if WITHOUT.contains(name) {
@@ -31,6 +31,11 @@ pub(super) fn commands() -> Vec<SlashCommand> {
             }),
         }
     }
+    commands.extend(custom.iter().map(|command| SlashCommand {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        hint: command.argument_hint.clone(),
+    }));
     commands
 }
 
@@ -50,7 +55,7 @@ mod tests {
     /// Proves ACP-2.
     #[test]
     fn each_command_is_announced_once_with_its_arguments() {
-        let commands = commands();
+        let commands = commands(&CustomCommands::default());
         let hint = |name: &str| {
             let found = commands.iter().filter(|command| command.name == name);
             let found: Vec<_> = found.map(|command| command.hint.as_deref()).collect();

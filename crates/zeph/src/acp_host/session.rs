@@ -10,7 +10,8 @@ use zeph_acp::{
     PromptEnd, SlashCommand,
 };
 use zeph_core::{
-    Agent, Channel, LoopbackEvent, Reply, SessionSwitch, TurnEnd, TurnOutcome, replay,
+    Agent, Channel, CustomCommands, LoopbackEvent, Reply, SessionSwitch, TurnEnd, TurnOutcome,
+    replay,
 };
 use zeph_llm::{LlmProvider, StopReason};
 use zeph_memory::{SessionLock, Store};
@@ -63,6 +64,7 @@ struct Handles {
     permissions: Permissions,
     store: Store,
     secrets: Arc<SecurityPatterns>,
+    commands: CustomCommands,
 }
 
 impl Handles {
@@ -71,6 +73,7 @@ impl Handles {
             permissions: app.permissions.clone(),
             store: app.store.clone(),
             secrets: Arc::clone(&app.compressor.secrets),
+            commands: app.commands.clone(),
         }
     }
 }
@@ -273,7 +276,7 @@ impl HostedSession for AcpSession {
     }
 
     fn commands(&self) -> Vec<SlashCommand> {
-        commands()
+        commands(&self.handles().commands)
     }
 
     fn begin(&self) -> Vec<ClientServer> {

@@ -49,7 +49,7 @@ impl App {
         session: &str,
         schema: Option<Value>,
     ) -> Result<Agent, HistoryError> {
-        AgentBuilder {
+        let agent = AgentBuilder {
             config: self.agent_config(provider.context_window()),
             iterations: self.iteration_policy(),
             tafc: self.loaded.config.tools.tafc.clone(),
@@ -83,6 +83,7 @@ impl App {
             response_schema: schema,
         }
         .build()
-        .await
+        .await?;
+        Ok(agent.with_custom_commands(self.commands.clone()))
     }
 }

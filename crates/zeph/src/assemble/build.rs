@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use zeph_core::{AuxiliaryUsage, Compressor, Embedder, SkillCatalog};
+use zeph_core::{AuxiliaryUsage, Compressor, CustomCommands, Embedder, SkillCatalog};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::argument_repair::ArgumentRepairer;
@@ -20,6 +20,7 @@ use zeph_tools::shell::{CommandRunner, EditorTerminal, ShellExecutor};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
+use super::commands::{CommandFolders, CommandModels};
 use super::executors::{Executors, executors, shell_executor, with_servers, with_skills};
 use super::filters::filters;
 use super::hooks::hooks;
@@ -183,12 +184,14 @@ impl<'p> AppBuilder<'p> {
         );
         expire_overflow(store.clone(), &tools.overflow);
         let instructions = self.instructions(&rules, mcp.as_deref());
+        let commands = self.commands();
         let undo = FileUndo::new(files.sandbox, files.audit);
         Ok(App {
             loaded: self.loaded,
             env: self.env,
             instructions,
             skills,
+            commands,
             mcp,
             hooks,
             store,
@@ -362,5 +365,22 @@ impl<'p> AppBuilder<'p> {
             }
         }
         instructions
+    }
+
+    /// Reads the custom commands, for a conversation only, and prints the notices about them.
+    fn commands(&self) -> CustomCommands {
+        if self.provider.is_none() {
+            return CustomCommands::default();
+        }
+        let model = self.options.overrides.model.clone();
+        let models = CommandModels::new(self.loaded.clone(), self.env.clone(), model);
+        let folders = CommandFolders::read(&self.loaded, &self.env);
+        let (commands, notices) = folders.usable(Arc::new(models));
+        if !self.options.quiet {
+            for notice in notices {
+                stderr_line(&clean(&notice));
+            }
+        }
+        commands
     }
 }

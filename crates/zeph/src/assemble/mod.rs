@@ -6,6 +6,7 @@
 mod agent;
 mod audit;
 mod build;
+mod commands;
 mod embedder;
 mod executors;
 mod filters;
@@ -31,7 +32,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use zeph_core::{AgentConfig, AuxiliaryUsage, Compressor, Embedder, IterationPolicy, SkillCatalog};
+use zeph_core::{
+    AgentConfig, AuxiliaryUsage, Compressor, CustomCommands, Embedder, IterationPolicy,
+    SkillCatalog,
+};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::argument_repair::ArgumentRepairer;
@@ -53,6 +57,7 @@ pub(crate) use agent::ConversationCaller;
 pub(crate) use audit::AuditLines;
 use build::AppBuilder;
 pub(crate) use build::{BuildOptions, EditorPorts};
+pub(crate) use commands::{CommandFolders, CommandPins, CommandTrust};
 pub(crate) use embedder::embedding_provider;
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
@@ -102,6 +107,8 @@ pub(crate) struct App {
     pub(crate) instructions: Instructions,
     /// The skills.
     pub(crate) skills: SkillCatalog,
+    /// The custom commands; none without a conversation.
+    pub(crate) commands: CustomCommands,
     /// The MCP servers; `None` if there are none, or if the command calls no tools.
     pub(crate) mcp: Option<Arc<Mcp>>,
     /// The hooks; `None` if there are none.
@@ -268,6 +275,7 @@ fn path_sandbox(
     }
     Ok(sandbox
         .reserving_absent(McpPins::in_folder(&loaded.paths.data_dir).folder())?
+        .reserving_absent(CommandPins::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(McpTokens::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(&loaded.paths.policies)?
         .reserving_absent(&executors::code_index(loaded))?

@@ -219,7 +219,7 @@ pub(crate) enum Command {
     /// Evaluate permission and policy rules (dry run)
     Policy {
         #[command(subcommand)]
-        command: PolicyCommand,
+        command: super::policy::PolicyCommand,
     },
     /// Undo the last file changes
     Undo(UndoArgs),
@@ -237,6 +237,11 @@ pub(crate) enum Command {
     Skills {
         #[command(subcommand)]
         command: super::skills::SkillsCommand,
+    },
+    /// List, show and trust custom commands
+    Commands {
+        #[command(subcommand)]
+        command: super::commands::CommandsCommand,
     },
     /// List and approve MCP servers and tools; serve the tools of Zeph
     Mcp {
@@ -459,37 +464,6 @@ pub(crate) enum AuditCommand {
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: u32,
         /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// `zeph policy …`
-#[derive(Debug, Subcommand)]
-pub(crate) enum PolicyCommand {
-    /// Explain the decision for a call: parts, matching rules, and how to allow it
-    Explain {
-        /// The tool
-        #[arg(value_name = "TOOL")]
-        tool: String,
-        /// A JSON object, or the text of the first required argument: the command, the path, the URL
-        #[arg(value_name = "ARGS", default_value = "{}", allow_hyphen_values = true)]
-        arguments: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Run the examples embedded in the rules; exits with 1 on failure
-    Test,
-    /// Replay past calls from the audit log against the current rules
-    Replay {
-        /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
-        #[arg(long, value_name = "TIME")]
-        since: Option<String>,
-        /// Of this session (its id or a prefix of it), in any directory
-        #[arg(long, value_name = "ID")]
-        session: Option<String>,
-        /// Print JSON
         #[arg(long)]
         json: bool,
     },

@@ -3,6 +3,7 @@
 mod acp;
 pub(crate) mod args;
 mod audit;
+mod commands;
 mod config_cmd;
 mod config_migrate;
 mod conversation;
@@ -156,6 +157,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Scheduler { command }) => report(scheduler::run(&global, command).await),
         Some(Command::Skills { command }) => report(skills::run(&global, command)),
+        Some(Command::Commands { command }) => report(commands::run(&global, command)),
         Some(Command::Mcp { command }) => report(mcp::run(&global, command).await),
         Some(Command::Models { command }) => report(models::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),

@@ -139,7 +139,7 @@ mod tests {
         };
         check("tolls", "tools");
         check("sesions|list", "sessions");
-        check("seshuns|list", "sessions");
+        check("sesion|list", "sessions");
         check("mpc|list", "mcp");
         check("docter|now", "doctor");
         assert!(checked("frobnicate").is_some_and(|error| !error.contains("did you mean")));

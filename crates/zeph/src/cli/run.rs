@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Agent, Channel, Reply, TurnEnd, TurnOutcome};
+use zeph_core::{Agent, AttachedPrompt, Channel, Reply, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
@@ -180,7 +180,14 @@ async fn turn_of(
         // Piped text can come from another author: a line in it that looks like a command is not a command. A script
         // may also pass another author's text to -p: nothing in it runs a command unasked.
         None => Ok(agent.run_turn(&text, &cancel).await),
-        Some(schema) => Ok(structured(&mut agent, &text, schema, &cancel).await),
+        Some(schema) if typed => structured_typed(&mut agent, &text, schema, &cancel).await,
+        Some(schema) => {
+            let prompt = AttachedPrompt {
+                text,
+                ..AttachedPrompt::default()
+            };
+            Ok(structured(&mut agent, prompt, schema, &cancel).await)
+        }
     };
     let session = open.id.clone();
     drop(open);
@@ -282,10 +289,27 @@ fn unfenced(answer: &str) -> &str {
         .map_or(answer, str::trim)
 }
 
+/// Runs a turn for a prompt that the user typed, with the files that it names.
+///
+/// # Errors
+/// The reason why a file cannot be attached.
+async fn structured_typed(
+    agent: &mut Agent,
+    text: &str,
+    schema: &AnswerSchema,
+    cancel: &CancellationToken,
+) -> anyhow::Result<TurnOutcome> {
+    let prompt = agent
+        .attach(text, cancel)
+        .await
+        .map_err(anyhow::Error::msg)?;
+    Ok(structured(agent, prompt, schema, cancel).await)
+}
+
 /// Runs a turn with a response that has to follow a schema; a wrong response is requested again.
 async fn structured(
     agent: &mut Agent,
-    text: &str,
+    AttachedPrompt { text, mut images }: AttachedPrompt,
     schema: &AnswerSchema,
     cancel: &CancellationToken,
 ) -> TurnOutcome {
@@ -296,7 +320,8 @@ async fn structured(
     let (mut total, mut cost) = (Usage::default(), Some(Usd::default()));
     let mut attempt = 0;
     loop {
-        let mut outcome = agent.run_turn(&prompt, cancel).await;
+        let images = std::mem::take(&mut images);
+        let mut outcome = agent.run_turn_with_images(&prompt, images, cancel).await;
         total.add(outcome.usage);
         outcome.usage = total;
         cost = cost.zip(outcome.cost).map(|(sum, cost)| sum.plus(cost));

@@ -6,8 +6,8 @@ use zeph_tools::{ToolCall, content_for_llm};
 
 use super::ToolRunner;
 
-/// The most resources of one prompt.
-const MAX_RESOURCES: usize = 16;
+/// The most resources of one prompt, and the most files.
+pub(super) const MAX_ATTACHMENTS: usize = 16;
 
 impl ToolRunner {
     /// The prompt with the resources that it names. Each one is read by a call of the user, so that the limits of results,
@@ -25,8 +25,10 @@ impl ToolRunner {
             return Ok(prompt.to_owned());
         };
         let named = mentions(prompt, |name| servers.has_server(name));
-        if named.len() > MAX_RESOURCES {
-            return Err(format!("a prompt names at most {MAX_RESOURCES} resources"));
+        if named.len() > MAX_ATTACHMENTS {
+            return Err(format!(
+                "a prompt names at most {MAX_ATTACHMENTS} resources"
+            ));
         }
         let mut text = prompt.to_owned();
         for (server, uri) in named {

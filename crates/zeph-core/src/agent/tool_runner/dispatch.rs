@@ -100,6 +100,16 @@ impl Dispatcher {
         self
     }
 
+    /// Sets whether the model of the next turn accepts images.
+    pub(in crate::agent) fn set_image_support(&mut self, accepts_images: bool) {
+        self.accepts_images = accepts_images;
+    }
+
+    /// Whether the model accepts images.
+    pub(super) fn accepts_images(&self) -> bool {
+        self.accepts_images
+    }
+
     /// Sets the repairer of invalid arguments in calls of a model.
     #[must_use]
     pub fn with_argument_repair(mut self, repairer: Option<Arc<dyn ArgumentRepairer>>) -> Self {

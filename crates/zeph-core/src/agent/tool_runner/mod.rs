@@ -6,6 +6,7 @@ mod attachments;
 mod batch;
 mod confirm;
 pub(crate) mod dispatch;
+pub(in crate::agent) mod file_attachments;
 pub(crate) mod mode;
 mod permissions;
 pub(in crate::agent) mod sampling;

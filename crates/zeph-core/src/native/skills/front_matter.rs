@@ -4,22 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use zeph_tools::registry::nearest;
 use zeph_tools::skill::template::is_parameter;
 use zeph_tools::skill::{SkillTool, Template};
 use zeph_tools::{Annotations, InvocationHint, ToolDef};
 
+use super::hides;
 use super::package::SKILL_FILE;
-use super::{hides, yaml};
+use crate::front_matter::{
+    MAX_NAMES, MAX_TEXT_BYTES, known_keys, mapping, names, parts, text_of, words,
+};
 
-/// Bytes of the front matter.
-const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Bytes of a description.
 const MAX_DESCRIPTION_BYTES: usize = 1024;
-/// Bytes of the description of a tool or a parameter.
-const MAX_TEXT_BYTES: usize = 256;
-/// Names in a list, tools of a skill, and parameters of a tool.
-const MAX_NAMES: usize = 64;
+/// Tools of a skill, and parameters of a tool.
 const MAX_TOOLS: usize = 8;
 const MAX_PARAMETERS: usize = 16;
 /// Bytes of a variable's value.
@@ -76,32 +73,14 @@ pub(super) struct SkillManifest {
 /// # Errors
 /// The reason why the skill is refused.
 pub(super) fn read(bytes: Vec<u8>) -> Result<SkillManifest, String> {
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let before = error.as_bytes().get(..valid).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        format!("{SKILL_FILE} is not UTF-8 in line {line}")
-    })?;
-    let text = text
-        .strip_prefix('\u{feff}')
-        .unwrap_or(&text)
-        .replace("\r\n", "\n");
-    for (at, line) in text.lines().enumerate() {
-        if let Some(hidden) = line.chars().find(|char| hides(*char) && *char != '\t') {
-            let code = u32::from(hidden);
-            return Err(format!(
-                "{SKILL_FILE} holds the control character U+{code:04X} in line {}",
-                at + 1
-            ));
-        }
-    }
-    let (head, body) = parts(&text)?;
-    // The first line is the marker.
-    let head = yaml::parse(head)
-        .map_err(|error| format!("{SKILL_FILE}, line {}: {}", error.line + 1, error.what))?;
-    let Value::Object(mut head) = head else {
-        return Err(format!("the front matter of {SKILL_FILE} is no mapping"));
+    let text = text_of(bytes, SKILL_FILE)?;
+    let begins = || {
+        format!(
+            "{SKILL_FILE} does not begin with front matter: a line `---`, `name:`, `description:`, a line `---`"
+        )
     };
+    let (head, body) = parts(&text, SKILL_FILE)?.ok_or_else(begins)?;
+    let mut head = mapping(head, SKILL_FILE)?;
     known_keys(&head, &KEYS, &OTHERS, "the front matter")?;
     let allowed = match (head.remove("allowed-tools"), head.remove("allowed_tools")) {
         (Some(_), Some(_)) => return Err("`allowed-tools` stands twice".to_owned()),
@@ -121,109 +100,6 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<SkillManifest, String> {
         tools: head.remove("tools").map_or(Ok(Vec::new()), tools)?,
         body: body.trim().to_owned(),
     })
-}
-
-/// The front matter and the body.
-fn parts(text: &str) -> Result<(&str, &str), String> {
-    let begins = || {
-        format!(
-            "{SKILL_FILE} does not begin with front matter: a line `---`, `name:`, `description:`, a line `---`"
-        )
-    };
-    let (first, rest) = text.split_once('\n').ok_or_else(begins)?;
-    if first.trim_end() != "---" {
-        return Err(begins());
-    }
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            let head = rest.get(..at).unwrap_or_default();
-            let body = rest.get(at + line.len()..).unwrap_or_default();
-            return Ok((head, body));
-        }
-        at += line.len();
-        if at > MAX_HEAD_BYTES {
-            return Err(format!(
-                "the front matter of {SKILL_FILE} has more than {} KiB",
-                MAX_HEAD_BYTES / 1024
-            ));
-        }
-    }
-    Err(format!(
-        "the front matter of {SKILL_FILE} does not end: a line `---` is missing"
-    ))
-}
-
-fn known_keys(
-    map: &Map<String, Value>,
-    keys: &[&str],
-    others: &[&str],
-    place: &str,
-) -> Result<(), String> {
-    let unknown = map
-        .keys()
-        .find(|key| !keys.contains(&key.as_str()) && !others.contains(&key.as_str()));
-    match unknown {
-        None => Ok(()),
-        Some(unknown) => {
-            let near = nearest(unknown, keys.iter().copied(), 1).pop();
-            let near = near.map_or_else(
-                || format!("there are {}", keys.join(", ")),
-                |near| format!("did you mean `{near}`?"),
-            );
-            Err(format!("`{unknown}` is no key of {place}: {near}"))
-        }
-    }
-}
-
-/// A text of one line.
-fn words(value: Option<Value>, key: &str, most: usize) -> Result<String, String> {
-    let text = match value {
-        Some(Value::String(text)) => text,
-        None | Some(Value::Null) => return Err(format!("`{key}` is missing")),
-        Some(_) => return Err(format!("`{key}` is no text: quote it")),
-    };
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.len() {
-        0 => Err(format!("`{key}` is empty")),
-        length if length > most => Err(format!("`{key}` has more than {most} bytes")),
-        // A quoted text may contain escapes.
-        _ if text.contains(hides) => Err(format!("`{key}` holds a control character")),
-        _ => Ok(text),
-    }
-}
-
-/// A list of names. In a single text, commas or spaces separate them.
-fn names(value: Value, key: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("`{key}` is no list of names");
-    let names: Vec<String> = match value {
-        Value::Null => Vec::new(),
-        Value::String(text) => {
-            let parts = text.split(|char: char| char == ',' || char.is_whitespace());
-            parts
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .collect()
-        }
-        Value::Array(items) => {
-            let items = items.into_iter().map(|item| match item {
-                Value::String(text) => Ok(text),
-                _ => Err(wrong()),
-            });
-            items.collect::<Result<_, _>>()?
-        }
-        _ => return Err(wrong()),
-    };
-    if names.len() > MAX_NAMES {
-        return Err(format!("`{key}` has more than {MAX_NAMES} names"));
-    }
-    match names
-        .iter()
-        .find(|name| name.is_empty() || name.len() > MAX_TEXT_BYTES || name.contains(hides))
-    {
-        Some(_) => Err(wrong()),
-        None => Ok(names),
-    }
 }
 
 fn variables(value: Value) -> Result<BTreeMap<String, Option<String>>, String> {

@@ -1,12 +1,11 @@
 //! Skills: folders with a `SKILL.md`, and the tools `load_skill` and `invoke_skill`.
 //!
-//! `yaml` parses front matter, `front_matter` interprets it, `package` reads the folder of a skill, and `tools` serves the tools.
+//! `front_matter` interprets front matter, `package` reads the folder of a skill, and `tools` serves the tools.
 //! [`zeph_tools::skill`] holds the part that the gates use.
 
 mod front_matter;
-mod package;
+pub(crate) mod package;
 mod tools;
-pub mod yaml;
 
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
@@ -18,6 +17,8 @@ use rustix::io::Errno;
 use zeph_tools::skill::{Skill, SkillRegistry};
 use zeph_tools::{SkillEnv, TrustLevel};
 
+pub(crate) use crate::front_matter::hides;
+pub use crate::front_matter::yaml;
 pub use package::{SKILL_FILE, SkillFile};
 pub use tools::{SkillExecutor, prompt};
 
@@ -136,12 +137,6 @@ pub struct SkillHost<'w> {
     pub is_tool: &'w dyn Fn(&str) -> bool,
     /// A variable of the program's environment.
     pub variable: &'w dyn Fn(&str) -> Option<String>,
-}
-
-/// Whether a character is invisible or changes the display of others: control characters, direction marks and tags.
-pub(crate) fn hides(char: char) -> bool {
-    char.is_control()
-        || matches!(char, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Reads the skills of both directories. The user's come first, and no skill of a project can use their names or the

@@ -48,7 +48,7 @@ pub(super) struct Contents {
 ///
 /// # Errors
 /// The error of the system.
-pub(super) fn open_directory(at: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_directory(at: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(at, name, flags, Mode::empty())
 }
@@ -57,7 +57,7 @@ pub(super) fn open_directory(at: &OwnedFd, name: &str) -> Result<OwnedFd, Errno>
 ///
 /// # Errors
 /// The error of the system.
-pub(super) fn entries(
+pub(crate) fn entries(
     directory: &OwnedFd,
     most: usize,
 ) -> Result<Vec<(Option<String>, FileType)>, Errno> {

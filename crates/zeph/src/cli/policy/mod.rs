@@ -8,12 +8,44 @@ mod gates;
 mod other_gates;
 mod replay;
 
+use clap::Subcommand;
 use serde_json::{Map, Value};
 use zeph_tools::{ToolDef, ToolError};
 
-use super::args::{GlobalArgs, PolicyCommand};
+use super::args::GlobalArgs;
 use super::{Exit, load_config, print, print_as_is, usage};
 use gates::Gates;
+
+/// `zeph policy …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Explain the decision for a call: parts, matching rules, and how to allow it
+    Explain {
+        /// The tool
+        #[arg(value_name = "TOOL")]
+        tool: String,
+        /// A JSON object, or the text of the first required argument: the command, the path, the URL
+        #[arg(value_name = "ARGS", default_value = "{}", allow_hyphen_values = true)]
+        arguments: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run the examples embedded in the rules; exits with 1 on failure
+    Test,
+    /// Replay past calls from the audit log against the current rules
+    Replay {
+        /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Of this session (its id or a prefix of it), in any directory
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: PolicyCommand) -> anyhow::Result<Exit> {

@@ -1,0 +1,184 @@
+//! Custom commands: Markdown files whose text is a prompt.
+//!
+//! `folder` reads the files of a folder, `definition` interprets one file, and `expansion` inserts the arguments.
+
+mod definition;
+mod expansion;
+mod folder;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use zeph_llm::LlmProvider;
+use zeph_tools::Mode;
+use zeph_tools::registry::nearest;
+
+pub use folder::{CommandFolder, RefusedCommand, read_folder};
+
+/// The width of names in `/help`.
+const NAME_COLUMN: usize = 14;
+
+/// A custom command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomCommand {
+    /// The name without its slash: the path of the file, with `:` between folders.
+    pub name: String,
+    /// The description for lists.
+    pub description: String,
+    /// The arguments, for lists.
+    pub argument_hint: Option<String>,
+    /// The provider or model that the prompt is sent to; `None` for the current one.
+    pub model: Option<String>,
+    /// The permission mode of its turn, if it is more restrictive than the mode of the session.
+    pub mode: Option<Mode>,
+    /// The prompt, with places for the arguments.
+    pub body: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it belongs to the project.
+    pub of_project: bool,
+}
+
+impl CustomCommand {
+    /// The prompt with `arguments`, which follow the name of the command.
+    #[must_use]
+    pub fn expand(&self, arguments: &str) -> String {
+        expansion::expand(&self.body, arguments)
+    }
+}
+
+/// The source of providers for commands that name a model.
+pub trait ModelSource: Send + Sync {
+    /// The provider with this name, or else this model of the configured provider.
+    ///
+    /// # Errors
+    /// The reason why it cannot be used.
+    fn provider(&self, name: &str) -> Result<Arc<dyn LlmProvider>, String>;
+}
+
+/// The custom commands of a conversation. Clones share them.
+#[derive(Clone, Default)]
+pub struct CustomCommands {
+    commands: Arc<Vec<CustomCommand>>,
+    pub(crate) models: Option<Arc<dyn ModelSource>>,
+}
+
+impl CustomCommands {
+    /// The commands of the user and of the project. The second value lists the refused ones: no command may have the name of
+    /// another one, or a name that `is_built_in`.
+    #[must_use]
+    pub fn new(
+        user: CommandFolder,
+        project: CommandFolder,
+        is_built_in: impl Fn(&str) -> bool,
+    ) -> (Self, Vec<RefusedCommand>) {
+        let mut refused = user.refused;
+        refused.extend(project.refused);
+        let mut commands: Vec<CustomCommand> = Vec::new();
+        for command in user.commands.into_iter().chain(project.commands) {
+            let reason = if is_built_in(&command.name) {
+                format!("/{} is a built-in command", command.name)
+            } else if let Some(other) = commands.iter().find(|other| other.name == command.name) {
+                let file = other.file.display();
+                format!("/{} is the command of {file}", command.name)
+            } else {
+                commands.push(command);
+                continue;
+            };
+            refused.push(RefusedCommand {
+                file: command.file,
+                reason: format!("{reason}; rename the file"),
+            });
+        }
+        let commands = Self {
+            commands: Arc::new(commands),
+            models: None,
+        };
+        (commands, refused)
+    }
+
+    /// Sets the source of providers for commands that name a model.
+    #[must_use]
+    pub fn with_models(mut self, models: Arc<dyn ModelSource>) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// All commands, those of the user first.
+    pub fn iter(&self) -> impl Iterator<Item = &CustomCommand> {
+        self.commands.iter()
+    }
+
+    /// The command that an input runs, and its arguments.
+    #[must_use]
+    pub fn invoked<'i>(&self, input: &'i str) -> Option<(&CustomCommand, &'i str)> {
+        let input = input.trim().strip_prefix('/')?;
+        let (name, arguments) = match input.split_once(char::is_whitespace) {
+            Some((name, arguments)) => (name, arguments.trim()),
+            None => (input, ""),
+        };
+        let command = self.commands.iter().find(|command| command.name == name)?;
+        Some((command, arguments))
+    }
+
+    /// The most similar command, with its slash.
+    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
+        let names: Vec<String> = self.iter().map(|it| format!("/{}", it.name)).collect();
+        nearest(name, names.iter().map(String::as_str), 1).pop()
+    }
+
+    /// The lines of `/help`.
+    pub(crate) fn help(&self) -> String {
+        let lines = self.iter().map(|command| {
+            let name = format!("/{}", command.name);
+            let hint = command.argument_hint.as_ref();
+            let hint = hint.map_or_else(String::new, |hint| format!("{hint}: "));
+            format!("{name:<NAME_COLUMN$} {hint}{}\n", command.description)
+        });
+        lines.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(name: &str, of_project: bool) -> CustomCommand {
+        CustomCommand {
+            name: name.to_owned(),
+            description: "Does it.".to_owned(),
+            argument_hint: None,
+            model: None,
+            mode: None,
+            body: "Do it with $ARGUMENTS.".to_owned(),
+            file: PathBuf::from(format!("{name}.md")),
+            of_project,
+        }
+    }
+
+    /// Proves CLI-8: a command shadows no other one.
+    #[test]
+    fn name_of_another_command_is_refused() {
+        let folder = |names: &[&str], of_project| CommandFolder {
+            commands: names.iter().map(|name| command(name, of_project)).collect(),
+            ..CommandFolder::default()
+        };
+        let user = folder(&["fix", "help"], false);
+        let project = folder(&["fix", "ship"], true);
+        let (commands, refused) = CustomCommands::new(user, project, |name| name == "help");
+        let names: Vec<_> = commands.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["fix", "ship"]);
+        let reasons: Vec<_> = refused.iter().map(|it| it.reason.as_str()).collect();
+        assert_eq!(
+            reasons,
+            [
+                "/help is a built-in command; rename the file",
+                "/fix is the command of fix.md; rename the file",
+            ]
+        );
+        let (found, arguments) = commands.invoked(" /ship  now please ").unwrap();
+        assert_eq!((found.name.as_str(), arguments), ("ship", "now please"));
+        assert!(commands.invoked("/shipping").is_none() && commands.invoked("ship").is_none());
+        assert_eq!(commands.nearest("/shpi").as_deref(), Some("/ship"));
+    }
+}
