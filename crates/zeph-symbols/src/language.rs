@@ -55,6 +55,29 @@ impl Language {
         })
     }
 
+    /// The language with a name such as `rust` or `py`, as at the start of a block of code in Markdown.
+    ///
+    /// ```
+    /// use zeph_symbols::Language;
+    ///
+    /// assert_eq!(Language::from_name("Python"), Some(Language::Python));
+    /// assert_eq!(Language::from_name("text"), None);
+    /// ```
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        Some(match name.as_str() {
+            "rust" => Self::Rust,
+            "python" | "python3" => Self::Python,
+            "javascript" | "node" => Self::JavaScript,
+            "typescript" => Self::TypeScript,
+            "jsonc" | "json5" | "jsonl" => Self::Json,
+            "golang" => Self::Go,
+            "c++" | "cuda" | "h" => Self::Cpp,
+            _ => return Self::from_path(Path::new(&format!("a.{name}"))),
+        })
+    }
+
     /// Whether files of the language have symbols.
     #[must_use]
     pub fn has_symbols(self) -> bool {

@@ -25,6 +25,8 @@ pub mod undo;
 #[cfg(feature = "shell")]
 pub mod diagnostics;
 pub use zeph_secrets as secrets;
+#[cfg(feature = "syntax")]
+pub use zeph_symbols::{HighlightKind, Language, LineHighlighter};
 
 #[cfg(feature = "file")]
 pub mod file;

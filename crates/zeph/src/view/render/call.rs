@@ -6,6 +6,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
+use zeph_tools::FilterStats;
 use zeph_tools::cache::split_note;
 use zeph_tools::plural::pluralize;
 
@@ -23,6 +24,24 @@ const MAX_RUNNING_LINES: usize = 5;
 const MAX_SUBJECT_CHARS: usize = 400;
 /// Lines of remarks after the output of a command.
 const MAX_REMARKS: usize = 4;
+/// A result of so few lines is shown without their number.
+const MAX_WHOLE_LINES: u64 = 5;
+/// The beginning of the remark about a failed command.
+const EXIT_CODE: &str = "exit code";
+/// The tools of the task list, which is a block of its own.
+const TASK_TOOLS: [&str; 3] = ["add_task", "list_tasks", "update_task"];
+/// Tools whose results are text that exists elsewhere. A long result is only counted.
+const LISTING_TOOLS: [&str; 9] = [
+    "read",
+    "grep",
+    "search",
+    "search_code",
+    "find_path",
+    "list_directory",
+    "get_file_tree",
+    "fetch",
+    "web_scrape",
+];
 /// Shorter calls show no duration.
 const MIN_SHOWN_DURATION: Duration = Duration::from_secs(1);
 /// The prefix of the first line of a result.
@@ -78,6 +97,10 @@ pub(crate) fn call_result(call: &Call, width: usize, detail: Detail) -> Vec<Line
 /// Whether the title of the call is a command.
 fn is_command(call: &Call) -> bool {
     matches!(call.tool.as_str(), "bash" | "shell") && call.params.get("command").is_some()
+}
+
+fn is_listing(call: &Call) -> bool {
+    LISTING_TOOLS.contains(&call.tool.as_str())
 }
 
 /// The target of a call whose title is the name of its tool: a well-known argument, otherwise all of them.
@@ -154,13 +177,8 @@ fn finished(call: &Call, result: &CallResult, width: usize, detail: Detail) -> V
     if result.duration >= MIN_SHOWN_DURATION {
         facts.push(format!("{:.1} s", result.duration.as_secs_f64()));
     }
-    if let Some(note) = result
-        .filter
-        .as_ref()
-        .and_then(zeph_tools::FilterStats::notice)
-    {
-        facts.push(safe(&note));
-    }
+    let notice = result.filter.as_ref().and_then(FilterStats::notice);
+    facts.extend(notice.map(|notice| safe(&notice)));
     if result.failure.is_some() {
         view.failure(call, text, facts);
     } else if is_diff(text) {
@@ -173,10 +191,8 @@ fn finished(call: &Call, result: &CallResult, width: usize, detail: Detail) -> V
 
 /// A text without control sequences. Text that a carriage return overwrites is omitted.
 fn output_lines(text: &str) -> String {
-    text.split('\n')
-        .map(output_line)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let lines: Vec<String> = text.split('\n').map(output_line).collect();
+    lines.join("\n")
 }
 
 /// The lines of a result.
@@ -192,67 +208,54 @@ impl View {
         let (message, output) = text.split_once('\n').unwrap_or((text, ""));
         self.summary(message, RED, facts);
         if !call.had_terminal {
-            self.body(output, 0, Style::new());
+            let (printed, shown) = (call.output.total(), count_lines(output));
+            self.body(output, printed.max(shown), Style::new());
         }
     }
 
-    /// The text around a diff, and the diff.
+    /// The text before a diff, and the diff.
     fn diff(&mut self, text: &str, facts: Vec<String>) {
         let start = text.find("--- ").unwrap_or(0);
         let before = text[..start].trim_end();
-        if before.is_empty() {
-            self.summary("changed", DIM, facts);
-        } else {
-            self.summary(before, Style::new(), facts);
-        }
-        self.lines
-            .extend(diff_lines(&text[start..], REST, self.width, self.detail));
+        let before = if before.is_empty() { "changed" } else { before };
+        self.summary(before, DIM, facts);
+        let lines = diff_lines(&text[start..], REST, self.width, self.detail);
+        self.lines.extend(lines);
     }
 
     /// The number of lines and the remarks, then the end of the output.
     fn success(&mut self, call: &Call, text: &str, facts: Vec<String>) {
-        let (output, remarks) = split_remarks(text);
+        let (output, remarks) = match is_command(call) {
+            true => split_remarks(text),
+            false => (text, ""),
+        };
+        let mut all: Vec<String> = remarks.lines().map(remark).collect();
+        all.extend(facts);
         if call.had_terminal {
-            self.remarks(remarks, facts);
+            // The user has seen the output.
+            if !all.is_empty() {
+                let first = all.remove(0);
+                self.summary(&first, DIM, all);
+            }
             return;
         }
-        let printed = call.output.total();
-        let shown = u64::try_from(output.lines().count()).unwrap_or(u64::MAX);
-        let total = printed.max(shown);
-        if total <= 1 && remarks.is_empty() {
-            let only = if output.trim().is_empty() {
-                "done"
-            } else {
-                output
+        let total = call.output.total().max(count_lines(output));
+        let has_block = TASK_TOOLS.contains(&call.tool.as_str()) && self.detail == Detail::Excerpt;
+        if has_block || output.trim().is_empty() {
+            self.summary("done", DIM, all);
+        } else if total <= 1 {
+            self.summary(output, DIM, all);
+        } else if total <= MAX_WHOLE_LINES && all.is_empty() {
+            self.whole(output);
+        } else {
+            let hint = match is_listing(call) && self.detail == Detail::Excerpt {
+                true => " (Ctrl-O expands)",
+                false => "",
             };
-            self.summary(only, DIM, facts);
-            return;
-        }
-        let mut all = Vec::new();
-        all.extend(
-            remarks
-                .lines()
-                .map(|line| line.trim_matches(['[', ']']).to_owned()),
-        );
-        all.extend(facts);
-        if total == 0 || output == "(no output)" {
-            self.summary("no output", DIM, all);
-            return;
-        }
-        self.summary(&pluralize(total, "line"), DIM, all);
-        self.body(output, total, DIM);
-    }
-
-    /// Only the remarks: the user has seen the output.
-    fn remarks(&mut self, remarks: &str, facts: Vec<String>) {
-        let mut all: Vec<String> = remarks
-            .lines()
-            .map(|line| line.trim_matches(['[', ']']).to_owned())
-            .collect();
-        all.extend(facts);
-        if !all.is_empty() {
-            let first = all.remove(0);
-            self.summary(&first, DIM, all);
+            self.summary(&format!("{}{hint}", pluralize(total, "line")), DIM, all);
+            if hint.is_empty() {
+                self.body(output, total, DIM);
+            }
         }
     }
 
@@ -260,13 +263,31 @@ impl View {
     fn summary(&mut self, text: &str, style: Style, facts: Vec<String>) {
         let mut line = StyledText::new(text, style);
         for fact in facts {
-            line.push(&format!(" · {fact}"), DIM);
+            let style = if fact.starts_with(EXIT_CODE) {
+                RED
+            } else {
+                DIM
+            };
+            line.push(" · ", DIM);
+            line.push(&fact, style);
         }
         let hanging = Hanging {
             first: vec![Span::styled(FIRST, DIM)],
             rest: vec![Span::raw(REST)],
         };
         self.lines.extend(wrap(&line, self.width, &hanging));
+    }
+
+    /// Adds a short text without a summary.
+    fn whole(&mut self, text: &str) {
+        for (at, line) in text.lines().enumerate() {
+            let hanging = Hanging {
+                first: vec![Span::styled(if at == 0 { FIRST } else { REST }, DIM)],
+                rest: vec![Span::raw(REST)],
+            };
+            self.lines
+                .extend(wrap(&StyledText::new(line, DIM), self.width, &hanging));
+        }
     }
 
     /// Adds the end of a text and its errors, or all of it. `total` is the number of lines that were printed.
@@ -298,16 +319,32 @@ impl View {
     }
 }
 
+fn count_lines(text: &str) -> u64 {
+    u64::try_from(text.lines().count()).unwrap_or(u64::MAX)
+}
+
+/// A remark without its brackets: `exit code: 137 (killed by SIGKILL)`.
+fn remark(line: &str) -> String {
+    let line = line.strip_prefix('[').unwrap_or(line);
+    let line = line.strip_suffix(']').unwrap_or(line);
+    line.replace("] (", " (")
+}
+
 /// The output of a command, and the lines after it that are remarks, such as `[exit code: 1]`.
 fn split_remarks(text: &str) -> (&str, &str) {
     let mut start = text.len();
     for line in text.rsplit('\n').take(MAX_REMARKS) {
-        let at = start.saturating_sub(line.len());
-        if !line.starts_with('[') || line.starts_with("[…") {
+        let is_remark = line.strip_prefix('[').is_some_and(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_lowercase()) && rest.contains(' ')
+        });
+        if !is_remark {
             break;
         }
-        start = at.saturating_sub(1);
+        start = start.saturating_sub(line.len() + 1);
     }
-    let output = &text[..start];
-    (output, text[start..].trim_start_matches('\n'))
+    (&text[..start], text[start..].trim_start_matches('\n'))
 }
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;

@@ -6,15 +6,13 @@ use unicode_width::UnicodeWidthStr;
 use zeph_tools::gate::DisplayPart;
 
 use super::styled_text::{BOLD, DIM, StyledText, YELLOW, expand_tabs};
-use super::wrap::ranges;
+use super::wrap::{MIN_COLUMNS, ranges};
 use crate::output::sanitize::visible;
 
 /// The prefix of the first line of a command.
 const FIRST: &str = "  $ ";
 /// The prefix of further lines of a command.
 const REST: &str = "  │ ";
-/// The least columns of text.
-const MIN_COLUMNS: usize = 8;
 
 /// The style of a part that needs confirmation.
 const ASKED: Style = YELLOW.add_modifier(Modifier::BOLD);

@@ -9,6 +9,8 @@ mod block;
 mod call;
 mod diff;
 mod excerpt;
+mod fence;
+mod highlight;
 mod markdown;
 mod marked_command;
 mod question;
@@ -41,3 +43,6 @@ pub(crate) enum Detail {
     /// The whole text.
     Full,
 }
+
+#[cfg(test)]
+mod snapshot_tests;

@@ -80,13 +80,13 @@ pub(crate) fn default_option(options: &[AnswerOption]) -> usize {
 
 /// The keys, with the selected option highlighted.
 pub(crate) fn options_line(options: &[AnswerOption], selected: usize) -> Line<'static> {
-    let mut spans = vec![Span::raw(" ")];
+    let mut spans = Vec::new();
     for (at, option) in options.iter().enumerate() {
         let style = match at == selected {
             true => Style::new().add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
             false => Style::new(),
         };
-        spans.push(Span::raw(" "));
+        spans.push(Span::raw("  "));
         spans.push(Span::styled(
             format!("[{}] {}", option.key, option.label),
             style,
@@ -357,3 +357,7 @@ fn place(name: &str) -> u8 {
         _ => 2,
     }
 }
+
+#[cfg(test)]
+#[path = "question_tests.rs"]
+mod tests;

@@ -50,6 +50,30 @@ impl StyledText {
         }
     }
 
+    /// Adds text with its styles.
+    pub(super) fn append(&mut self, other: &Self) {
+        let mut start = 0;
+        for (end, style) in &other.parts {
+            self.push(other.text.get(start..*end).unwrap_or_default(), *style);
+            start = *end;
+        }
+    }
+
+    /// Removes and returns the whole text.
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    /// The text without white space at its end.
+    pub(super) fn trimmed_end(mut self) -> Self {
+        self.text.truncate(self.text.trim_end().len());
+        let len = self.text.len();
+        for (end, _) in &mut self.parts {
+            *end = (*end).min(len);
+        }
+        self
+    }
+
     /// The text without styles.
     pub(super) fn as_str(&self) -> &str {
         &self.text

@@ -11,7 +11,7 @@ use crate::output::sanitize::visible;
 /// Tasks that are shown. Completed tasks at the start are hidden first.
 const MAX_TASKS: usize = 20;
 
-/// The title with the progress, and one task per line or more. Without tasks there is no line.
+/// The title with the progress, and one task per line or more. Without tasks, nothing is shown.
 pub(crate) fn task_lines(tasks: &[Task], width: usize) -> Vec<Line<'static>> {
     if tasks.is_empty() {
         return Vec::new();

@@ -7,7 +7,10 @@ use unicode_width::UnicodeWidthStr;
 use super::styled_text::{StyledText, prefix_that_fits};
 
 /// The least columns of text after a prefix. A terminal that is narrower wraps itself.
-const MIN_COLUMNS: usize = 8;
+pub(super) const MIN_COLUMNS: usize = 8;
+
+/// The first character of the scripts without spaces.
+const FIRST_WIDE: char = '\u{2e80}';
 
 /// The prefixes of the first line and of all others, such as the mark of a list item and its indent.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +77,7 @@ fn wrap_line(
     // The current line: its range in `line`, and its columns with the white space at its end.
     let (mut start, mut end, mut used) = (0, 0, 0);
     let mut at = 0;
-    for word in WordSeparator::UnicodeBreakProperties.find_words(line) {
-        let (mut text, space) = (word.word, word.whitespace);
+    for (mut text, space) in words(line) {
         let mut width = text.width();
         if end > start && used + width > room(lines.len()) {
             lines.push((offset + start, offset + end));
@@ -112,6 +114,25 @@ fn wrap_line(
     lines.push((offset + start, offset + end.max(start)));
 }
 
+/// The words of a line, each with the spaces after it. Without spaces, words end only in scripts without spaces: a URL
+/// and a path are one word.
+fn words(line: &str) -> Vec<(&str, &str)> {
+    let is_wide = |c: Option<char>| c.is_some_and(|c| c >= FIRST_WIDE);
+    let mut words = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for word in WordSeparator::UnicodeBreakProperties.find_words(line) {
+        end += word.word.len();
+        let (before, after) = line.split_at(end);
+        let can_break = is_wide(before.chars().next_back()) || is_wide(after.chars().next());
+        if !word.whitespace.is_empty() || can_break || after.is_empty() {
+            words.push((&line[start..end], word.whitespace));
+            start = end + word.whitespace.len();
+        }
+        end += word.whitespace.len();
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -141,6 +162,12 @@ mod tests {
         check("x abcdefgh", 4, &["x", "abcd", "efgh"]);
         check("well-known fact", 11, &["well-known", "fact"]);
         check("👩‍💻 ab", 4, &["👩‍💻", "ab"]);
+        check(
+            "see https://a.org/b/c-d?e=f",
+            24,
+            &["see", "https://a.org/b/c-d?e=f"],
+        );
+        check("a漢b", 2, &["a", "漢", "b"]);
     }
 
     /// Proves CLI-4a: list items and quotes have a hanging indent.
