@@ -84,8 +84,7 @@ impl Highlights {
 
     /// The query of a language. If several patterns match a node, the last one counts.
     fn of(language: Language) -> Option<&'static Self> {
-        const NONE: OnceLock<Option<Highlights>> = OnceLock::new();
-        static ALL: [OnceLock<Option<Highlights>>; 9] = [NONE; 9];
+        static ALL: [OnceLock<Option<Highlights>>; 9] = [const { OnceLock::new() }; 9];
         let at = match language {
             Language::C => 0,
             Language::CHeader | Language::Cpp => 1,

@@ -69,18 +69,17 @@ impl MarkdownStream {
             }
             self.examined = end;
             let units = units(&self.source[..end]);
-            let Some(last) = units.last().copied() else {
-                break;
-            };
-            // The next line may still belong to the definition.
-            let is_open =
-                last.kind == UnitKind::Paragraph && is_after_definition(&self.source, last.start);
-            if !is_open && (units.len() > 1 || last.kind == UnitKind::Fence) {
-                self.take_units(&units, width, &mut lines);
-            }
-            if last.kind == UnitKind::Fence {
+            if let Some(code) = units.iter().position(|unit| unit.kind == UnitKind::Fence) {
+                self.take_units(&units[..=code], width, &mut lines);
                 self.open_fence(&mut lines);
                 continue;
+            }
+            // The next line may still belong to a definition.
+            let is_open = |last: &Unit| {
+                last.kind == UnitKind::Paragraph && is_after_definition(&self.source, last.start)
+            };
+            if units.len() > 1 && !units.last().is_some_and(is_open) {
+                self.take_units(&units, width, &mut lines);
             }
             break;
         }
@@ -102,6 +101,8 @@ impl MarkdownStream {
         };
         if is_vague {
             rest.source.truncate(self.source.len() - last.len());
+        } else if self.fence.is_none() {
+            close_inline(&mut rest.source);
         }
         rest.finish(width)
     }
@@ -116,23 +117,18 @@ impl MarkdownStream {
                 }
                 continue;
             }
-            let units = units(&self.source);
-            let code = units.iter().position(|unit| unit.kind == UnitKind::Fence);
-            match code {
-                Some(at) => {
-                    self.take_units(&units[..=at], width, &mut lines);
-                    self.open_fence(&mut lines);
-                }
-                None => {
-                    let end = Unit {
-                        kind: UnitKind::Other,
-                        start: self.source.len(),
-                    };
-                    let all: Vec<Unit> = units.into_iter().chain([end]).collect();
-                    self.take_units(&all, width, &mut lines);
-                    break;
-                }
+            let mut units = units(&self.source);
+            if let Some(code) = units.iter().position(|unit| unit.kind == UnitKind::Fence) {
+                self.take_units(&units[..=code], width, &mut lines);
+                self.open_fence(&mut lines);
+                continue;
             }
+            units.push(Unit {
+                kind: UnitKind::Other,
+                start: self.source.len(),
+            });
+            self.take_units(&units, width, &mut lines);
+            break;
         }
         *self = Self::default();
         lines
@@ -397,6 +393,36 @@ fn is_after_definition(source: &str, start: usize) -> bool {
 /// Whether a line consists of the marks of blocks.
 fn is_marks(line: &str) -> bool {
     line.len() < 16 && line.chars().all(|c| "-=*_`~|:> #+".contains(c))
+}
+
+/// Ends open code and strong text at the end of the source, so that its marks are not shown while it arrives.
+fn close_inline(source: &mut String) {
+    let block = source.rfind("\n\n").map_or(0, |at| at + 2);
+    let (mut has_code, mut has_strong) = (false, false);
+    let mut rest = &source[block..];
+    while let Some(at) = rest.find(['`', '*', '\\']) {
+        let mark = &rest[at..];
+        let mut skipped = 1;
+        if mark.starts_with("```") {
+            return;
+        } else if mark.starts_with('`') {
+            has_code = !has_code;
+        } else if !has_code && mark.starts_with("**") {
+            has_strong = !has_strong;
+            skipped = 2;
+        } else if !has_code && mark.starts_with('\\') {
+            skipped += mark[1..].chars().next().map_or(0, char::len_utf8);
+        }
+        rest = &mark[skipped..];
+    }
+    for (is_open, mark) in [(has_code, "`"), (has_strong, "**")] {
+        if is_open {
+            match source.strip_suffix(mark) {
+                Some(text) => source.truncate(text.len()),
+                None => source.push_str(mark),
+            }
+        }
+    }
 }
 
 #[cfg(test)]

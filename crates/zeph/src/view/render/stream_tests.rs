@@ -47,6 +47,25 @@ fn open_part_shows_what_has_arrived() {
     check("`\nend", "", "\nend");
 }
 
+/// Proves CLI-4a: marks of text that arrives are not shown and then taken away.
+#[test]
+fn open_strong_text_and_code_have_no_marks() {
+    let check = |source: &str, expect: &str| {
+        let mut stream = MarkdownStream::default();
+        stream.push(source);
+        stream.take_stable(40);
+        assert_eq!(text(&stream.open(40)), expect, "{source:?}");
+    };
+    check("a **bold te", "a bold te");
+    check("a **", "a");
+    check("a `co", "a co");
+    check("a `x` **b `c", "a x b c");
+    check("a \\** b", "a ** b");
+    check("2 * 3", "2 * 3");
+    check("a **b** c", "a b c");
+    check("old **x\n\nnew", "old **x\n\nnew");
+}
+
 /// Proves CLI-4a: a long paragraph and a long table are cut, and no text is lost.
 #[test]
 fn long_blocks_become_stable_in_parts() {

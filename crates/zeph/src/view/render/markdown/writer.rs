@@ -67,7 +67,7 @@ pub(crate) fn write(source: &str, width: usize, head: &Head) -> Written {
         is_first_text: true,
     };
     let mut parser = Parser::new_ext(source, EXTENSIONS).into_offset_iter();
-    while let Some((event, range)) = parser.next() {
+    for (event, range) in parser.by_ref() {
         writer.event(event, range.start, range.len());
     }
     writer.flush();
