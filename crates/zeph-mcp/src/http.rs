@@ -9,6 +9,13 @@ use reqwest::{Client, ClientBuilder, Url};
 /// The most redirects of one request.
 const MAX_REDIRECTS: usize = 3;
 
+/// Whether an address is one of the web. No other address may be opened in a browser.
+#[must_use]
+pub fn is_web(url: &str) -> bool {
+    let parsed = Url::parse(url);
+    parsed.is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
 /// A client for the server at `url`. Redirects to another origin are refused: the headers are for this one. There is
 /// no limit to silence, since a server may have nothing to send for hours.
 ///

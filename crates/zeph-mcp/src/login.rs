@@ -46,7 +46,8 @@ pub trait TokenStore: Send + Sync {
     /// An error of the system.
     fn remove(&self, server: &str, url: &str) -> io::Result<bool>;
 
-    /// Waits until no other process changes the record. Dropping the value lets others continue.
+    /// Waits until no other process changes the record. Dropping the value lets others continue. It blocks its thread,
+    /// so asynchronous code calls it on a thread for blocking work.
     ///
     /// # Errors
     /// An error of the system.
@@ -125,28 +126,38 @@ impl StoredLogin {
     }
 
     /// Stores the metadata of the authorization server.
-    fn keep_metadata(&self, metadata: &AuthorizationMetadata) -> io::Result<()> {
-        let _lock = self.store.lock(&self.server, &self.url)?;
-        let mut record = self.record()?;
-        record.metadata = Some(metadata.clone());
-        self.put(&record)
+    async fn keep_metadata(&self, metadata: &AuthorizationMetadata) -> io::Result<()> {
+        let metadata = metadata.clone();
+        self.change(move |record| record.metadata = Some(metadata))
+            .await
     }
 
     /// Records scopes that the server asked for; the next login requests them.
-    pub(crate) fn want(&self, scopes: &str) {
-        let wanted = || -> io::Result<()> {
-            let _lock = self.store.lock(&self.server, &self.url)?;
-            let mut record = self.record()?;
-            for scope in scopes.split_whitespace() {
-                if !record.wanted_scopes.iter().any(|known| known == scope) {
-                    record.wanted_scopes.push(scope.to_owned());
+    pub(crate) async fn want(&self, scopes: &str) {
+        let scopes: Vec<String> = scopes.split_whitespace().map(str::to_owned).collect();
+        let changed = self.change(move |record| {
+            for scope in scopes {
+                if !record.wanted_scopes.contains(&scope) {
+                    record.wanted_scopes.push(scope);
                 }
             }
-            self.put(&record)
-        };
-        if let Err(error) = wanted() {
+        });
+        if let Err(error) = changed.await {
             tracing::warn!(server = %self.server, %error, "the scopes of a login cannot be stored");
         }
+    }
+
+    /// Changes the record while no other process changes it. The wait for the lock is on another thread: a token refresh
+    /// of this process may hold it.
+    async fn change(&self, change: impl FnOnce(&mut Record) + Send + 'static) -> io::Result<()> {
+        let login = self.clone();
+        let changed = tokio::task::spawn_blocking(move || {
+            let _lock = login.store.lock(&login.server, &login.url)?;
+            let mut record = login.record()?;
+            change(&mut record);
+            login.put(&record)
+        });
+        changed.await.map_err(io::Error::other)?
     }
 }
 
@@ -342,6 +353,11 @@ impl Login {
         }
         let session = AuthorizationSession::new(manager, request).await;
         let session = session.map_err(|(_, error)| told(&error))?;
+        if !http::is_web(session.get_authorization_url()) {
+            return Err(
+                "its authorization server names an address that is not http or https".to_owned(),
+            );
+        }
         Ok(Self {
             session,
             issuer,
@@ -374,8 +390,8 @@ impl Login {
     pub async fn finish(&self, callback: &str) -> Result<Vec<String>, String> {
         let done = self.session.handle_callback_url(callback).await;
         done.map_err(|error| told(&error))?;
-        let kept = self.login.keep_metadata(&self.metadata);
-        kept.map_err(|error| error.to_string())?;
+        let stored = self.login.keep_metadata(&self.metadata).await;
+        stored.map_err(|error| error.to_string())?;
         Ok(self.session.auth_manager.get_current_scopes().await)
     }
 }
@@ -440,7 +456,76 @@ fn told(error: &AuthError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Condvar, Mutex, PoisonError};
+
     use super::*;
+
+    /// How long the lock of [`OneRecord`] is waited for.
+    const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// A store with one record. A second lock waits for the end of the first one.
+    #[derive(Clone, Default)]
+    struct OneRecord(Arc<(Mutex<(Option<String>, bool)>, Condvar)>);
+
+    impl OneRecord {
+        fn with<T>(&self, act: impl FnOnce(&mut (Option<String>, bool)) -> T) -> T {
+            act(&mut self.0.0.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+
+    /// A lock of [`OneRecord`].
+    struct RecordLock(OneRecord);
+
+    impl Drop for RecordLock {
+        fn drop(&mut self) {
+            self.0.with(|(_, is_locked)| *is_locked = false);
+            self.0.0.1.notify_all();
+        }
+    }
+
+    impl TokenStore for OneRecord {
+        fn load(&self, _server: &str, _url: &str) -> io::Result<Option<String>> {
+            Ok(self.with(|(record, _)| record.clone()))
+        }
+
+        fn save(&self, _server: &str, _url: &str, new: &str) -> io::Result<()> {
+            self.with(|(record, _)| *record = Some(new.to_owned()));
+            Ok(())
+        }
+
+        fn remove(&self, _server: &str, _url: &str) -> io::Result<bool> {
+            Ok(self.with(|(record, _)| record.take().is_some()))
+        }
+
+        fn lock(&self, _server: &str, _url: &str) -> io::Result<Box<dyn Send>> {
+            let (state, changed) = &*self.0;
+            let state = state.lock().unwrap();
+            let is_locked = |state: &mut (Option<String>, bool)| state.1;
+            let (mut state, waited) = changed
+                .wait_timeout_while(state, LOCK_TIMEOUT, is_locked)
+                .unwrap();
+            if waited.timed_out() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            state.1 = true;
+            Ok(Box::new(RecordLock(self.clone())))
+        }
+    }
+
+    /// Proves MCP-1c: while a token refresh holds the lock, other tasks of the only thread continue.
+    #[tokio::test]
+    async fn scopes_are_stored_after_a_token_refresh_of_the_same_thread() {
+        let store = OneRecord::default();
+        let login = StoredLogin::new(Arc::new(store.clone()), "s", "http://127.0.0.1/");
+        let guard = login.acquire_refresh_guard().await.unwrap();
+        let refresh = async {
+            tokio::task::yield_now().await;
+            drop(guard);
+        };
+        tokio::join!(login.want("read write"), refresh);
+        let record: Record = serde_json::from_str(&store.load("", "").unwrap().unwrap()).unwrap();
+        assert_eq!(record.wanted_scopes, ["read", "write"]);
+    }
 
     /// Proves MCP-1c.
     #[test]

@@ -12,11 +12,17 @@ const OPENER: &str = if cfg!(target_os = "macos") {
     "xdg-open"
 };
 
-/// Starts the browser with `url`, and does not wait for it. The caller has checked that the address is one of the web.
+/// Starts the browser with `url`, and does not wait for it.
 ///
 /// # Errors
-/// The browser cannot be started.
+/// The address is not one of the web, or the browser cannot be started.
 pub(crate) fn open(url: &str, env: &Environment) -> io::Result<()> {
+    if !zeph_mcp::is_web(url) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the address is not http or https",
+        ));
+    }
     let chosen = env.var("BROWSER").and_then(|browser| browser.to_str());
     let argv = argv(chosen, url);
     let (program, args) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;

@@ -22,6 +22,8 @@ struct Behaviour {
     documents: bool,
     /// The scope that calls need.
     scope: Option<String>,
+    /// The address of its login page, if it is not its own.
+    page: Option<String>,
 }
 
 /// The state of the authorization server.
@@ -98,7 +100,7 @@ fn answer(asked: &Asked, behaviour: &Behaviour, state: &mut State) -> Option<Ans
             200,
             &json!({
                 "issuer": base,
-                "authorization_endpoint": format!("{base}/authorize"),
+                "authorization_endpoint": behaviour.page.clone().unwrap_or(format!("{base}/authorize")),
                 "token_endpoint": format!("{base}/token"),
                 "registration_endpoint": format!("{base}/register"),
                 "response_types_supported": ["code"],
@@ -309,6 +311,27 @@ fn login_lasts_until_the_logout() {
         &home.zeph(["mcp", "logout", "w"]).code(0).stdout,
         &["there was no login"],
     );
+}
+
+/// Proves MCP-1c: an address that is not one of the web is neither printed nor opened in the browser.
+#[test]
+fn login_page_that_is_not_of_the_web_is_refused() {
+    let guarded = Guarded::start(Behaviour {
+        page: Some("file:///etc/passwd".to_owned()),
+        ..Behaviour::default()
+    });
+    let home = home(&guarded, "");
+    home.write("browser", "#!/bin/sh\n: > opened\n");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(home.path("browser"), mode).unwrap();
+    let browser = home.path("browser").display().to_string();
+    let output = home
+        .zeph(["mcp", "login", "w"])
+        .env("BROWSER", &browser)
+        .code(1);
+    assert_has(&output.stderr, &["an address that is not http or https"]);
+    assert!(!output.stdout.contains("/etc/passwd"), "{}", output.stdout);
+    assert!(!home.has("opened"));
 }
 
 /// Proves MCP-1c: a return of another issuer, and metadata of another resource, end the login without a token.

@@ -99,7 +99,7 @@ impl Link {
             sent = sent => match sent {
                 Ok(sent) => sent,
                 Err(error) => {
-                    self.note_scope(&error);
+                    self.note_scope(&error).await;
                     return Err(about.request(&error).into());
                 }
             },
@@ -112,10 +112,11 @@ impl Link {
             answer = &mut handle.rx => {
                 return match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
                     Err(ServiceError::TransportClosed) => Err(gone(about)),
-                    answer => answer.map_err(|error| {
-                        self.note_scope(&error);
-                        about.request(&error).into()
-                    }),
+                    Ok(answer) => Ok(answer),
+                    Err(error) => {
+                        self.note_scope(&error).await;
+                        Err(about.request(&error).into())
+                    }
                 };
             }
             () = self.closed.cancelled() => return Err(gone(about)),

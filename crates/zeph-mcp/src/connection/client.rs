@@ -175,9 +175,9 @@ impl Link {
     }
 
     /// Records the scopes that a refused request lacks; the next login requests them.
-    pub(super) fn note_scope(&self, error: &ServiceError) {
+    pub(super) async fn note_scope(&self, error: &ServiceError) {
         if let (Some(login), Some(scope)) = (&self.login, scope_of_request(error)) {
-            login.want(&scope);
+            login.want(&scope).await;
         }
     }
 
@@ -253,12 +253,15 @@ async fn serve_url(
             served(handler, transport, lifecycle).await
         }
     };
-    service.map_err(|error| {
-        if let Some(scope) = scope_of_start(&error) {
-            server.login.want(&scope);
+    match service {
+        Ok(service) => Ok(service),
+        Err(error) => {
+            if let Some(scope) = scope_of_start(&error) {
+                server.login.want(&scope).await;
+            }
+            Err(not_opened(about, lifecycle, &error))
         }
-        not_opened(about, lifecycle, &error)
-    })
+    }
 }
 
 /// Begins a connection.

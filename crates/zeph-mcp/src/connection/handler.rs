@@ -21,6 +21,7 @@ use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use super::running::{Caller, RunningCalls};
 use super::sampling::sample;
 use crate::form::fields;
+use crate::http::is_web;
 use crate::sanitize::line;
 
 /// The most characters of a server's message about progress.
@@ -169,12 +170,6 @@ pub(super) async fn elicit(
         ServerAnswer::Decline => decline(),
         ServerAnswer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
     }
-}
-
-/// Whether an address may be opened in a browser.
-fn is_web(url: &str) -> bool {
-    let parsed = reqwest::Url::parse(url);
-    parsed.is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
 #[cfg(test)]
