@@ -358,11 +358,11 @@ fn mode_changes_in_a_session() {
 }
 
 /// The numbers of `landlock_create_ruleset` and `seccomp`.
-const LANDLOCK: &str = "444";
+pub(crate) const LANDLOCK: &str = "444";
 const SECCOMP: &str = "317";
 
 /// The binary on a kernel without some system calls.
-fn without(home: &Home, numbers: &str, args: &[&str]) -> crate::rig::Output {
+pub(crate) fn without(home: &Home, numbers: &str, args: &[&str]) -> crate::rig::Output {
     let script = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/it/without_system_call.py"

@@ -240,7 +240,10 @@ pub trait HostedSession: Send + Sync {
 #[async_trait]
 pub trait SessionHost: Send + Sync {
     /// The reason why no model can be asked, and how to configure one; `None` if one can be asked.
-    fn missing_provider(&self) -> Option<String>;
+    ///
+    /// # Errors
+    /// [`HostError::Failed`] if the configuration is invalid.
+    fn missing_provider(&self) -> Result<Option<String>, HostError>;
 
     /// Whether the model takes images.
     fn takes_images(&self) -> bool;
@@ -263,6 +266,7 @@ pub trait SessionHost: Send + Sync {
     /// [`HostError`] if the session cannot be deleted.
     async fn delete(&self, id: &str) -> Result<(), HostError>;
 
-    /// Shows a message to the user of the process, if the client does not show notices.
-    fn report(&self, text: &str);
+    /// Shows a message to the user of the process, because the client does not show notices. A problem is shown even if
+    /// output should be quiet.
+    fn report(&self, text: &str, is_problem: bool);
 }

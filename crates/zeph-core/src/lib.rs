@@ -31,6 +31,7 @@ pub use agent::limits::IterationPolicy;
 pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;
 pub use agent::replay;
+pub use agent::tool_runner::NO_SERVER;
 pub use agent::tool_runner::dispatch::{CallerIdentity, Dispatcher, display_error};
 pub use agent::tool_runner::mode::{NO_FULL_MODE, effect_of_mode};
 pub use agent::tool_runner::undo::undo_note;

@@ -135,6 +135,8 @@ pub(crate) fn confine(
         })
     });
     let mut env = command.env;
+    // A variable of this name would precede the limits.
+    env.retain(|(name, _)| name != LIMITS_VARIABLE);
     let variables = env.iter().map(|(name, _)| Text::from(name.as_os_str()));
     let message = Message {
         plan,
@@ -169,7 +171,10 @@ mod tests {
         CommandSpec {
             argv: vec!["/bin/sh".into(), "-c".into(), "true".into()],
             cwd: "/".into(),
-            env: vec![("PATH".into(), "/bin".into())],
+            env: vec![
+                (LIMITS_VARIABLE.into(), "{}".into()),
+                ("PATH".into(), "/bin".into()),
+            ],
             timeout: None,
             readable_folders: Vec::new(),
             sandbox: CommandSandbox::Session,
@@ -255,7 +260,8 @@ mod tests {
         }
     }
 
-    /// Proves ACP-4, SH-20: the helper requires the limits, even if the session does not.
+    /// Proves ACP-4, SH-20: the helper requires the limits, even if the session does not. A variable of the same name in
+    /// the environment of the command is removed.
     #[test]
     fn limits_reach_the_helper_as_required() {
         let limits = Limits {

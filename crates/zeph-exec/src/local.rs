@@ -231,7 +231,7 @@ impl CommandRunner for LocalRunner {
             deadline,
             restarted,
             over: false,
-            missed,
+            lacks: missed.into_iter().collect(),
         }))
     }
 
@@ -259,7 +259,7 @@ impl CommandRunner for LocalRunner {
             deadline,
             restarted,
             over: false,
-            missed: None,
+            lacks: Vec::new(),
         }))
     }
 
@@ -303,8 +303,8 @@ struct Running {
     pipes: Pipes,
     deadline: Option<Instant>,
     restarted: bool,
-    /// The missing part of its sandbox.
-    missed: Option<String>,
+    /// The missing parts of its sandbox.
+    lacks: Vec<String>,
     over: bool,
 }
 
@@ -325,7 +325,7 @@ impl RunningCommand for Running {
 
     async fn started(&mut self) -> Result<(), RunError> {
         match self.replies.recv().await {
-            Some(reply) => self.refused(reply).map_or(Ok(()), Err),
+            Some(reply) => self.note_start(reply).map_or(Ok(()), Err),
             None => Err(RunError::Lost),
         }
     }
@@ -384,7 +384,6 @@ struct Progress {
     exit: Option<(Exit, Vec<BackgroundProcess>)>,
     stopped: Option<EndReason>,
     gone: Option<bool>,
-    unconfined: Option<String>,
     denials: Vec<Denial>,
 }
 
@@ -402,13 +401,12 @@ impl Running {
             tokio::select! {
                 biased;
                 reply = self.replies.recv() => match reply {
-                    Some(Reply::Exited { exit, background, unconfined, denials, .. }) => {
+                    Some(Reply::Exited { exit, background, denials, .. }) => {
                         progress.exit = Some((exit, background));
-                        progress.unconfined = unconfined;
                         progress.denials = denials;
                     }
                     Some(Reply::Gone { clean, .. }) => progress.gone = Some(clean),
-                    Some(reply) => match self.refused(reply) {
+                    Some(reply) => match self.note_start(reply) {
                         Some(error) => return Err(error),
                         None => continue,
                     },
@@ -436,17 +434,21 @@ impl Running {
             }
             if let Some(mut ended) = progress.end() {
                 ended.restarted = self.restarted;
-                let lacks = ended.unconfined.into_iter().chain(self.missed.take());
-                let lacks: Vec<String> = lacks.collect();
-                ended.unconfined = (!lacks.is_empty()).then(|| lacks.join("; "));
+                let is_whole = self.lacks.is_empty();
+                ended.unconfined = (!is_whole).then(|| self.lacks.join("; "));
                 return Ok(ended);
             }
         }
     }
 
-    /// The reason why the command was not started, if the reply has one.
-    fn refused(&mut self, reply: Reply) -> Option<RunError> {
+    /// Records the limits of a command that was started. Returns the reason why the command was not started, if the reply
+    /// has one.
+    fn note_start(&mut self, reply: Reply) -> Option<RunError> {
         let error = match reply {
+            Reply::Started { unconfined, .. } => {
+                self.lacks.extend(unconfined);
+                return None;
+            }
             Reply::Unconfined { message, .. } => RunError::Unconfined(message),
             Reply::Failed { errno, message, .. } => RunError::Spawn(match errno {
                 Some(errno) => io::Error::from_raw_os_error(errno),
@@ -490,7 +492,7 @@ impl Progress {
                 Vec::new()
             },
             lingering,
-            unconfined: self.unconfined.take(),
+            unconfined: None,
             denials: std::mem::take(&mut self.denials),
             restarted: false,
         })

@@ -37,6 +37,8 @@ pub struct StdioProcess {
     pub output: Receiver,
     /// Its standard error.
     pub errors: Receiver,
+    /// The part of its sandbox that this machine does not enforce; `None` if it has its whole sandbox.
+    pub unconfined: Option<String>,
     /// Its processes.
     pub process: ServedProcess,
 }
@@ -100,8 +102,9 @@ impl ServedPrograms {
             replies,
             id,
         };
-        process.started().await?;
+        let unconfined = process.started().await?;
         Ok(StdioProcess {
+            unconfined,
             input: Sender::from_owned_fd(input.into()).map_err(RunError::Spawn)?,
             output: Receiver::from_owned_fd(output.into()).map_err(RunError::Spawn)?,
             errors: Receiver::from_owned_fd(errors.into()).map_err(RunError::Spawn)?,
@@ -118,14 +121,16 @@ impl ServedPrograms {
 }
 
 impl ServedProcess {
-    async fn started(&mut self) -> Result<(), RunError> {
+    /// Waits until the program runs. Returns the part of its sandbox that is not enforced.
+    async fn started(&mut self) -> Result<Option<String>, RunError> {
         match self.replies.recv().await {
             Some(Reply::Unconfined { message, .. }) => Err(RunError::Unconfined(message)),
             Some(Reply::Failed { errno, message, .. }) => Err(RunError::Spawn(match errno {
                 Some(errno) => io::Error::from_raw_os_error(errno),
                 None => io::Error::other(message),
             })),
-            Some(_) => Ok(()),
+            Some(Reply::Started { unconfined, .. }) => Ok(unconfined),
+            Some(_) => Ok(None),
             None => Err(RunError::Lost),
         }
     }

@@ -15,7 +15,7 @@ impl McpServers {
     pub fn listing(&self) -> String {
         let mut text = String::new();
         let mut ids: HashSet<String> = HashSet::new();
-        for server in &self.servers {
+        for server in self.all() {
             let state = server.state();
             let name = &server.config.name;
             let connected = state.link.is_some();
@@ -78,7 +78,8 @@ impl McpServers {
     /// The data of [`Self::listing`] as JSON.
     #[must_use]
     pub fn as_json(&self) -> serde_json::Value {
-        let servers = self.servers.iter().map(|server| {
+        let servers = self.all();
+        let servers = servers.iter().map(|server| {
             let state = server.state();
             let tools = state.tools.iter().map(|known| {
                 serde_json::json!({

@@ -465,10 +465,13 @@ mod tests {
 
     /// A store with one record. A second lock waits for the end of the first one.
     #[derive(Clone, Default)]
-    struct OneRecord(Arc<(Mutex<(Option<String>, bool)>, Condvar)>);
+    struct OneRecord(Arc<(Mutex<Stored>, Condvar)>);
+
+    /// The record, and whether it is locked.
+    type Stored = (Option<String>, bool);
 
     impl OneRecord {
-        fn with<T>(&self, act: impl FnOnce(&mut (Option<String>, bool)) -> T) -> T {
+        fn with<T>(&self, act: impl FnOnce(&mut Stored) -> T) -> T {
             act(&mut self.0.0.lock().unwrap_or_else(PoisonError::into_inner))
         }
     }
@@ -500,7 +503,7 @@ mod tests {
         fn lock(&self, _server: &str, _url: &str) -> io::Result<Box<dyn Send>> {
             let (state, changed) = &*self.0;
             let state = state.lock().unwrap();
-            let is_locked = |state: &mut (Option<String>, bool)| state.1;
+            let is_locked = |state: &mut Stored| state.1;
             let (mut state, waited) = changed
                 .wait_timeout_while(state, LOCK_TIMEOUT, is_locked)
                 .unwrap();

@@ -21,7 +21,7 @@ impl McpServers {
     /// Whether a server has this name.
     #[must_use]
     pub fn has_server(&self, name: &str) -> bool {
-        self.servers.iter().any(|server| server.config.name == name)
+        self.all().iter().any(|server| server.config.name == name)
     }
 
     /// The slash commands of all prompts, with their descriptions and arguments.
@@ -43,7 +43,7 @@ impl McpServers {
                 (command, described)
             })
         };
-        self.servers.iter().flat_map(of_server).collect()
+        self.all().iter().flat_map(of_server).collect()
     }
 
     /// The text of a prompt. `arguments` is the text after the slash command.

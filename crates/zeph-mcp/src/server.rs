@@ -80,6 +80,8 @@ pub(crate) struct State {
     pub(crate) prompts: Vec<ServerPrompt>,
     pub(crate) resources: Vec<ServerResource>,
     pub(crate) link: Option<Arc<Link>>,
+    /// The part of the sandbox of its program that is not enforced.
+    pub(crate) unconfined: Option<String>,
 }
 
 /// One server.
@@ -107,6 +109,7 @@ impl Server {
                 prompts: Vec::new(),
                 resources: Vec::new(),
                 link: None,
+                unconfined: None,
             }),
             pins,
             lists_changed: Arc::default(),
@@ -230,6 +233,10 @@ impl Server {
             Ok(Err(why)) => return Ended::NotReached(why),
             Err(_) => return Ended::Failed(about.timeout(limit)),
         };
+        let unconfined = match &address {
+            Address::Program(program) => program.unconfined.clone(),
+            Address::Url(_) => None,
+        };
         let connected = async {
             let changed = Arc::clone(&self.lists_changed);
             let opened = Link::open(&self.config, address, lifecycle, changed).await;
@@ -245,6 +252,7 @@ impl Server {
         };
         self.set(|state| {
             state.link = Some(Arc::clone(&link));
+            state.unconfined = unconfined;
             state.phase = Phase::Connected;
         });
         let why = self.follow(&link, connection).await;

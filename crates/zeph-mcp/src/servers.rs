@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::plural::counted_as;
 use zeph_tools::{Availability, McpError, ToolDef};
 
-use crate::config::McpConfig;
+use crate::config::{McpConfig, McpServerConfig};
 use crate::connection::Link;
 use crate::server::{Known, McpTransport, Phase, Server};
 use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
@@ -19,12 +19,13 @@ use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
 /// The extra time until a connection that exceeds its timeout is marked as failed.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The servers of the configuration.
+/// The servers of the configuration, and those that were added later.
 pub struct McpServers {
-    pub(crate) servers: Vec<Arc<Server>>,
+    servers: RwLock<Vec<Arc<Server>>>,
+    dial: Arc<dyn McpTransport>,
     pins: Arc<dyn TrustStore>,
     start_wait: Duration,
-    news: watch::Receiver<u64>,
+    news: watch::Sender<u64>,
     stop: CancellationToken,
 }
 
@@ -57,42 +58,52 @@ pub struct ServerHealth {
 }
 
 impl McpServers {
-    /// Starts connecting to all enabled servers concurrently, in the background. `None` if there are none: then
-    /// nothing runs.
+    /// Starts connecting to all enabled servers concurrently, in the background.
     #[must_use]
     pub fn start(
         config: &McpConfig,
         dial: Arc<dyn McpTransport>,
         pins: Arc<dyn TrustStore>,
-    ) -> Option<Self> {
-        let (sender, news) = watch::channel(0);
-        let stop = CancellationToken::new();
-        let enabled = config.servers.iter().filter(|server| server.enabled);
-        let servers: Vec<_> = enabled
-            .map(|config| {
-                let pins = Arc::clone(&pins);
-                Arc::new(Server::new(config.clone(), pins, sender.clone()))
-            })
-            .collect();
-        if servers.is_empty() {
-            return None;
-        }
-        for server in &servers {
-            let server = Arc::clone(server);
-            tokio::spawn(server.live(Arc::clone(&dial), stop.clone()));
-        }
-        Some(Self {
-            servers,
+    ) -> Self {
+        let servers = Self {
+            servers: RwLock::default(),
+            dial,
             pins,
             start_wait: Duration::from_millis(config.start_wait_ms),
-            news,
-            stop,
-        })
+            news: watch::Sender::new(0),
+            stop: CancellationToken::new(),
+        };
+        let enabled = config.servers.iter().filter(|server| server.enabled);
+        enabled.for_each(|server| servers.add(server.clone()));
+        servers
     }
 
-    /// Waits until every server is connected or has failed, at most as long as the configuration says.
-    pub async fn wait(&self) {
-        self.wait_for(self.start_wait).await;
+    /// Starts connecting to another server, in the background.
+    pub fn add(&self, config: McpServerConfig) {
+        let server = Server::new(config, Arc::clone(&self.pins), self.news.clone());
+        let server = Arc::new(server);
+        let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        servers.push(Arc::clone(&server));
+        drop(servers);
+        tokio::spawn(server.live(Arc::clone(&self.dial), self.stop.clone()));
+    }
+
+    /// All servers, in the order in which they were added.
+    pub(crate) fn all(&self) -> Vec<Arc<Server>> {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.clone()
+    }
+
+    /// Whether it contains no server.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Waits until every server is connected or has failed, at most as long as the configuration says, and at most for
+    /// `limit`.
+    pub async fn wait(&self, limit: Duration) {
+        self.wait_for(self.start_wait.min(limit)).await;
     }
 
     /// Waits until every server is connected or has failed, at most as long as the longest connection timeout.
@@ -109,8 +120,8 @@ impl McpServers {
 
     /// The longest connection timeout. The failure itself arrives after it.
     fn longest_wait(&self) -> Duration {
-        let timeouts = self.servers.iter();
-        let timeouts = timeouts.map(|server| server.config.connect_timeout());
+        let servers = self.all();
+        let timeouts = servers.iter().map(|server| server.config.connect_timeout());
         timeouts.max().unwrap_or_default() + MARGIN
     }
 
@@ -120,8 +131,8 @@ impl McpServers {
 
     /// Waits until `is_done` is true, or every server is connected or has failed.
     async fn wait_until(&self, limit: Duration, is_done: impl Fn() -> bool) {
-        let mut news = self.news.clone();
-        let are_settled = || self.servers.iter().all(|server| server.is_settled());
+        let mut news = self.news.subscribe();
+        let are_settled = || self.all().iter().all(|server| server.is_settled());
         let settled = news.wait_for(|_| is_done() || are_settled());
         let _ = tokio::time::timeout(limit, settled).await;
     }
@@ -144,7 +155,7 @@ impl McpServers {
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
         let mut ids = HashSet::new();
-        for server in &self.servers {
+        for server in self.all() {
             server.with(|state| {
                 let offered = match state.link {
                     Some(_) => Availability::AtOnce,
@@ -167,7 +178,7 @@ impl McpServers {
         let has_resources = |server: &Arc<Server>| {
             server.with(|state| state.link.as_ref().is_some_and(|link| link.has_resources()))
         };
-        self.servers.iter().any(has_resources)
+        self.all().iter().any(has_resources)
     }
 
     /// The connection and the tool for a call of `id`; `None` if no server has it.
@@ -175,7 +186,7 @@ impl McpServers {
     /// # Errors
     /// The reason why it cannot be called now.
     pub(crate) fn find(&self, id: &str) -> Result<Option<Found>, McpError> {
-        for server in &self.servers {
+        for server in self.all() {
             let found = server.with(|state| {
                 let known = state.tools.iter().find(|known| known.tool.def.id == id)?;
                 Some((known.clone(), state.link.clone(), state.phase.clone()))
@@ -192,7 +203,7 @@ impl McpServers {
                 });
             }
             return match link {
-                Some(link) => Ok(Some((Arc::clone(server), link, known))),
+                Some(link) => Ok(Some((server, link, known))),
                 None => Err(McpError::Connection {
                     server: server_name,
                     message: told(&phase),
@@ -210,7 +221,7 @@ impl McpServers {
         let server = self.server(name)?;
         let (link, phase) = server.with(|state| (state.link.clone(), state.phase.clone()));
         match link {
-            Some(link) => Ok((Arc::clone(server), link)),
+            Some(link) => Ok((server, link)),
             None => Err(McpError::Connection {
                 server: name.to_owned(),
                 message: told(&phase),
@@ -222,8 +233,8 @@ impl McpServers {
     ///
     /// # Errors
     /// [`McpError::ServerNotFound`].
-    fn server(&self, name: &str) -> Result<&Arc<Server>, McpError> {
-        let mut servers = self.servers.iter();
+    fn server(&self, name: &str) -> Result<Arc<Server>, McpError> {
+        let mut servers = self.all().into_iter();
         let found = servers.find(|server| server.config.name == name);
         found.ok_or_else(|| McpError::ServerNotFound {
             server: name.to_owned(),
@@ -287,14 +298,14 @@ impl McpServers {
                 }
             })
         };
-        self.servers.iter().map(health).collect()
+        self.all().iter().map(health).collect()
     }
 
     /// Messages for the user: unavailable servers, and tools that wait for approval.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
-        for server in &self.servers {
+        for server in self.all() {
             let name = &server.config.name;
             let (phase, open) = server.with(|state| {
                 let open = state.tools.iter();
@@ -311,7 +322,24 @@ impl McpServers {
                 phase => notices.push(format!("MCP server {name}: {}", told(&phase))),
             }
         }
+        notices.extend(self.unconfined());
         notices
+    }
+
+    /// A warning about servers whose programs run without a part of their sandbox.
+    fn unconfined(&self) -> Option<String> {
+        let lack = |server: &Arc<Server>| {
+            let lack = server.with(|state| state.unconfined.clone())?;
+            Some((server.config.name.clone(), lack))
+        };
+        let lacking: Vec<(String, String)> = self.all().iter().filter_map(lack).collect();
+        let (_, lack) = lacking.first()?;
+        let names: Vec<&str> = lacking.iter().map(|(name, _)| name.as_str()).collect();
+        Some(format!(
+            "The programs of these MCP servers run without the whole OS sandbox: {}. The reason: {lack}. \
+             `[tools.shell.sandbox] mode = \"required\"` refuses to start them",
+            names.join(", ")
+        ))
     }
 }
 

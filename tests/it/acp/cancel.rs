@@ -72,6 +72,29 @@ fn cancel_while_a_command_runs() {
     assert_eq!(editor.end_of_call(&command)["status"], "failed");
 }
 
+/// Proves ACP-5, ACP-7: a check-in that is open at a cancellation is a failed call for the client.
+#[test]
+fn cancel_while_a_check_in_is_open() {
+    let server = server(Reply::calls(
+        "e",
+        &[("bash", json!({ "command": "echo 1" }))],
+    ));
+    let home = Home::new();
+    home.config(&format!(
+        "[agent]\nmax_tool_iterations = 1\n{}",
+        openai_config(&server.url())
+    ));
+    let mut editor = Editor::open(&home);
+    editor.decision = Decision::None;
+    let session = editor.session(&home.project());
+    let prompt = editor.send_prompt(&session, "go");
+    let question = editor.until_question();
+    let title = question["toolCall"]["title"].as_str().unwrap().to_owned();
+    assert!(title.starts_with("Continue after 1 round"), "{title}");
+    cancelled(&mut editor, &session, prompt);
+    assert_eq!(editor.end_of_call(&title)["status"], "failed");
+}
+
 /// Proves ACP-5, ACP-7: no response at a cancellation is a rejection.
 #[test]
 fn cancel_while_a_question_is_open() {

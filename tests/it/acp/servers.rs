@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::mcp::{Served, echo};
 use crate::rig::{
-    Decision, Editor, Home, OpenAi, Reply, is_running, openai_config, unique_seconds, wait_for,
+    Decision, Editor, Home, OpenAi, Reply, assert_has, is_running, openai_config, unique_seconds,
+    wait_for,
 };
 
 /// The test server as the client passes it.
@@ -97,6 +98,107 @@ fn server_of_the_client_is_approved_once_and_ends_with_its_session() {
     assert!(!offers(&model));
     editor.leave().code(0);
     assert!(!is_running(&mark));
+}
+
+/// Approves the server of the client in a new session, runs a prompt, and closes the session.
+#[track_caller]
+fn use_once(editor: &mut Editor, home: &Home, server: &Value) {
+    editor.decision = Decision::Option("trust");
+    let session = open(editor, home, std::slice::from_ref(server));
+    editor.until_question();
+    editor.until_update("tool_call_update");
+    editor.prompt(&session, "go");
+    editor.call("session/close", json!({ "sessionId": session }));
+    editor.forget();
+}
+
+/// Proves ACP-8, MCP-1a: `zeph mcp forget` removes the approval of a definition with that of its tools.
+#[test]
+fn forgotten_server_needs_another_approval() {
+    let served_tools = Served::unapproved(&[echo()]);
+    let home = &served_tools.home;
+    let model = OpenAi::replies([Reply::text("1."), Reply::text("2.")]);
+    home.config(&openai_config(&model.url()));
+    let mut editor = Editor::open(home);
+    use_once(&mut editor, home, &served(&served_tools));
+    assert!(offers(&model));
+    let forgotten = home.zeph(["mcp", "forget", "t"]).code(0);
+    assert_has(&forgotten.stdout, &["is agreed to any more"]);
+    editor.decision = Decision::Option("reject");
+    let session = open(&mut editor, home, &[served(&served_tools)]);
+    editor.until_question();
+    editor.until_update("tool_call_update");
+    editor.prompt(&session, "go");
+    assert!(!offers(&model));
+}
+
+/// Proves ACP-8, MCP-1a: another program under the name of an approved server has no approved tool.
+#[test]
+fn approved_tools_belong_to_one_definition() {
+    let served_tools = Served::unapproved(&[echo()]);
+    let home = &served_tools.home;
+    let model = OpenAi::replies([Reply::text("1."), Reply::text("2.")]);
+    home.config(&openai_config(&model.url()));
+    let mut editor = Editor::open(home);
+    use_once(&mut editor, home, &served(&served_tools));
+    assert!(offers(&model));
+    // The configuration has another server of this name, which lists the same tools.
+    let folder = served_tools.file("");
+    home.more_config(&format!(
+        "[[mcp.servers]]\nname = \"t\"\ncommand = \"python3\"\nargs = [{:?}, {folder:?}]\nwritable = [{folder:?}]\n",
+        served_tools.file("server.py")
+    ));
+    let listed = home.zeph(["mcp", "list"]).code(0);
+    assert_has(
+        &listed.stdout,
+        &["t: connected", "echo is out: not agreed to yet"],
+    );
+}
+
+/// Proves ACP-8: approvals by `--yes` are not stored.
+#[test]
+fn approval_by_yes_ends_with_the_session() {
+    let served_tools = Served::unapproved(&[echo()]);
+    let home = &served_tools.home;
+    let model = OpenAi::replies([Reply::text("1.")]);
+    home.config(&openai_config(&model.url()));
+    let mut editor = Editor::with_args(home, &["--yes"]);
+    let session = open(&mut editor, home, &[served(&served_tools)]);
+    editor.until_update("available_commands_update");
+    editor.prompt(&session, "go");
+    assert!(offers(&model));
+    editor.leave().code(0);
+    let stored = std::fs::read_dir(home.data().join("zeph/mcp-trust"));
+    let stored: Vec<_> = stored.into_iter().flatten().collect();
+    assert!(stored.is_empty(), "{stored:?}");
+}
+
+/// Proves ACP-8, PERM-7: a server that is approved during a session does not end the approvals for the session.
+#[test]
+fn later_server_leaves_the_approvals_for_the_session() {
+    let served_tools = Served::unapproved(&[echo()]);
+    let home = &served_tools.home;
+    let touch = || Reply::calls("t", &[("bash", json!({ "command": "touch ran" }))]);
+    let model = OpenAi::replies([touch(), Reply::text("1."), touch(), Reply::text("2.")]);
+    home.config(&openai_config(&model.url()));
+    let mut editor = Editor::open(home);
+    editor.decision = Decision::None;
+    let session = open(&mut editor, home, &[served(&served_tools)]);
+    editor.until_question();
+    let about_server = editor.seen.last().unwrap()["id"].clone();
+    let first = editor.send_prompt(&session, "go");
+    editor.until_question();
+    editor.choose_last("session");
+    editor.response(first);
+    assert!(!offers(&model));
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": "trust" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": about_server, "result": result });
+    editor.line(&answer.to_string());
+    editor.until_update("tool_call_update");
+    editor.decision = Decision::Option("reject");
+    editor.prompt(&session, "go");
+    assert!(offers(&model));
+    assert_eq!(asks(&editor), 2);
 }
 
 /// Proves ACP-8: without an approval, the program does not start.

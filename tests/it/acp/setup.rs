@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::rig::{Editor, Home, OpenAi, Reply};
+use crate::rig::{Editor, Home, OpenAi, Reply, assert_has};
 
 /// Proves ACP-1: any version gets version 1.
 #[test]
@@ -70,6 +70,24 @@ fn session_without_a_provider_requires_authentication() {
     home.scenario("[[steps]]\ntext = \"hi\"\n");
     editor.call("authenticate", id);
     editor.call("session/new", new);
+}
+
+/// Proves ACP-1: with an invalid configuration, initialize succeeds and reports it, also if output should be quiet. A login
+/// does not help.
+#[test]
+fn invalid_configuration_is_reported() {
+    let home = Home::new();
+    home.config("[tools]\nunknown_key = 1\n");
+    let mut editor = Editor::start(home.zeph(["acp", "--quiet"]));
+    let result = editor.call("initialize", json!({ "protocolVersion": 1 }));
+    assert_eq!(result["authMethods"], json!([]));
+    let (_, message) = editor.fails("authenticate", json!({ "methodId": "any" }));
+    assert!(message.contains("unknown_key"), "{message}");
+    // The next request reads the corrected file.
+    home.scenario("[[steps]]\ntext = \"hi\"\n");
+    editor.call("authenticate", json!({ "methodId": "any" }));
+    let output = editor.leave().code(0);
+    assert_has(&output.stderr, &["config.toml:2", "unknown_key"]);
 }
 
 /// Proves ACP-1: a provider without its key requires authentication.

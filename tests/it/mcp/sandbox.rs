@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use serde_json::json;
 
 use super::{Served, tool};
+use crate::confinement::{LANDLOCK, without};
 use crate::rig::assert_has;
 
 fn served(more: &str) -> Served {
@@ -49,6 +50,22 @@ fn sandbox_can_be_turned_off() {
     let output = served.call("write", &json!({ "path": project }));
     assert_eq!(output.stdout, "written\n");
     assert!(project.exists());
+}
+
+/// Proves MCP-1, SH-20: a program that runs without its whole sandbox is reported once.
+#[test]
+fn program_without_its_whole_sandbox_is_reported() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let served = served("");
+    let args = ["--yes", "tools", "call", "mcp_t_where", "{}"];
+    let output = without(&served.home, LANDLOCK, &args);
+    let reports = output
+        .stderr
+        .matches("run without the whole OS sandbox: t.");
+    assert_eq!(reports.count(), 1, "{output}");
+    assert_has(&output.stderr, &["it has no Landlock"]);
 }
 
 /// Proves MCP-1: `network = false` cuts the network.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ClientCapabilities, ElicitationCapabilities, RequestPermissionRequest, SessionId,
-    SessionNotification, SessionUpdate, ToolCall, ToolCallStatus, ToolCallUpdate,
+    ClientCapabilities, ElicitationCapabilities, NoticeSeverity, RequestPermissionRequest,
+    SessionId, SessionNotification, SessionUpdate, ToolCall, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields,
 };
 use async_trait::async_trait;
@@ -25,9 +25,8 @@ use super::ServeOptions;
 use super::kind::kind_of;
 use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::server_question;
-use super::updates::{UpdateMapper, new_id, text_content};
+use super::updates::{UpdateMapper, new_id, notice_of, text_content, title};
 use crate::{ClientServer, SessionHost};
-use zeph_core::call_display;
 
 /// The shortest time between two updates with the output of a call: each repeats the output so far.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(100);
@@ -43,6 +42,8 @@ pub(super) struct AcpChannel {
     elicitation: Option<ElicitationCapabilities>,
     /// Whether each call is approved once, and the MCP servers of the client.
     assume_yes: bool,
+    /// Removes terminal control from texts.
+    clean: fn(&str) -> String,
     state: Arc<Mutex<State>>,
     runtime: Handle,
 }
@@ -77,6 +78,7 @@ impl AcpChannel {
             has_notices,
             elicitation: client.elicitation.clone(),
             assume_yes: options.assume_yes,
+            clean: options.clean,
             state: Arc::new(Mutex::new(State {
                 mapper: UpdateMapper::new(cwd, has_notices, options.clean),
                 outputs: HashMap::new(),
@@ -170,14 +172,12 @@ fn send(connection: &ConnectionTo<Client>, session: &SessionId, update: SessionU
 #[async_trait]
 impl Channel for AcpChannel {
     fn emit(&self, event: LoopbackEvent) {
-        if !self.has_notices {
-            match &event {
-                LoopbackEvent::Notice(text)
-                | LoopbackEvent::Warning(text)
-                | LoopbackEvent::Error(text) => self.host.report(text),
-                LoopbackEvent::Retrying(retry) => self.host.report(&retry.to_string()),
-                _ => {}
-            }
+        if !self.has_notices
+            && let Some((severity, text)) = notice_of(&event)
+        {
+            let is_problem = severity != NoticeSeverity::Info;
+            self.host.report(&(self.clean)(&text), is_problem);
+            return;
         }
         if let LoopbackEvent::ToolOutput { id, .. } = &event {
             return self.emit_output(&id.clone(), event);
@@ -207,10 +207,10 @@ impl Channel for AcpChannel {
         let id = self.state().mapper.call_id(call).unwrap_or_else(new_id);
         let mut content = vec![text_content(&text(question))];
         if let Some(preview) = &question.preview {
-            content.push(text_content(&preview.diff));
+            content.push(text_content(&revealed(&preview.diff)));
         }
         let fields = ToolCallUpdateFields::new()
-            .title(call_display::title(&question.tool, params))
+            .title(title(&question.tool, params))
             .kind(kind_of(&question.tool))
             .status(ToolCallStatus::Pending)
             .raw_input(params.clone())
@@ -294,21 +294,34 @@ impl AcpChannel {
                 .status(ToolCallStatus::Pending)
                 .content(content.clone()),
         ));
+        let mut shown = ShownQuestion {
+            channel: self,
+            id: id.clone(),
+            status: ToolCallStatus::Failed,
+        };
         let fields = ToolCallUpdateFields::new()
             .title(title)
             .content(content)
             .status(ToolCallStatus::Pending);
-        let answer = self
-            .ask(ToolCallUpdate::new(id.clone(), fields), offer)
-            .await;
-        let status = match answer {
-            Some(_) => ToolCallStatus::Completed,
-            None => ToolCallStatus::Failed,
-        };
-        let fields = ToolCallUpdateFields::new().status(status);
-        self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
-            id, fields,
-        )));
+        let answer = self.ask(ToolCallUpdate::new(id, fields), offer).await;
+        if answer.is_some() {
+            shown.status = ToolCallStatus::Completed;
+        }
         answer
+    }
+}
+
+/// A question that is shown as a call. Its end is sent when this is dropped, also if the prompt was cancelled.
+struct ShownQuestion<'c> {
+    channel: &'c AcpChannel,
+    id: String,
+    status: ToolCallStatus,
+}
+
+impl Drop for ShownQuestion<'_> {
+    fn drop(&mut self) {
+        let fields = ToolCallUpdateFields::new().status(self.status);
+        let update = ToolCallUpdate::new(self.id.clone(), fields);
+        self.channel.send(SessionUpdate::ToolCallUpdate(update));
     }
 }

@@ -122,8 +122,13 @@ impl Server {
             .session_capabilities(sessions)
             .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()));
         let methods = match self.host.missing_provider() {
-            Some(_) if has_terminal => vec![auth::in_terminal()],
-            _ => Vec::new(),
+            Ok(Some(_)) if has_terminal => vec![auth::in_terminal()],
+            Ok(_) => Vec::new(),
+            // The client may still show the sessions. A request that needs the configuration fails with the reason.
+            Err(error) => {
+                self.host.report(&error.to_string(), true);
+                Vec::new()
+            }
         };
         let response = InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(capabilities)
@@ -140,14 +145,15 @@ impl Server {
         responder: Responder<AuthenticateResponse>,
     ) {
         let result = match self.host.missing_provider() {
-            None => {
+            Ok(None) => {
                 self.is_logged_out.store(false, Ordering::Relaxed);
                 Ok(AuthenticateResponse::new())
             }
-            Some(_) if request.method_id != auth::in_terminal().id().clone() => {
+            Ok(Some(_)) if request.method_id != auth::in_terminal().id().clone() => {
                 Err(invalid("the authentication method is unknown"))
             }
-            Some(text) => Err(of_host(HostError::NoProvider(text))),
+            Ok(Some(text)) => Err(of_host(HostError::NoProvider(text))),
+            Err(error) => Err(of_host(error)),
         };
         answer(responder, result);
     }

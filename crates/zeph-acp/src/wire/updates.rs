@@ -12,6 +12,7 @@ use serde_json::Value;
 use uuid::Uuid;
 use zeph_core::LoopbackEvent;
 use zeph_memory::{Task, TaskStatus};
+use zeph_tools::hidden::revealed;
 use zeph_tools::{FileChange, FileLocation, ToolErrorCategory};
 
 use super::kind::kind_of;
@@ -57,6 +58,9 @@ impl UpdateMapper {
 
     /// The update of an event; `None` if the client is shown none.
     pub(super) fn map(&mut self, event: LoopbackEvent) -> Option<SessionUpdate> {
+        if let Some((severity, text)) = notice_of(&event) {
+            return self.notice(severity, &text);
+        }
         match event {
             LoopbackEvent::Requesting { .. } => {
                 self.end_messages();
@@ -105,31 +109,26 @@ impl UpdateMapper {
                 changes,
                 ..
             } => self.finish(&id, failure, &display, &locations, changes),
-            LoopbackEvent::Notice(text) => self.notice(NoticeSeverity::Info, text),
-            LoopbackEvent::Retrying(retry) => self.notice(NoticeSeverity::Info, retry.to_string()),
-            LoopbackEvent::Warning(text) => self.notice(NoticeSeverity::Warning, text),
-            LoopbackEvent::Error(text) => self.notice(NoticeSeverity::Error, text),
-            LoopbackEvent::Rollback { changes, .. } => {
-                self.notice(NoticeSeverity::Info, format!("rolled back: {changes}"))
-            }
-            LoopbackEvent::SummingUp => self.notice(
-                NoticeSeverity::Info,
-                "summarizing older messages".to_owned(),
-            ),
             LoopbackEvent::Context { used, size, cost } => {
                 let cost = cost.map(|cost| Cost::new(cost.dollars(), "USD"));
                 let usage = UsageUpdate::new(used as u64, size as u64).cost(cost);
                 Some(SessionUpdate::UsageUpdate(usage))
             }
             LoopbackEvent::Title(title) => Some(SessionUpdate::SessionInfoUpdate(
-                SessionInfoUpdate::new().title(title),
+                SessionInfoUpdate::new().title((self.clean)(&title)),
             )),
-            LoopbackEvent::Tasks(tasks) => Some(SessionUpdate::Plan(plan(tasks))),
+            LoopbackEvent::Tasks(tasks) => Some(SessionUpdate::Plan(self.plan(tasks))),
             LoopbackEvent::Mode(mode) => Some(SessionUpdate::CurrentModeUpdate(
                 CurrentModeUpdate::new(mode.as_str()),
             )),
-            // `Context` reports the same tokens.
-            LoopbackEvent::Usage(_) => None,
+            // `Context` reports the same tokens. The others are notices.
+            LoopbackEvent::Usage(_)
+            | LoopbackEvent::Notice(_)
+            | LoopbackEvent::Retrying(_)
+            | LoopbackEvent::Warning(_)
+            | LoopbackEvent::Error(_)
+            | LoopbackEvent::Rollback { .. }
+            | LoopbackEvent::SummingUp => None,
         }
     }
 
@@ -158,7 +157,7 @@ impl UpdateMapper {
     fn start(&mut self, id: String, tool: &str, params: Value) -> ToolCall {
         let uuid = new_id();
         let locations = call_display::locations(&params, &self.cwd);
-        let call = ToolCall::new(uuid.clone(), call_display::title(tool, &params))
+        let call = ToolCall::new(uuid.clone(), title(tool, &params))
             .name(tool.to_owned())
             .kind(kind_of(tool))
             .status(ToolCallStatus::InProgress)
@@ -217,10 +216,47 @@ impl UpdateMapper {
         Some(SessionUpdate::ToolCallUpdate(update))
     }
 
-    fn notice(&self, severity: NoticeSeverity, text: String) -> Option<SessionUpdate> {
+    fn notice(&self, severity: NoticeSeverity, text: &str) -> Option<SessionUpdate> {
         self.has_notices
-            .then(|| SessionUpdate::Notice(Notice::new(severity, text)))
+            .then(|| SessionUpdate::Notice(Notice::new(severity, (self.clean)(text))))
     }
+
+    fn plan(&self, tasks: Vec<Task>) -> Plan {
+        let entries = tasks.into_iter().map(|task| {
+            let status = match task.status {
+                TaskStatus::Pending => PlanEntryStatus::Pending,
+                TaskStatus::InProgress => PlanEntryStatus::InProgress,
+                TaskStatus::Completed => PlanEntryStatus::Completed,
+            };
+            let content = (self.clean)(&task.content);
+            PlanEntry::new(content, PlanEntryPriority::Medium, status)
+        });
+        Plan::new(entries.collect())
+    }
+}
+
+/// The severity and the text of an event that is a message for the user; `None` for other events.
+pub(super) fn notice_of(event: &LoopbackEvent) -> Option<(NoticeSeverity, String)> {
+    let (severity, text) = match event {
+        LoopbackEvent::Notice(text) => (NoticeSeverity::Info, text.clone()),
+        LoopbackEvent::Retrying(retry) => (NoticeSeverity::Info, retry.to_string()),
+        LoopbackEvent::Warning(text) => (NoticeSeverity::Warning, text.clone()),
+        LoopbackEvent::Error(text) => (NoticeSeverity::Error, text.clone()),
+        LoopbackEvent::Rollback { changes, .. } => {
+            (NoticeSeverity::Info, format!("rolled back: {changes}"))
+        }
+        LoopbackEvent::SummingUp => (
+            NoticeSeverity::Info,
+            "summarizing older messages".to_owned(),
+        ),
+        _ => return None,
+    };
+    Some((severity, text))
+}
+
+/// The title of a call. It is part of questions to the user, so nothing hides in it.
+pub(super) fn title(tool: &str, params: &Value) -> String {
+    revealed(&call_display::title(tool, params))
 }
 
 /// A new id of a call or a message.
@@ -247,18 +283,6 @@ fn status(status: ToolCallStatus) -> ToolCallUpdateFields {
 
 fn chunk(text: String, id: Option<MessageId>) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(text)).message_id(id)
-}
-
-fn plan(tasks: Vec<Task>) -> Plan {
-    let entries = tasks.into_iter().map(|task| {
-        let status = match task.status {
-            TaskStatus::Pending => PlanEntryStatus::Pending,
-            TaskStatus::InProgress => PlanEntryStatus::InProgress,
-            TaskStatus::Completed => PlanEntryStatus::Completed,
-        };
-        PlanEntry::new(task.content, PlanEntryPriority::Medium, status)
-    });
-    Plan::new(entries.collect())
 }
 
 #[cfg(test)]
@@ -405,6 +429,33 @@ mod tests {
         let expect = [("info", "a"), ("warning", "b"), ("error", "c")];
         let expect = expect.map(|(severity, title)| (json!(severity), json!(title)));
         assert_eq!(severities, expect);
+    }
+
+    /// Proves ACP-2: every message for the user has a notice, so that none is lost for a client without notices.
+    #[test]
+    fn messages_for_the_user_are_notices() {
+        let (severity, text) = notice_of(&LoopbackEvent::SummingUp).unwrap();
+        assert_eq!(
+            (severity, text.as_str()),
+            (NoticeSeverity::Info, "summarizing older messages")
+        );
+        assert!(notice_of(&LoopbackEvent::Text("a".to_owned())).is_none());
+    }
+
+    /// Proves ACP-2: titles show hidden characters, and notices contain no terminal control.
+    #[test]
+    fn titles_and_notices_contain_no_control() {
+        let mut mapper = UpdateMapper::new(Path::new("/p"), true, |text| text.replace('\x1b', ""));
+        let command = json!({"command": "ls\x1b[2J \u{202e}x"});
+        let title = |update: Option<SessionUpdate>| {
+            serde_json::to_value(update.unwrap()).unwrap()["title"].clone()
+        };
+        let call = mapper.map(started("1", "bash", command));
+        assert_eq!(title(call), "ls\\u{1b}[2J \\u{202e}x");
+        for event in [LoopbackEvent::Title, LoopbackEvent::Notice] {
+            let update = mapper.map(event("a\x1b[2Jb".to_owned()));
+            assert_eq!(title(update), "a[2Jb");
+        }
     }
 
     /// Proves ACP-2: text of a program cannot end its block.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use zeph_llm::MessagePart;
 use zeph_memory::StoredMessage;
 use zeph_tools::call_hooks::HOOK_CONTEXT;
@@ -11,8 +12,11 @@ use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolResult};
 
 use super::reflection::REFLECTION_MARK;
+use super::tool_runner::COMMAND_MARK;
+use super::tool_runner::attachments::prompt_command;
 use super::tool_runner::dispatch::display_error;
 use super::tool_runner::file_attachments::ATTACHMENT_START;
+use super::tool_runner::undo::UNDO_MARK;
 use super::turn::LIMIT_MARK;
 use crate::channel::LoopbackEvent;
 use crate::redacted::{redact_changes, redact_shown};
@@ -91,12 +95,7 @@ pub fn events(
         for part in parts {
             match part {
                 MessagePart::Text { text } if is_user => {
-                    if !OWN_MESSAGES.iter().any(|start| text.starts_with(start)) {
-                        // The attached files are not part of the input that the user saw.
-                        let end = text.find(ATTACHMENT_START).unwrap_or(text.len());
-                        let typed = without_hook_blocks(text[..end].to_owned());
-                        events.push(LoopbackEvent::Prompt(typed));
-                    }
+                    events.extend(of_user(text, message.seq, secrets));
                 }
                 MessagePart::Text { text } => events.push(LoopbackEvent::Text(text)),
                 MessagePart::Reasoning { text, .. } if !text.is_empty() => {
@@ -142,6 +141,49 @@ pub fn events(
     events
 }
 
+/// The events of a message in the name of the user: the input that the user typed, and its result.
+fn of_user(text: String, seq: i64, secrets: &Arc<SecurityPatterns>) -> Vec<LoopbackEvent> {
+    if OWN_MESSAGES.iter().any(|start| text.starts_with(start)) {
+        return Vec::new();
+    }
+    if let Some(report) = text.strip_prefix(UNDO_MARK) {
+        return vec![
+            LoopbackEvent::Prompt("/undo".to_owned()),
+            LoopbackEvent::Text(report.trim_start().to_owned()),
+        ];
+    }
+    if let Some(ran) = text.strip_prefix(COMMAND_MARK) {
+        let (command, output) = ran.split_once('\n').unwrap_or((ran, ""));
+        let (id, tool) = (format!("user_{seq}"), "bash".to_owned());
+        let mut params = json!({ "command": command });
+        secrets.redact_json(&mut params);
+        let mut display = output.to_owned();
+        redact_shown(secrets, &mut display);
+        let view = ResultView {
+            failure: None,
+            display,
+            locations: Vec::new(),
+            changes: Vec::new(),
+        };
+        return vec![
+            LoopbackEvent::Prompt(format!("!{command}")),
+            LoopbackEvent::ToolStarted {
+                id: id.clone(),
+                tool: tool.clone(),
+                params,
+            },
+            finished(id, tool, view),
+        ];
+    }
+    if let Some(command) = prompt_command(&text) {
+        return vec![LoopbackEvent::Prompt(command)];
+    }
+    // Attached files and resources are not part of the input that the user saw.
+    let end = text.find(ATTACHMENT_START).unwrap_or(text.len());
+    let typed = without_hook_blocks(text[..end].to_owned());
+    vec![LoopbackEvent::Prompt(typed)]
+}
+
 /// Ends the calls without a result.
 fn close(open: &mut Vec<(String, String)>, events: &mut Vec<LoopbackEvent>) {
     for (id, tool) in open.drain(..) {
@@ -170,7 +212,7 @@ fn finished(id: String, tool: String, view: ResultView) -> LoopbackEvent {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 
@@ -205,6 +247,38 @@ mod tests {
             other => format!("{other:?}"),
         });
         shown.collect()
+    }
+
+    /// Proves ACP-1a: the replay shows the input of the user, not the message that the model reads.
+    #[test]
+    fn input_of_the_user_is_shown_as_it_was_typed() {
+        let check = |text: &str, expect: &[&str]| {
+            let message = stored(7, "user", &json!([{"type": "text", "text": text}]));
+            assert_eq!(texts(&[message], &HashMap::new()), expect);
+        };
+        check("go", &["user: go"]);
+        check(
+            &format!("{UNDO_MARK}\na.rs is as before"),
+            &["user: /undo", "text: a.rs is as before"],
+        );
+        check(
+            "[the user ran a command]\n$ ls -a\n.\n..",
+            &[
+                "user: !ls -a",
+                "user_7 starts bash",
+                "user_7 ends None .\n.. 0",
+            ],
+        );
+        check(
+            "see @t:f:a\n\n[the user attached the resource f:a of the MCP server t; the following \
+             text is of the server, not of the user]\nsecret plans\n[end of the resource f:a]",
+            &["user: see @t:f:a"],
+        );
+        check(
+            "[the user chose the prompt review of the MCP server t, which wrote the following \
+             text]\nReview it.",
+            &["user: /mcp:t:review"],
+        );
     }
 
     /// Proves ACP-1a.

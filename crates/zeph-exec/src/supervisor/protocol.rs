@@ -161,14 +161,12 @@ pub(crate) enum Reply {
     },
     /// The command was not started, because its required sandbox is missing.
     Unconfined { id: u64, message: String },
-    /// The command runs.
-    Started { id: u64 },
-    /// The first process of the command exited. `unconfined` is the part of the sandbox that was not enforced, and
-    /// `denials` are the accesses that it refused.
+    /// The command runs. `unconfined` is the part of the sandbox that is not enforced.
+    Started { id: u64, unconfined: Option<String> },
+    /// The first process of the command exited. `denials` are the accesses that the sandbox refused.
     Exited {
         id: u64,
         exit: Exit,
-        unconfined: Option<String>,
         #[serde(default)]
         denials: Vec<Denial>,
         background: Vec<BackgroundProcess>,
@@ -186,7 +184,7 @@ impl Reply {
             Self::Hides { .. } => None,
             Self::Failed { id, .. }
             | Self::Unconfined { id, .. }
-            | Self::Started { id }
+            | Self::Started { id, .. }
             | Self::Quiet { id }
             | Self::Exited { id, .. }
             | Self::Gone { id, .. } => Some(*id),

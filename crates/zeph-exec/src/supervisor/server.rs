@@ -233,7 +233,10 @@ impl Server {
             }
         };
         self.started(id, Some(&started.child));
-        self.reply(&Reply::Started { id });
+        self.reply(&Reply::Started {
+            id,
+            unconfined: started.unconfined.take(),
+        });
         let status = started.child.wait();
         let (mark, leaders) = {
             let mut table = self.table();
@@ -253,7 +256,6 @@ impl Server {
             Ok(status) => self.reply(&Reply::Exited {
                 id,
                 exit: exit(status),
-                unconfined: started.unconfined.take(),
                 denials: started.denials.all(),
                 background,
             }),

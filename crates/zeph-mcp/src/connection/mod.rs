@@ -24,6 +24,8 @@ pub struct Program {
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
     /// Its standard output.
     pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// The part of its sandbox that is not enforced; `None` if it has its whole sandbox or needs none.
+    pub unconfined: Option<String>,
     /// Resolves when it has ended, to a text about its end. Dropping it ends the program.
     pub ended: Pin<Box<dyn Future<Output = String> + Send>>,
 }

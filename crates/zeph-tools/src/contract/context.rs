@@ -111,7 +111,8 @@ pub struct AuditNotes {
     pub judged: Option<JudgeResult>,
     /// The reason why its executor requires confirmation, if an executor gives one.
     pub confirmation_reason: Option<String>,
-    /// Whether an allow rule with the exact text of its command replaces that confirmation.
+    /// Whether an allow rule with the exact text of its command replaces that confirmation, by the verdict of the shell's
+    /// own policy. The rules are matched without that policy.
     pub can_be_allowed_exactly: bool,
     /// Whether the changes of the call were rolled back.
     pub rolled_back: bool,

@@ -1,12 +1,13 @@
 //! The sessions of `zeph acp`: the implementation of the port of `zeph-acp` over the one assembly.
 
+mod client_pins;
 mod commands;
 mod model_choice;
 mod servers;
 mod session;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -20,10 +21,11 @@ use crate::assemble::{
 };
 use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
+use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 use model_choice::ModelChoice;
 use servers::ClientServers;
-use session::{AcpSession, BuildPlan, ConversationParts};
+use session::{AcpSession, ConversationParts};
 
 /// Sessions that a list reads.
 const MAX_LISTED: u32 = 10_000;
@@ -33,17 +35,12 @@ pub(crate) struct AcpHost {
     /// The environment of the process.
     env: Environment,
     options: BuildOptions,
-    takes_images: OnceLock<bool>,
 }
 
 impl AcpHost {
     /// A host with the environment of this process and the flags of its command line.
     pub(crate) fn new(env: Environment, options: BuildOptions) -> Self {
-        Self {
-            env,
-            options,
-            takes_images: OnceLock::new(),
-        }
+        Self { env, options }
     }
 
     /// The configuration of a session in `cwd`, which may use `additional` directories too.
@@ -78,7 +75,7 @@ impl AcpHost {
         }
         withhold(&loaded, &env);
         for warning in &loaded.warnings {
-            self.report(&format!("warning: {warning}"));
+            self.report(&format!("warning: {warning}"), false);
         }
         Ok((loaded, env, overrides))
     }
@@ -94,20 +91,19 @@ impl AcpHost {
 
 #[async_trait]
 impl SessionHost for AcpHost {
-    fn missing_provider(&self) -> Option<String> {
-        let (loaded, env, overrides) = self.load(&self.env.cwd, &[]).ok()?;
+    fn missing_provider(&self) -> Result<Option<String>, HostError> {
+        let (loaded, env, overrides) = self.load(&self.env.cwd, &[])?;
         let config = chosen(&loaded, &env, overrides.model.as_deref());
-        config.err().map(|error| error.to_string())
+        Ok(config.err().map(|error| error.to_string()))
     }
 
     fn takes_images(&self) -> bool {
-        *self.takes_images.get_or_init(|| {
-            let Ok((loaded, env, overrides)) = self.load(&self.env.cwd, &[]) else {
-                return false;
-            };
-            let chosen = choose_provider(&loaded, &env, overrides.model.as_deref(), true);
-            chosen.is_ok_and(|provider| provider.supports_images())
-        })
+        // `missing_provider` reports an invalid configuration.
+        let Ok((loaded, env, overrides)) = self.load(&self.env.cwd, &[]) else {
+            return false;
+        };
+        let chosen = choose_provider(&loaded, &env, overrides.model.as_deref(), true);
+        chosen.is_ok_and(|provider| provider.supports_images())
     }
 
     async fn open(&self, request: OpenRequest) -> Result<Arc<dyn HostedSession>, HostError> {
@@ -126,16 +122,16 @@ impl SessionHost for AcpHost {
         let config = chosen(&loaded, &env, model)?;
         let provider = choose_provider(&loaded, &env, model, self.options.quiet);
         let provider = provider.map_err(|error| failed(&error))?;
+        let servers = ClientServers::new(servers, &loaded);
         let options = BuildOptions {
             overrides,
-            editor: EditorPorts { files, terminals },
+            editor: EditorPorts {
+                files,
+                terminals,
+                pins: Some(servers.0.pins()),
+                servers: servers.0.all(),
+            },
             ..self.options.clone()
-        };
-        let servers = ClientServers::new(servers, &loaded);
-        let plan = BuildPlan {
-            loaded: loaded.clone(),
-            env: env.clone(),
-            options: options.clone(),
         };
         let choice = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
         let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider);
@@ -165,7 +161,7 @@ impl SessionHost for AcpHost {
             lock,
             provider,
         };
-        let session = AcpSession::new(id, channel, choice, servers, plan, parts);
+        let session = AcpSession::new(id, channel, choice, servers, parts);
         Ok(Arc::new(session))
     }
 
@@ -197,9 +193,9 @@ impl SessionHost for AcpHost {
         }
     }
 
-    fn report(&self, text: &str) {
-        if !self.options.quiet {
-            stderr_line(text);
+    fn report(&self, text: &str, is_problem: bool) {
+        if is_problem || !self.options.quiet {
+            stderr_line(&clean(text));
         }
     }
 }

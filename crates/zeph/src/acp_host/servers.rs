@@ -1,22 +1,19 @@
 //! The MCP servers of the client: which of them the user approved, and their first tools.
 //!
-//! An approval is about one definition: the name, the program with its arguments and variables, or the address. It is
-//! stored next to the approvals of tools. The first tools of an approved server are approved with it; a later change
-//! needs another approval, as for every server.
+//! An approval is about one definition: the name, the program with its arguments and variables, or the address. The first
+//! tools of an approved server are approved with it; a later change needs another approval, as for every server.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 use zeph_acp::{ClientServer, ServerAddress};
-use zeph_mcp::{McpServerConfig, TrustStore as _};
+use zeph_mcp::McpServerConfig;
 use zeph_tools::audit::chain::hex_digest;
 
-use crate::assemble::{Mcp, McpPins};
+use super::client_pins::ClientPins;
+use crate::assemble::Mcp;
 use crate::config::Loaded;
 
 /// Characters of a server's name.
@@ -24,7 +21,7 @@ const MAX_NAME_CHARS: usize = 32;
 
 /// The servers of one session.
 pub(super) struct ClientServers {
-    pins: McpPins,
+    pins: Arc<ClientPins>,
     state: Mutex<State>,
 }
 
@@ -33,15 +30,15 @@ struct State {
     /// The servers that the user has not decided about.
     waiting: Vec<(ClientServer, McpServerConfig)>,
     approved: Vec<McpServerConfig>,
-    /// Whether an approved server is not part of the session yet.
-    is_new: bool,
+    /// The number of approved servers that are part of the session.
+    added: usize,
 }
 
 impl ClientServers {
     /// The servers that can be used, and a message about each of the others.
     pub(super) fn new(servers: Vec<ClientServer>, loaded: &Loaded) -> (Self, Vec<String>) {
         let this = Self {
-            pins: McpPins::in_folder(&loaded.paths.data_dir),
+            pins: Arc::new(ClientPins::new(loaded.paths.data_dir.clone())),
             state: Mutex::default(),
         };
         let mut messages = Vec::new();
@@ -52,13 +49,10 @@ impl ClientServers {
                     server.name
                 )),
                 Ok(config) => {
-                    let is_approved = this.marker(&config).is_file();
+                    let is_approved = this.pins.recall(&config.name, definition(&config));
                     let mut state = this.state();
                     match is_approved {
-                        true => {
-                            state.approved.push(config);
-                            state.is_new = true;
-                        }
+                        true => state.approved.push(config),
                         false => state.waiting.push((server, config)),
                     }
                 }
@@ -123,36 +117,40 @@ impl ClientServers {
             return Ok(());
         };
         let (_, config) = state.waiting.remove(at);
-        let marker = self.marker(&config);
+        let stored = self
+            .pins
+            .approve(&config.name, definition(&config), is_kept);
         state.approved.push(config);
-        state.is_new = true;
-        drop(state);
-        if is_kept {
-            self.pins.made_folder()?;
-            OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(marker)?;
-        }
-        Ok(())
+        stored
     }
 
-    /// All approved servers, if one of them is not part of the session yet.
-    pub(super) fn take_new(&self) -> Option<Vec<McpServerConfig>> {
+    /// The approvals of tools in this session.
+    pub(super) fn pins(&self) -> Arc<ClientPins> {
+        Arc::clone(&self.pins)
+    }
+
+    /// All servers, also those that are not approved. Their secrets are redacted from the start.
+    pub(super) fn all(&self) -> Vec<McpServerConfig> {
+        let state = self.state();
+        let waiting = state.waiting.iter().map(|(_, config)| config);
+        waiting.chain(&state.approved).cloned().collect()
+    }
+
+    /// Adds newly approved servers to the session. Returns whether there were any.
+    pub(super) fn add_to(&self, mcp: &Mcp) -> bool {
         let mut state = self.state();
-        std::mem::take(&mut state.is_new).then(|| state.approved.clone())
+        let new: Vec<McpServerConfig> = state.approved.iter().skip(state.added).cloned().collect();
+        state.added += new.len();
+        drop(state);
+        let is_any = !new.is_empty();
+        new.into_iter().for_each(|server| mcp.servers.add(server));
+        is_any
     }
 
     /// Approves the tools of approved servers without an approved tool.
     pub(super) fn approve_first_tools(&self, mcp: &Mcp) {
         for server in &self.state().approved {
-            let has_pins = self
-                .pins
-                .of(&server.name)
-                .map_or(true, |pins| !pins.is_empty());
-            if has_pins {
+            if !self.pins.lacks_tools(&server.name) {
                 continue;
             }
             // A server that is not connected yet has no proposal; the next prompt asks again.
@@ -167,21 +165,20 @@ impl ClientServers {
         }
     }
 
-    /// The file that marks the definition as approved.
-    fn marker(&self, config: &McpServerConfig) -> PathBuf {
-        let definition = json!([
-            config.name,
-            config.command,
-            config.args,
-            config.env,
-            config.url,
-            config.headers,
-        ]);
-        let digest = hex_digest(definition.to_string().as_bytes());
-        self.pins.folder().join(format!("client-{digest}"))
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The digest of the definition of a server.
+fn definition(config: &McpServerConfig) -> String {
+    let definition = json!([
+        config.name,
+        config.command,
+        config.args,
+        config.env,
+        config.url,
+        config.headers,
+    ]);
+    hex_digest(definition.to_string().as_bytes())
 }

@@ -1,6 +1,7 @@
 //! One open session of `zeph acp`: an agent with its assembly and the lock on its conversation.
 
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
@@ -21,9 +22,8 @@ use zeph_tools::{Mode, Permissions};
 use super::commands::commands;
 use super::model_choice::ModelChoice;
 use super::servers::ClientServers;
-use super::{close, failed, of_store, text_of};
-use crate::assemble::{App, AuditLines, BuildOptions, forget_empty};
-use crate::config::{Environment, Loaded};
+use super::{close, failed, of_store};
+use crate::assemble::{App, forget_empty};
 
 /// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
 const NO_SHELL: &str =
@@ -33,9 +33,8 @@ const NO_RESUME: &str = "open another session in the editor instead";
 /// The response to `/quit`.
 const NO_QUIT: &str = "close the session in the editor instead";
 
-/// The maximum time that a prompt waits for newly approved MCP servers, in milliseconds. Tools of slower servers are
-/// offered from the next prompt on.
-const MAX_SERVER_WAIT_MS: u64 = 2000;
+/// The maximum time that a prompt waits for newly approved MCP servers. Tools of slower servers are offered later.
+const MAX_SERVER_WAIT: Duration = Duration::from_secs(2);
 
 /// An open session.
 pub(super) struct AcpSession {
@@ -45,21 +44,12 @@ pub(super) struct AcpSession {
     servers: ClientServers,
     /// Messages for the start of the session.
     messages: Vec<String>,
-    plan: BuildPlan,
-    handles: StdMutex<Handles>,
+    handles: Handles,
     /// `None` after the session was closed.
     conversation: Mutex<Option<ConversationParts>>,
 }
 
-/// The inputs of the assembly, for another one with more MCP servers.
-pub(super) struct BuildPlan {
-    pub(super) loaded: Loaded,
-    pub(super) env: Environment,
-    pub(super) options: BuildOptions,
-}
-
 /// The parts of the assembly that are used while a prompt runs.
-#[derive(Clone)]
 struct Handles {
     permissions: Permissions,
     store: Store,
@@ -93,7 +83,6 @@ impl AcpSession {
         channel: Arc<dyn Channel>,
         models: ModelChoice,
         (servers, messages): (ClientServers, Vec<String>),
-        plan: BuildPlan,
         parts: ConversationParts,
     ) -> Self {
         Self {
@@ -102,44 +91,20 @@ impl AcpSession {
             models,
             servers,
             messages,
-            plan,
-            handles: StdMutex::new(Handles::of(&parts.app)),
+            handles: Handles::of(&parts.app),
             conversation: Mutex::new(Some(parts)),
         }
     }
 
-    fn handles(&self) -> Handles {
-        let handles = self.handles.lock();
-        handles.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Adds newly approved MCP servers of the client, with another assembly.
-    async fn add_servers(&self, parts: &mut ConversationParts) -> anyhow::Result<()> {
-        let Some(servers) = self.servers.take_new() else {
-            return Ok(());
+    /// Adds newly approved MCP servers of the client, and approves the first tools of each.
+    async fn add_servers(&self, app: &App) {
+        let Some(mcp) = &app.mcp else {
+            return;
         };
-        let mut loaded = self.plan.loaded.clone();
-        let mcp = &mut loaded.config.mcp;
-        mcp.servers.extend(servers);
-        mcp.start_wait_ms = mcp.start_wait_ms.min(MAX_SERVER_WAIT_MS);
-        let (env, options) = (self.plan.env.clone(), self.plan.options.clone());
-        let provider = &parts.provider;
-        let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, provider).await?;
-        app.permissions.mode.set(self.mode());
-        let agent = app.open_agent(provider, Arc::clone(&self.channel), &self.id, None);
-        let agent = match agent.await {
-            Ok(agent) => agent,
-            Err(error) => {
-                close(app).await;
-                return Err(error.into());
-            }
-        };
-        parts.agent = agent;
-        let handles = Handles::of(&app);
-        let before = std::mem::replace(&mut parts.app, app);
-        *self.handles.lock().unwrap_or_else(PoisonError::into_inner) = handles;
-        close(before).await;
-        Ok(())
+        if self.servers.add_to(mcp) {
+            mcp.servers.wait(MAX_SERVER_WAIT).await;
+        }
+        self.servers.approve_first_tools(mcp);
     }
 
     /// Handles a text that the user typed.
@@ -210,15 +175,7 @@ impl HostedSession for AcpSession {
         let Some(parts) = conversation.as_mut() else {
             return Err(HostError::UnknownSession(self.id.clone()));
         };
-        if let Err(error) = self.add_servers(parts).await {
-            let why = text_of(&error);
-            self.channel.emit(LoopbackEvent::Warning(format!(
-                "the MCP servers of the editor are not used: {why}"
-            )));
-        }
-        if let Some(mcp) = &parts.app.mcp {
-            self.servers.approve_first_tools(mcp);
-        }
+        self.add_servers(&parts.app).await;
         follow_choice(parts, self.models.provider(), &self.channel, &self.id).await?;
         let agent = &mut parts.agent;
         if prompt.is_typed {
@@ -230,10 +187,10 @@ impl HostedSession for AcpSession {
     }
 
     async fn history(&self) -> Result<Vec<LoopbackEvent>, HostError> {
-        let Handles { store, secrets, .. } = self.handles();
+        let Handles { store, secrets, .. } = &self.handles;
         let messages = store.all_messages(&self.id).await.map_err(of_store)?;
         let views = store.result_views(&self.id).await.map_err(of_store)?;
-        let mut events = replay::events(&messages, &views, &secrets);
+        let mut events = replay::events(&messages, &views, secrets);
         let tasks = store.tasks(&self.id).await.map_err(of_store)?;
         if !tasks.is_empty() {
             events.push(LoopbackEvent::Tasks(tasks));
@@ -244,22 +201,22 @@ impl HostedSession for AcpSession {
     }
 
     fn mode(&self) -> Mode {
-        self.handles().permissions.mode.get()
+        self.handles.permissions.mode.get()
     }
 
     fn modes(&self) -> Vec<ModeChoice> {
-        let permissions = self.handles().permissions;
+        let permissions = &self.handles.permissions;
         let modes = Mode::ALL.into_iter();
         let modes = modes.filter(|mode| permissions.can_have(*mode));
         let modes = modes.map(|mode| ModeChoice {
             mode,
-            description: zeph_core::effect_of_mode(mode, &permissions),
+            description: zeph_core::effect_of_mode(mode, permissions),
         });
         modes.collect()
     }
 
     fn set_mode(&self, mode: Mode) -> Result<(), HostError> {
-        let permissions = self.handles().permissions;
+        let permissions = &self.handles.permissions;
         if !permissions.can_have(mode) {
             return Err(HostError::Invalid(zeph_core::NO_FULL_MODE.to_owned()));
         }
@@ -276,7 +233,7 @@ impl HostedSession for AcpSession {
     }
 
     fn commands(&self) -> Vec<SlashCommand> {
-        commands(&self.handles().commands)
+        commands(&self.handles.commands)
     }
 
     fn begin(&self) -> Vec<ClientServer> {

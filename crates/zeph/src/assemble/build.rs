@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use zeph_core::{AuxiliaryUsage, Compressor, CustomCommands, Embedder, SkillCatalog};
 use zeph_llm::LlmProvider;
+use zeph_mcp::{McpServerConfig, TrustStore};
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::file::{EditorFiles, FilePreviews, FileUndo, ReadRules, Sandbox};
@@ -60,6 +61,10 @@ pub(crate) struct EditorPorts {
     pub(crate) files: EditorFiles,
     /// Runs commands in terminals.
     pub(crate) terminals: Option<Arc<dyn CommandRunner>>,
+    /// The approvals of MCP servers. If they are set, the editor may add servers later.
+    pub(crate) pins: Option<Arc<dyn TrustStore>>,
+    /// The servers that the editor may add. Their secrets are redacted from the start.
+    pub(crate) servers: Vec<McpServerConfig>,
 }
 
 impl std::fmt::Debug for EditorPorts {
@@ -67,6 +72,7 @@ impl std::fmt::Debug for EditorPorts {
         f.debug_struct("EditorPorts")
             .field("files", &self.files)
             .field("terminals", &self.terminals.is_some())
+            .field("pins", &self.pins.is_some())
             .finish()
     }
 }
@@ -141,7 +147,7 @@ impl<'p> AppBuilder<'p> {
         let mcp = self.start_servers()?;
         let store = self.open_store().await?;
         let rules = read_rules(&self.loaded, &self.env)?;
-        let secrets = redaction_values(&self.loaded, &self.env);
+        let secrets = self.secrets();
         let models = self.models(&store, &secrets)?;
         let shell = self.shell(&store, &secrets, rules.clone())?;
         let files = self.files(&store, rules.clone())?;
@@ -211,10 +217,22 @@ impl<'p> AppBuilder<'p> {
     }
 
     fn start_servers(&self) -> anyhow::Result<Option<Arc<Mcp>>> {
-        match self.has_servers && self.loaded.config.tools.enabled {
-            true => Ok(Mcp::start(&self.loaded, &self.env)?.map(Arc::new)),
-            false => Ok(None),
+        if !self.has_servers || !self.loaded.config.tools.enabled {
+            return Ok(None);
         }
+        let mcp = match &self.options.editor.pins {
+            Some(pins) => Some(Mcp::start_with(Arc::clone(pins), &self.loaded, &self.env)?),
+            None => Mcp::start(&self.loaded, &self.env)?,
+        };
+        Ok(mcp.map(Arc::new))
+    }
+
+    /// The secrets of the configuration, and of the servers that the editor may add.
+    fn secrets(&self) -> Arc<SecurityPatterns> {
+        let mut loaded = self.loaded.clone();
+        let added = self.options.editor.servers.iter().cloned();
+        loaded.config.mcp.servers.extend(added);
+        redaction_values(&loaded, &self.env)
     }
 
     async fn open_store(&self) -> anyhow::Result<Store> {
@@ -327,7 +345,7 @@ impl<'p> AppBuilder<'p> {
             models.embedder.as_ref(),
         )?;
         if let Some(mcp) = mcp {
-            mcp.servers.wait().await;
+            mcp.servers.wait(Duration::MAX).await;
             with_servers(&mut executors, mcp);
         }
         let skills = SkillCatalog::from(found);

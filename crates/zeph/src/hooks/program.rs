@@ -77,6 +77,8 @@ impl HookPrograms {
             output,
             errors,
             mut process,
+            // It has no sandbox.
+            unconfined: _,
         } = started.map_err(|error| format!("it cannot be started: {error}"))?;
         let write = async move {
             // A hook may end without reading its input.

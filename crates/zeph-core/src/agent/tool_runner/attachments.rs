@@ -8,6 +8,19 @@ use super::ToolRunner;
 
 /// The most resources of one prompt, and the most files.
 pub(super) const MAX_ATTACHMENTS: usize = 16;
+/// The start of the message with a prompt of a server. The name of the prompt follows.
+const PROMPT_MARK: &str = "[the user chose the prompt ";
+/// Follows the name of the prompt.
+const PROMPT_SERVER: &str = " of the MCP server ";
+/// Follows the name of the server.
+const PROMPT_END: &str = ", which wrote the following text]\n";
+
+/// The slash command of the user that became this message; `None` for other messages.
+pub(in crate::agent) fn prompt_command(message: &str) -> Option<String> {
+    let (head, _) = message.strip_prefix(PROMPT_MARK)?.split_once(PROMPT_END)?;
+    let (name, server) = head.rsplit_once(PROMPT_SERVER)?;
+    Some(format!("/mcp:{server}:{name}"))
+}
 
 impl ToolRunner {
     /// The prompt with the resources that it names. Each one is read by a call of the user, so that the limits of results,
@@ -68,7 +81,7 @@ impl ToolRunner {
             .prompt(server, name, arguments, questions, cancel)
             .await?;
         Ok(format!(
-            "[the user chose the prompt {name} of the MCP server {server}, which wrote the following text]\n{text}"
+            "{PROMPT_MARK}{name}{PROMPT_SERVER}{server}{PROMPT_END}{text}"
         ))
     }
 

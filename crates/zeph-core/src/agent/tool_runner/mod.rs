@@ -2,7 +2,7 @@
 //!
 //! Calls go one way: the turn passes a [`Batch`] to [`ToolRunner::run_batch`], `dispatch` runs one call, and `confirm` asks the user.
 
-mod attachments;
+pub(in crate::agent) mod attachments;
 mod batch;
 mod confirm;
 pub(crate) mod dispatch;
@@ -35,8 +35,11 @@ use crate::native::skills::SkillCatalog;
 pub(super) use batch::Batch;
 use dispatch::Dispatcher;
 
+/// The start of the message about a command of the user. The command follows.
+pub(in crate::agent) const COMMAND_MARK: &str = "[the user ran a command]\n$ ";
+
 /// The output of the commands about MCP servers if none is configured.
-const NO_SERVER: &str = "no MCP server is configured; [[mcp.servers]] names them";
+pub const NO_SERVER: &str = "no MCP server is configured; [[mcp.servers]] names them";
 
 /// Runs the calls of a session, and holds the state that their gates share.
 pub(super) struct ToolRunner {
@@ -75,10 +78,7 @@ impl ToolRunner {
             session.id(),
         );
         let result = self.dispatcher.run_typed_command(&call, cancel).await;
-        let text = format!(
-            "[the user ran a command]\n$ {command}\n{}",
-            content_for_llm(&result)
-        );
+        let text = format!("{COMMAND_MARK}{command}\n{}", content_for_llm(&result));
         session.history.push(Message::user(text), None).await?;
         Ok(())
     }

@@ -40,6 +40,10 @@ fn lines(undone: Result<UndoReport, UndoError>) -> CommandOutput {
         .map_err(|error| error.to_string())
 }
 
+/// The first line of the report for the model.
+pub(in crate::agent) const UNDO_MARK: &str =
+    "[the user took back the last changes; read a file again before you change it]";
+
 /// The report of an undo for the model; `None` if nothing was changed.
 #[must_use]
 pub fn undo_note(result: &Result<UndoReport, UndoError>) -> Option<String> {
@@ -48,8 +52,5 @@ pub fn undo_note(result: &Result<UndoReport, UndoError>) -> Option<String> {
         Err(UndoError::Partial { done, .. }) => done,
         Err(_) => return None,
     };
-    Some(format!(
-        "[the user took back the last changes; read a file again before you change it]\n{}",
-        lines.join("\n")
-    ))
+    Some(format!("{UNDO_MARK}\n{}", lines.join("\n")))
 }

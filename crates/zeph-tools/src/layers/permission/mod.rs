@@ -192,16 +192,14 @@ impl PermissionLayer {
             Effect::Deny => Err(ToolError::blocked(decision.reason(&subject))),
             Effect::Allow => {
                 let profile = decision.sandbox_profile();
-                // The subject is judged without the configuration of the shell. Only the verdict of the shell's own
-                // policy counts.
-                let can_be_exact = cx.trace().can_be_allowed_exactly;
+                let is_exact = cx.trace().can_be_allowed_exactly;
                 let rule = decision.rule();
                 if rule.is_some_and(|rule| rule.action() == Action::Allow) {
                     cx.trace().approved_by = ApprovedBy::Policy;
                 }
                 match path {
                     CallPath::Confirmed => Ok(Pass::Unchanged(profile)),
-                    CallPath::Normal if decision.replaces_confirmation(can_be_exact) => {
+                    CallPath::Normal if decision.replaces_confirmation(is_exact) => {
                         Ok(Pass::Approved)
                     }
                     CallPath::Normal => self.honour_executor(call, def, cx, next, profile),

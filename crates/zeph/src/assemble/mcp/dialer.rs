@@ -136,6 +136,7 @@ impl Dialer {
         Ok(Program {
             input: Box::new(started.input),
             output: Box::new(started.output),
+            unconfined: started.unconfined,
             ended: Box::pin(ended),
         })
     }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-use zeph_core::ToolServers;
-use zeph_mcp::{McpConfig, McpServers, Proposal, RESOURCE_TOOL};
+use zeph_core::{NO_SERVER, ToolServers};
+use zeph_mcp::{McpServers, Proposal, RESOURCE_TOOL, TrustStore};
 use zeph_tools::question::QuestionPort;
 use zeph_tools::shell::{ServedPrograms, SupervisorCommand};
 
@@ -41,21 +41,29 @@ impl Mcp {
     /// # Errors
     /// If the running program is not found.
     pub(crate) fn start(loaded: &Loaded, env: &Environment) -> anyhow::Result<Option<Self>> {
-        Self::start_servers(&loaded.config.mcp, loaded, env)
+        if !loaded
+            .config
+            .mcp
+            .servers
+            .iter()
+            .any(|server| server.enabled)
+        {
+            return Ok(None);
+        }
+        let pins = Arc::new(McpPins::in_folder(&loaded.paths.data_dir));
+        Self::start_with(pins, loaded, env).map(Some)
     }
 
-    /// Starts connecting to the servers of `config`; `None` if there are none. They end with the returned value.
+    /// Starts connecting to the servers of the configuration, whose approvals `pins` stores. More servers can be added. They
+    /// end with the returned value.
     ///
     /// # Errors
     /// If the running program is not found.
-    pub(crate) fn start_servers(
-        config: &McpConfig,
+    pub(crate) fn start_with(
+        pins: Arc<dyn TrustStore>,
         loaded: &Loaded,
         env: &Environment,
-    ) -> anyhow::Result<Option<Self>> {
-        if config.servers.is_empty() {
-            return Ok(None);
-        }
+    ) -> anyhow::Result<Self> {
         let tag = env.var(CALL_TAG).map(OsString::from);
         let supervisor = SupervisorCommand::new(own_program()?);
         let programs = Arc::new(ServedPrograms::new(supervisor, tag));
@@ -68,13 +76,12 @@ impl Mcp {
             private: own_data(loaded).collect(),
             folders: server_folders(&loaded.paths.data_dir),
         });
-        let pins = Arc::new(McpPins::in_folder(&loaded.paths.data_dir));
-        let servers = McpServers::start(config, dialer, pins);
-        Ok(servers.map(|servers| Self {
+        let servers = McpServers::start(&loaded.config.mcp, dialer, pins);
+        Ok(Self {
             servers: Arc::new(servers),
             programs,
             shown: Mutex::default(),
-        }))
+        })
     }
 
     /// Ends all connections and programs.
@@ -87,7 +94,10 @@ impl Mcp {
 #[async_trait]
 impl ToolServers for Mcp {
     fn listing(&self) -> String {
-        self.servers.listing()
+        match self.servers.is_empty() {
+            true => NO_SERVER.to_owned(),
+            false => self.servers.listing(),
+        }
     }
 
     fn propose(&self, server: &str) -> Result<String, String> {

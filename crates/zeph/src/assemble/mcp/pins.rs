@@ -12,10 +12,13 @@ use zeph_tools::audit::chain::hex_digest;
 /// The most bytes of the pins of a server.
 const MAX_PINS: u64 = 64 * 1024 * 1024;
 
-/// The approvals of the user, in the data folder: one file for each server.
+/// The approvals of the user, in the data folder: one file for each server of the configuration, and one for each
+/// definition of a server of an editor.
 #[derive(Debug)]
 pub(crate) struct McpPins {
     folder: PathBuf,
+    /// The digest of the definition of an editor's server.
+    definition: Option<String>,
 }
 
 impl McpPins {
@@ -23,7 +26,21 @@ impl McpPins {
     pub(crate) fn in_folder(data_dir: &Path) -> Self {
         Self {
             folder: data_dir.join("mcp-trust"),
+            definition: None,
         }
+    }
+
+    /// The approvals of the servers of an editor that have the definition with this digest.
+    pub(crate) fn of_definition(data_dir: &Path, digest: String) -> Self {
+        Self {
+            definition: Some(digest),
+            ..Self::in_folder(data_dir)
+        }
+    }
+
+    /// Whether there is an approval of a server. It may include no tool yet.
+    pub(crate) fn has(&self, server: &str) -> bool {
+        self.file(server).is_file()
     }
 
     /// The folder, which file tools must not change.
@@ -32,10 +49,7 @@ impl McpPins {
     }
 
     /// The folder, made if it was missing.
-    ///
-    /// # Errors
-    /// An error of the system.
-    pub(crate) fn made_folder(&self) -> io::Result<&Path> {
+    fn made_folder(&self) -> io::Result<&Path> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -43,20 +57,35 @@ impl McpPins {
         Ok(&self.folder)
     }
 
-    /// Removes the approval of a server, and returns whether there was one.
+    /// Removes the approvals of all servers of this name, and returns whether there was one.
     ///
     /// # Errors
     /// An error of the system.
     pub(crate) fn take_back(&self, server: &str) -> io::Result<bool> {
-        match fs::remove_file(self.file(server)) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+        let start = hex_digest(server.as_bytes());
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let mut was = false;
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&start) {
+                fs::remove_file(entry.path())?;
+                was = true;
+            }
         }
+        Ok(was)
     }
 
+    /// The file of a server. Its name starts with a digest of fixed length.
     fn file(&self, server: &str) -> PathBuf {
         let name = hex_digest(server.as_bytes());
+        let name = match &self.definition {
+            None => name,
+            Some(definition) => format!("{name}-{definition}"),
+        };
         self.folder.join(name).with_extension("json")
     }
 }
