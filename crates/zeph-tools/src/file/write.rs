@@ -236,6 +236,10 @@ fn text_in_editor(
         return Ok((false, None));
     }
     if !exists {
+        // The text of a denied file is not read. Without it, nothing is replaced in the editor.
+        if sandbox.check_read(&target.path).is_err() {
+            return Ok((false, None));
+        }
         editor.refuse_unsaved()?;
         return Ok((editor.is_written(None), None));
     }

@@ -60,7 +60,10 @@ impl TimeLimit {
     pub(super) fn in_editor(limit: Option<Self>, of_editor: Duration) -> Self {
         let secs = of_editor.as_secs().max(1);
         match limit {
-            Some(limit) if limit.secs <= secs => limit,
+            Some(limit) if limit.secs < secs || limit.max <= secs => Self {
+                max: limit.max.min(secs),
+                ..limit
+            },
             _ => Self {
                 secs,
                 source: LimitSource::Editor,
@@ -269,7 +272,8 @@ mod tests {
         };
         check(None, 120, (120, LimitSource::Editor));
         check(None, 0, (1, LimitSource::Editor));
-        check(Some(limits.of_call(120)), 120, (120, LimitSource::Call));
+        check(Some(limits.of_call(119)), 120, (119, LimitSource::Call));
+        check(Some(limits.of_call(120)), 120, (120, LimitSource::Editor));
         check(Some(limits.of_call(121)), 120, (120, LimitSource::Editor));
         check(
             Some(limits.of_command("ls")),
@@ -280,6 +284,11 @@ mod tests {
             Some(limits.of_command("make")),
             120,
             (120, LimitSource::Editor),
+        );
+        let limit = TimeLimit::in_editor(Some(limits.of_call(5)), Duration::from_secs(120));
+        assert_eq!(
+            limit.message(),
+            "the command ran longer than 5 s (its `timeout_secs`) and was ended; set `timeout_secs`, up to 120"
         );
         let limit = TimeLimit::in_editor(None, Duration::from_secs(120));
         assert_eq!(

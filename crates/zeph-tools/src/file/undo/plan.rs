@@ -212,8 +212,12 @@ impl View<'_> {
         found.map_err(|error| trouble(path, &error))
     }
 
-    /// Refuses the undo of a created file that exists only in an editor, which can remove it alone.
+    /// Refuses the undo of a created file that exists only in an editor, which can remove it alone. The text of a denied file
+    /// is not read.
     fn nothing_unsaved(&self, path: &Path) -> Result<(), String> {
+        if self.sandbox.check_read(path).is_err() {
+            return Ok(());
+        }
         let go_on = CancellationToken::new();
         let editor = EditorFile::new(self.sandbox, path, &go_on);
         match editor.unsaved_text() {
