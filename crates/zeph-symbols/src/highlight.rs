@@ -13,7 +13,7 @@ use crate::language::Language;
 use crate::unfinished::Unfinished;
 
 /// The size of the context after which a new one begins.
-const MAX_CONTEXT_BYTES: usize = 8 * 1024;
+const MAX_CONTEXT_BYTES: usize = 4 * 1024;
 /// A longer line has no colours.
 const MAX_LINE_BYTES: usize = 4 * 1024;
 

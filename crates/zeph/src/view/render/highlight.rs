@@ -1,5 +1,7 @@
 //! Code in colour, line by line.
 
+use std::ops::Range;
+
 use ratatui_core::style::Style;
 #[cfg(feature = "syntax")]
 use ratatui_core::style::{Color, Modifier};
@@ -47,22 +49,36 @@ impl CodeLines {
         let line = safe(line);
         let mut text = StyledText::default();
         let mut at = 0;
-        #[cfg(feature = "syntax")]
-        if let Some(highlighter) = &mut self.highlighter {
-            for (range, kind) in highlighter.push(&line) {
-                // A grammar may end a node inside a character.
-                let (Some(before), Some(part)) =
-                    (line.get(at..range.start), line.get(range.clone()))
-                else {
-                    continue;
-                };
+        for (range, style) in self.colours(&line) {
+            // A grammar may end a node inside a character.
+            if let (Some(before), Some(part)) = (line.get(at..range.start), line.get(range.clone()))
+            {
                 text.push(before, self.style);
-                text.push(part, style(kind));
+                text.push(part, style);
                 at = range.end;
             }
         }
         text.push(&line[at..], self.style);
         text.to_line()
+    }
+
+    /// The coloured parts of the next line.
+    #[cfg(feature = "syntax")]
+    fn colours(&mut self, line: &str) -> Vec<(Range<usize>, Style)> {
+        let highlighter = self.highlighter.as_mut();
+        let parts = highlighter
+            .map(|highlighter| highlighter.push(line))
+            .unwrap_or_default();
+        parts
+            .into_iter()
+            .map(|(range, kind)| (range, style(kind)))
+            .collect()
+    }
+
+    /// Without grammars, no part has a colour of its own.
+    #[cfg(not(feature = "syntax"))]
+    fn colours(&mut self, _: &str) -> Vec<(Range<usize>, Style)> {
+        Vec::new()
     }
 }
 
