@@ -164,4 +164,7 @@ fn prompt_with_a_schema_attaches_files() {
         .json();
     assert_eq!(json["a"], 1);
     assert_has(&prompt(&server), &["the content"]);
+    home.zeph(["-p", "/status", "--output-schema", "schema.json"])
+        .code(2)
+        .says(&["--output-schema needs a prompt"]);
 }

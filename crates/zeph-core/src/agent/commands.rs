@@ -19,6 +19,10 @@ pub enum Input<'a> {
     Mode(&'a str),
     /// `/resume ID`
     Resume(&'a str),
+    /// `/review TARGET`
+    Review(&'a str),
+    /// `/jobs stop N`
+    StopJob(&'a str),
     /// `/mcp approve NAME`, and whether `yes` follows
     Approve(&'a str, bool),
     /// `/mcp:SERVER:PROMPT ARGUMENTS`
@@ -70,6 +74,20 @@ pub enum Command {
     Modes,
     /// `/reload`
     Reload,
+    /// `/init`
+    Init,
+    /// `/review`, without a target
+    Review,
+    /// `/diff`
+    Diff,
+    /// `/diff session`
+    DiffSession,
+    /// `/jobs`
+    Jobs,
+    /// `/jobs stop`, without a number
+    StopJob,
+    /// `/copy`
+    Copy,
     /// `/undo`
     Undo,
     /// `/undo forget`
@@ -152,6 +170,33 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "read the configuration again; says what holds at once",
     ),
     (
+        "/init",
+        Command::Init,
+        "draft AGENTS.md for this project, or improve it",
+    ),
+    (
+        "/review",
+        Command::Review,
+        "[TARGET]: review the uncommitted changes, or those since a commit, branch or range",
+    ),
+    (
+        "/diff",
+        Command::Diff,
+        "the uncommitted changes of the project",
+    ),
+    (
+        "/diff session",
+        Command::DiffSession,
+        "the changes that the file tools made in this session",
+    ),
+    ("/jobs", Command::Jobs, "the background jobs"),
+    ("/jobs stop", Command::StopJob, "N: end a background job"),
+    (
+        "/copy",
+        Command::Copy,
+        "copy the last response, as Markdown, to the clipboard",
+    ),
+    (
         "/undo",
         Command::Undo,
         "take the last changes of files back",
@@ -212,6 +257,8 @@ pub fn parse(text: &str) -> Input<'_> {
             ["/model", name, effort] => return Input::Model(name, Some(effort)),
             ["/mode", name] => return Input::Mode(name),
             ["/resume", id] => return Input::Resume(id),
+            ["/review", target] => return Input::Review(target),
+            ["/jobs", "stop", job] => return Input::StopJob(job),
             ["/mcp", "approve", name] => return Input::Approve(name, false),
             ["/mcp", "approve", name, "yes"] => return Input::Approve(name, true),
             _ => {}
@@ -328,6 +375,11 @@ mod tests {
         check("/mode auto", Input::Mode("auto"));
         check("/resume", Input::Command(Command::Sessions));
         check("/resume 0198ab", Input::Resume("0198ab"));
+        check("/review  main..HEAD ", Input::Review("main..HEAD"));
+        check("/review", Input::Command(Command::Review));
+        check("/jobs stop 2", Input::StopJob("2"));
+        check("/jobs stop", Input::Command(Command::StopJob));
+        check("/diff session", Input::Command(Command::DiffSession));
         let prompt = |prompt, arguments| Input::ServerPrompt {
             server: "forge",
             prompt,

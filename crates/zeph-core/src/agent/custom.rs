@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_llm::LlmProvider;
 use zeph_tools::Mode;
 
+use super::commands::{Input, parse, starts_with_path};
 use super::{Agent, Reply};
 use crate::channel::LoopbackEvent;
 use crate::custom_commands::{CustomCommand, CustomCommands};
@@ -36,6 +37,22 @@ impl Agent {
         custom
             .chain(servers.flat_map(|servers| servers.prompts()))
             .collect()
+    }
+
+    /// The prompt that an input of the user is, with a custom command expanded. The model and the mode of the command have no
+    /// effect.
+    ///
+    /// # Errors
+    /// The input is a command without a prompt.
+    pub fn prompt_of(&self, text: &str) -> Result<String, String> {
+        if let Some((command, arguments)) = self.commands.invoked(text) {
+            return Ok(command.expand(arguments));
+        }
+        match parse(text) {
+            Input::Prompt(_) | Input::Empty => Ok(text.to_owned()),
+            Input::Unknown { .. } if starts_with_path(text) => Ok(text.to_owned()),
+            _ => Err(format!("{:?} is a command and has no prompt", text.trim())),
+        }
     }
 
     /// Runs the turn of a custom command with these arguments.

@@ -15,6 +15,7 @@ pub mod limits;
 mod mentions;
 mod model_client;
 pub mod outcome;
+mod project_commands;
 pub mod prompt;
 mod reflection;
 pub mod reformat;
@@ -78,6 +79,10 @@ pub enum Reply {
     Turn(TurnOutcome),
     /// A text for the user.
     Text(String),
+    /// A diff for the user.
+    Diff(String),
+    /// A text for the clipboard of the user.
+    Copy(String),
     /// The command failed, for this reason.
     Failed(String),
     /// The input is not a command, or a command with wrong arguments, for this reason. Nothing ran.
@@ -161,6 +166,15 @@ impl Agent {
                 }
             }
             Input::Command(Command::Quit) => Reply::Quit,
+            Input::Command(Command::Init) => self.init(cancel).await,
+            Input::Command(Command::Review) => self.review(None, cancel).await,
+            Input::Command(Command::Diff) => self.diff(cancel).await,
+            Input::Command(Command::DiffSession) => self.session_diff().await,
+            Input::Command(Command::Jobs) => self.jobs(cancel).await.into(),
+            Input::Command(Command::Copy) => match self.last_response() {
+                Some(text) => Reply::Copy(text),
+                None => Reply::Failed("there is no response to copy yet".to_owned()),
+            },
             Input::Command(Command::Compact) => self.compact_on_command(cancel).await.into(),
             Input::Command(Command::Models) => Reply::Switch(SessionSwitch::Models),
             Input::Command(command) => match self.run_command(command).await {
@@ -174,6 +188,8 @@ impl Agent {
                 effort: effort.map(str::to_owned),
             }),
             Input::Mode(name) => self.tools.set_mode(name).into(),
+            Input::Review(target) => self.review(Some(target), cancel).await,
+            Input::StopJob(job) => self.stop_job(job, cancel).await.into(),
             Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
             Input::Unknown { .. } if starts_with_path(text) => self.prompt(text, cancel).await,
             Input::Unknown { name, near } => {
@@ -238,6 +254,9 @@ impl Agent {
             Command::McpApprove => {
                 Err("/mcp approve NAME takes the name of a server; /mcp lists them".to_owned())
             }
+            Command::StopJob => {
+                Err("/jobs stop N takes the number of a job; /jobs lists them".to_owned())
+            }
             Command::Sessions => Ok(self.session_list().await?),
             Command::Reload => match &tools.dispatcher.reload {
                 Some(reload) => match reload.reload().await {
@@ -254,7 +273,15 @@ impl Agent {
                 tools.remove_permission(session.id(), number).await
             }
             // `handle` runs these.
-            Command::Compact | Command::Models | Command::Quit => Ok(String::new()),
+            Command::Compact
+            | Command::Models
+            | Command::Init
+            | Command::Review
+            | Command::Diff
+            | Command::DiffSession
+            | Command::Jobs
+            | Command::Copy
+            | Command::Quit => Ok(String::new()),
         })
     }
 }

@@ -68,6 +68,15 @@ fn without_hook_blocks(mut prompt: String) -> String {
     prompt
 }
 
+/// The changes of files in the stored views of results, in order.
+pub(super) fn changes(views: &HashMap<i64, String>) -> Vec<FileChange> {
+    let mut numbers: Vec<_> = views.iter().collect();
+    numbers.sort();
+    let views = numbers.into_iter();
+    let views = views.filter_map(|(_, view)| serde_json::from_str::<ResultView>(view).ok());
+    views.flat_map(|view| view.changes).collect()
+}
+
 /// The events of a stored conversation, in order. `views` are the views of results by the number of their message. The
 /// patterns of `secrets` are removed from arguments and results, as in live events.
 #[must_use]

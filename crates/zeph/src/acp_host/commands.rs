@@ -4,7 +4,7 @@ use zeph_acp::SlashCommand;
 use zeph_core::{COMMANDS, CustomCommands};
 
 /// Commands that have no meaning in an editor.
-const WITHOUT: [&str; 2] = ["/quit", "/resume"];
+const WITHOUT: [&str; 3] = ["/quit", "/resume", "/copy"];
 
 /// The built-in commands, each by its first word, and the custom commands.
 pub(super) fn commands(custom: &CustomCommands) -> Vec<SlashCommand> {

@@ -30,6 +30,8 @@ const NO_SHELL: &str =
     "!command is not available in an editor; ask for the command, or run it in a terminal";
 /// The response to `/resume`.
 const NO_RESUME: &str = "open another session in the editor instead";
+/// The response to `/copy`.
+const NO_COPY: &str = "copy the response in the editor instead";
 /// The response to `/quit`.
 const NO_QUIT: &str = "close the session in the editor instead";
 
@@ -114,6 +116,8 @@ impl AcpSession {
         }
         match agent.handle(text, cancel).await {
             Reply::Turn(outcome) => end_of(outcome),
+            Reply::Diff(diff) => self.says(&format!("```diff\n{diff}\n```")),
+            Reply::Copy(_) => self.says(NO_COPY),
             Reply::Text(text) | Reply::Failed(text) | Reply::Usage(text) => self.says(&text),
             Reply::Switch(SessionSwitch::Models) => self.says(&self.listing()),
             Reply::Switch(SessionSwitch::Model { name, effort }) => {

@@ -1,4 +1,4 @@
-//! The completion of `/model` with the models of the current server.
+//! The words that follow commands in completions, with the models of the current server.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -6,21 +6,23 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::server_models::{ServerModels, TIME_LIMIT};
-use crate::terminal::ModelWords;
+use crate::terminal::{CompletionLists, ModelWords};
 
-/// The words after `/model` for the line editor, which has a thread of its own.
+/// The words after commands for the line editor, which has a thread of its own.
 #[derive(Debug)]
 pub(crate) struct ModelCompletion {
     models: Arc<ServerModels>,
     runtime: Handle,
+    lists: CompletionLists,
 }
 
 impl ModelCompletion {
     /// Asks servers on the current runtime.
-    pub(crate) fn new(models: Arc<ServerModels>) -> Self {
+    pub(crate) fn new(models: Arc<ServerModels>, lists: CompletionLists) -> Self {
         Self {
             models,
             runtime: Handle::current(),
+            lists,
         }
     }
 }
@@ -53,5 +55,9 @@ impl ModelWords for ModelCompletion {
             .iter()
             .map(|effort| effort.as_str())
             .collect()
+    }
+
+    fn lists(&self) -> &CompletionLists {
+        &self.lists
     }
 }

@@ -15,10 +15,12 @@ use crate::assemble::{
     chosen_config, forget_empty, meant, open_session, with_substitutes,
 };
 use crate::config::{Environment, Loaded};
-use crate::terminal::{Converse, InteractiveOptions};
+use crate::terminal::{CompletionLists, Converse, InteractiveOptions};
 
 /// The maximum number of models of one server that `/model` shows.
 const MAX_LISTED_MODELS: usize = 20;
+/// The maximum number of sessions that completion offers.
+const MAX_SESSIONS: u32 = 200;
 
 /// The conversation at the terminal.
 pub(super) struct Conversation {
@@ -56,9 +58,10 @@ impl Conversation {
         let agent = assembly.open_agent(&provider, Arc::clone(&channel), &id, None);
         let agent = agent.await?;
         let models = Arc::new(ServerModels::new(&assembly.loaded, &assembly.env, &config));
+        let lists = completion_lists(&assembly, &agent).await?;
         let options = InteractiveOptions {
             model: provider.model().to_owned(),
-            models: Arc::new(ModelCompletion::new(Arc::clone(&models))),
+            models: Arc::new(ModelCompletion::new(Arc::clone(&models), lists)),
             project: assembly.env.cwd.clone(),
             history_file: assembly.loaded.paths.data_dir.join("history.txt"),
             mode: assembly.permissions.mode.clone(),
@@ -171,6 +174,29 @@ impl Conversation {
             pluralize(found.messages, "message")
         ))
     }
+}
+
+/// The words of completions: commands, sessions of this directory, tools and MCP servers.
+async fn completion_lists(app: &App, agent: &Agent) -> anyhow::Result<CompletionLists> {
+    let listed = app.store.list_sessions(Some(&app.env.cwd), MAX_SESSIONS);
+    let mut sessions = listed.await?;
+    sessions.retain(|session| session.messages > 0);
+    let sessions = sessions.into_iter();
+    let registry = app.stack.registry();
+    let tools = registry.tools().iter();
+    let servers = app.loaded.config.mcp.servers.iter();
+    Ok(CompletionLists {
+        commands: agent.more_commands(),
+        sessions: sessions
+            .map(|session| (session.id, session.title.unwrap_or_default()))
+            .collect(),
+        tools: tools
+            .map(|def| (def.id.to_string(), def.description.to_string()))
+            .collect(),
+        servers: servers
+            .map(|server| (server.name.clone(), String::new()))
+            .collect(),
+    })
 }
 
 /// The effort for display: `, effort high`.

@@ -209,7 +209,14 @@ async fn handle(
     Ok(match agent.handle(text, cancel).await {
         Reply::Usage(why) => return Err(usage(why)),
         Reply::Turn(outcome) => outcome,
-        Reply::Text(text) => told(text),
+        Reply::Text(text) | Reply::Diff(text) => told(text),
+        Reply::Copy(_) => TurnOutcome {
+            message: Some(
+                "/copy needs the terminal of a session; the response is on standard output"
+                    .to_owned(),
+            ),
+            ..outcome_of(TurnEnd::Error, String::new())
+        },
         Reply::Failed(why) => TurnOutcome {
             message: Some(why),
             ..outcome_of(TurnEnd::Error, String::new())
@@ -299,10 +306,10 @@ async fn structured_typed(
     schema: &AnswerSchema,
     cancel: &CancellationToken,
 ) -> anyhow::Result<TurnOutcome> {
-    let prompt = agent
-        .attach(text, cancel)
-        .await
-        .map_err(anyhow::Error::msg)?;
+    let text = agent.prompt_of(text);
+    let text = text.map_err(|reason| usage(format!("--output-schema needs a prompt: {reason}")))?;
+    let prompt = agent.attach(&text, cancel).await;
+    let prompt = prompt.map_err(anyhow::Error::msg)?;
     Ok(structured(agent, prompt, schema, cancel).await)
 }
 

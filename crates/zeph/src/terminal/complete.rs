@@ -1,31 +1,51 @@
-//! Completion of slash commands and of `@file`.
+//! Completion of slash commands with their arguments, and of `@path`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ignore::WalkBuilder;
+use nucleo_matcher::Config;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 use zeph_core::COMMANDS;
+use zeph_tools::Mode;
+
+use super::fuzzy::ranked;
 
 /// The maximum number of files of a project that are inspected.
 const MAX_FILES: usize = 50_000;
-/// How long looking for files may take.
+/// The maximum time of the search for files.
 const MAX_TIME: Duration = Duration::from_millis(500);
-/// How long a list of files is good.
+/// The time for which a list of files is used.
 const FRESH: Duration = Duration::from_secs(5);
 /// The size of an ignore file, in bytes, up to which its directory is listed.
 const MAX_IGNORE_BYTES: u64 = 64 * 1024;
 /// Suggestions.
 const MAX_SUGGESTIONS: usize = 40;
 
-/// The words that can follow `/model`.
+/// Names with their descriptions, which commands and their arguments consist of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CompletionLists {
+    /// The commands that are not built in, with a slash.
+    pub(crate) commands: Vec<(String, String)>,
+    /// The ids of sessions, with their titles.
+    pub(crate) sessions: Vec<(String, String)>,
+    /// The tools.
+    pub(crate) tools: Vec<(String, String)>,
+    /// The MCP servers.
+    pub(crate) servers: Vec<(String, String)>,
+}
+
+/// The words that can follow a command.
 pub(crate) trait ModelWords: std::fmt::Debug + Send + Sync {
     /// The names of providers and models. It may wait shortly for a server.
     fn names(&self) -> Vec<String>;
 
     /// The efforts that the provider or model of this name accepts.
     fn efforts(&self, name: &str) -> Vec<&'static str>;
+
+    /// The other words.
+    fn lists(&self) -> &CompletionLists;
 }
 
 /// Completes the text before the cursor.
@@ -53,52 +73,125 @@ impl Words {
         }
         &self.files
     }
+
+    /// The built-in commands, and the other ones.
+    fn commands(&self) -> Vec<(String, String)> {
+        let built_in = COMMANDS.iter();
+        let built_in = built_in.map(|(name, _, help)| ((*name).to_owned(), (*help).to_owned()));
+        built_in
+            .chain(self.models.lists().commands.clone())
+            .collect()
+    }
+
+    /// The arguments that can follow the words `before`, with descriptions.
+    fn arguments(&self, before: &[&str]) -> Vec<(String, String)> {
+        let plain = |names: Vec<String>| {
+            names
+                .into_iter()
+                .map(|name| (name, String::new()))
+                .collect()
+        };
+        let lists = self.models.lists();
+        match before {
+            ["/model"] => plain(self.models.names()),
+            ["/model", name] => {
+                let efforts = self.models.efforts(name).into_iter();
+                plain(efforts.map(str::to_owned).collect())
+            }
+            ["/mode"] => plain(Mode::ALL.map(|mode| mode.as_str().to_owned()).to_vec()),
+            ["/resume"] => lists.sessions.clone(),
+            ["/tools", "unblock"] => lists.tools.clone(),
+            ["/mcp", "approve"] => lists.servers.clone(),
+            ["/mcp", "approve", _] => plain(vec!["yes".to_owned()]),
+            ["/permissions"] => plain(vec!["rm".to_owned()]),
+            [command] => {
+                let nested = COMMANDS.iter().filter_map(|(name, _, help)| {
+                    let nested = name.strip_prefix(command)?.strip_prefix(' ')?;
+                    Some((nested.to_owned(), (*help).to_owned()))
+                });
+                nested.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Completer for Words {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
-        let suggestions: Vec<Suggestion> = match word(line, pos) {
-            Some(Word::Command { start, typed }) => COMMANDS
-                .iter()
-                .filter(|(name, ..)| name.starts_with(typed))
-                .map(|(name, _, words)| Suggestion {
-                    value: (*name).to_owned(),
-                    description: Some((*words).to_owned()),
-                    span: Span { start, end: pos },
-                    append_whitespace: true,
-                    ..Suggestion::default()
-                })
-                .collect(),
-            Some(Word::File { start, typed }) => matching(self.files(), typed)
+        let span = |start| Span { start, end: pos };
+        let mut suggestions: Vec<Suggestion> = match word(line, pos) {
+            Some(Word::Command { start, typed }) => matching(self.commands(), typed)
                 .into_iter()
-                .map(|path| Suggestion {
-                    value: format!("@{path}"),
-                    span: Span { start, end: pos },
-                    append_whitespace: true,
-                    ..Suggestion::default()
-                })
+                .map(|word| suggestion(word, span(start)))
                 .collect(),
-            Some(Word::Model { start, typed }) => {
-                let names = self.models.names();
-                let found = matching(&names, typed).into_iter();
-                found.map(|name| suggestion(name, start, pos)).collect()
-            }
-            Some(Word::Effort { start, typed, name }) => {
-                let efforts = self.models.efforts(name).into_iter();
-                let found = efforts.filter(|effort| effort.starts_with(typed));
-                found.map(|effort| suggestion(effort, start, pos)).collect()
+            Some(Word::Argument {
+                start,
+                typed,
+                before,
+            }) => matching(self.arguments(&before), typed)
+                .into_iter()
+                .map(|word| suggestion(word, span(start)))
+                .collect(),
+            Some(Word::File { start, typed }) => {
+                let paths = self.files().iter().map(String::as_str);
+                let found = ranked(paths, typed, Config::DEFAULT.match_paths());
+                found
+                    .into_iter()
+                    .take(MAX_SUGGESTIONS)
+                    .map(|path| mention(path, span(start)))
+                    .collect()
             }
             None => Vec::new(),
         };
+        suggestions.truncate(MAX_SUGGESTIONS);
         CompletionResult::fresh(suggestions)
     }
 }
 
-fn suggestion(value: &str, start: usize, end: usize) -> Suggestion {
+/// The words that start with the typed text. If there are none, those that match it fuzzily.
+fn matching(words: Vec<(String, String)>, typed: &str) -> Vec<(String, String)> {
+    let (starting, others): (Vec<_>, Vec<_>) = words
+        .into_iter()
+        .partition(|(name, _)| name.starts_with(typed));
+    if !starting.is_empty() {
+        return starting;
+    }
+    let others: Vec<Named> = others.into_iter().map(Named).collect();
+    let found = ranked(others, typed, Config::DEFAULT);
+    found.into_iter().map(|Named(word)| word).collect()
+}
+
+/// A word that is matched by its name.
+struct Named((String, String));
+
+impl AsRef<str> for Named {
+    fn as_ref(&self) -> &str {
+        &self.0.0
+    }
+}
+
+fn suggestion((value, description): (String, String), span: Span) -> Suggestion {
     Suggestion {
-        value: value.to_owned(),
-        span: Span { start, end },
+        value,
+        description: (!description.is_empty()).then_some(description),
+        span,
         append_whitespace: true,
+        ..Suggestion::default()
+    }
+}
+
+/// The mention of a path. A path with a space needs quotes. After a directory, its content can be completed.
+fn mention(path: &str, span: Span) -> Suggestion {
+    let is_directory = path.ends_with('/');
+    let value = match path.contains(char::is_whitespace) {
+        true if is_directory => format!("@\"{path}"),
+        true => format!("@\"{path}\""),
+        false => format!("@{path}"),
+    };
+    Suggestion {
+        value,
+        span,
+        append_whitespace: !is_directory,
         ..Suggestion::default()
     }
 }
@@ -114,19 +207,19 @@ enum Word<'a> {
         start: usize,
         typed: &'a str,
     },
-    Model {
+    /// An argument of a command, and the words before it.
+    Argument {
         start: usize,
         typed: &'a str,
-    },
-    Effort {
-        start: usize,
-        typed: &'a str,
-        name: &'a str,
+        before: Vec<&'a str>,
     },
 }
 
 fn word(line: &str, pos: usize) -> Option<Word<'_>> {
     let before = line.get(..pos)?;
+    if let Some((start, typed)) = open_quote(before) {
+        return Some(Word::File { start, typed });
+    }
     let start = before.rfind(char::is_whitespace).map_or(0, |at| {
         at + before[at..].chars().next().map_or(1, char::len_utf8)
     });
@@ -134,42 +227,31 @@ fn word(line: &str, pos: usize) -> Option<Word<'_>> {
     if let Some(path) = typed.strip_prefix('@') {
         return Some(Word::File { start, typed: path });
     }
-    match before[..start].split_whitespace().collect::<Vec<_>>()[..] {
-        ["/model"] => return Some(Word::Model { start, typed }),
-        ["/model", name] => return Some(Word::Effort { start, typed, name }),
-        _ => {}
+    let words: Vec<&str> = before[..start].split_whitespace().collect();
+    match words.first() {
+        None => typed
+            .starts_with('/')
+            .then_some(Word::Command { start, typed }),
+        Some(first) => first.starts_with('/').then_some(Word::Argument {
+            start,
+            typed,
+            before: words,
+        }),
     }
-    (typed.starts_with('/') && before[..start].trim().is_empty())
-        .then_some(Word::Command { start, typed })
 }
 
-/// The matching files: first paths with the typed prefix, then file names with it, then paths that contain it;
-/// case-insensitive.
-fn matching<'a>(files: &'a [String], typed: &str) -> Vec<&'a str> {
-    let typed = typed.to_lowercase();
-    let mut found: Vec<(u8, &str)> = files
-        .iter()
-        .filter_map(|path| {
-            let lower = path.to_lowercase();
-            let name = lower.rsplit('/').next().unwrap_or(&lower);
-            let rank = if lower.starts_with(&typed) {
-                0
-            } else if name.starts_with(&typed) {
-                1
-            } else if lower.contains(&typed) {
-                2
-            } else {
-                return None;
-            };
-            Some((rank, path.as_str()))
-        })
-        .collect();
-    found.sort_by_key(|(rank, path)| (*rank, path.len(), *path));
-    found.truncate(MAX_SUGGESTIONS);
-    found.into_iter().map(|(_, path)| path).collect()
+/// The start and the path of a mention with a quote that is not closed: `@"my f`.
+fn open_quote(before: &str) -> Option<(usize, &str)> {
+    let start = before.rfind("@\"")?;
+    let path = &before[start + 2..];
+    let is_start = before[..start]
+        .chars()
+        .next_back()
+        .is_none_or(char::is_whitespace);
+    (is_start && !path.contains(['"', '\n'])).then_some((start, path))
 }
 
-/// The project's files as relative paths, without ignored files. Names that cannot be typed (control characters, no
+/// The project's files and directories as relative paths, without ignored ones. A directory ends with `/`. Names that cannot be typed (control characters, no
 /// UTF-8) are skipped.
 ///
 /// A directory with a huge ignore file is skipped: its compiled rules take hundreds of times its size.
@@ -186,10 +268,14 @@ fn list(project: &Path) -> Vec<String> {
         .build()
         .take_while(|_| Instant::now() < end)
         .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
         .filter_map(|entry| {
+            let kind = entry.file_type()?;
             let path = entry.path().strip_prefix(project).ok()?.to_str()?;
-            (!path.chars().any(char::is_control)).then(|| path.to_owned())
+            let can_be_typed =
+                !path.is_empty() && !path.chars().any(|c| c.is_control() || c == '"');
+            let end = if kind.is_dir() { "/" } else { "" };
+            let is_listed = can_be_typed && (kind.is_dir() || kind.is_file());
+            is_listed.then(|| format!("{path}{end}"))
         })
         .take(MAX_FILES)
         .collect()
@@ -208,60 +294,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_apart() {
+    fn word_before_the_cursor_is_found() {
         let check = |line: &str, expect| assert_eq!(word(line, line.len()), expect, "{line:?}");
-        check(
-            "/he",
-            Some(Word::Command {
-                start: 0,
-                typed: "/he",
-            }),
-        );
-        check(
-            "  /",
-            Some(Word::Command {
-                start: 2,
-                typed: "/",
-            }),
-        );
+        let command = |start, typed| Some(Word::Command { start, typed });
+        let file = |start, typed| Some(Word::File { start, typed });
+        check("/he", command(0, "/he"));
+        check("  /", command(2, "/"));
         check("look at /etc", None);
-        check(
-            "look at @src/l",
-            Some(Word::File {
-                start: 8,
-                typed: "src/l",
-            }),
-        );
-        check(
-            "@",
-            Some(Word::File {
-                start: 0,
-                typed: "",
-            }),
-        );
-        check(
-            "a\u{3000}@x",
-            Some(Word::File {
-                start: 4,
-                typed: "x",
-            }),
-        );
-        check(
-            "/model te",
-            Some(Word::Model {
-                start: 7,
-                typed: "te",
-            }),
-        );
-        check(
-            "/model local ",
-            Some(Word::Effort {
-                start: 13,
-                typed: "",
-                name: "local",
-            }),
-        );
-        check("/model a b c", None);
+        check("look at @src/l", file(8, "src/l"));
+        check("@", file(0, ""));
+        check("a\u{3000}@x", file(4, "x"));
+        check("see @\"my f", file(4, "my f"));
+        check("see @\"my f\" ", None);
+        check("/review @x", file(8, "x"));
+        for (line, start, typed, before) in [
+            ("/model te", 7, "te", vec!["/model"]),
+            ("/model local ", 13, "", vec!["/model", "local"]),
+            ("/tools unblock r", 15, "r", vec!["/tools", "unblock"]),
+        ] {
+            check(
+                line,
+                Some(Word::Argument {
+                    start,
+                    typed,
+                    before,
+                }),
+            );
+        }
         check("mail@host", None);
         check("", None);
         assert_eq!(word("é", 1), None);
@@ -269,7 +328,7 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Names;
+    struct Names(CompletionLists);
 
     impl ModelWords for Names {
         fn names(&self) -> Vec<String> {
@@ -281,11 +340,15 @@ mod tests {
         fn efforts(&self, _: &str) -> Vec<&'static str> {
             vec!["low", "high"]
         }
+
+        fn lists(&self) -> &CompletionLists {
+            &self.0
+        }
     }
 
-    /// Proves CLI-4, LLM-13 for completion: commands, models, and files except ignored ones.
+    /// Proves CLI-4, CLI-10, LLM-13 for completion: commands, their arguments, and paths except ignored ones.
     #[test]
-    fn commands_and_files_are_completed() {
+    fn commands_arguments_and_paths_are_completed() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str| {
             let path = dir.path().join(name);
@@ -296,13 +359,21 @@ mod tests {
             "src/lib.rs",
             "src/list.rs",
             "a/Library.md",
+            "my notes/b c.txt",
             "target/lib.rs",
             "x\ny",
         ] {
             write(name);
         }
         std::fs::write(dir.path().join(".gitignore"), "target\n").unwrap();
-        let mut words = Words::new(dir.path().to_owned(), Arc::new(Names));
+        let list = |name: &str| vec![(name.to_owned(), "described".to_owned())];
+        let lists = CompletionLists {
+            commands: list("/git:commit"),
+            sessions: list("0198ab"),
+            tools: list("read"),
+            servers: list("forge"),
+        };
+        let mut words = Words::new(dir.path().to_owned(), Arc::new(Names(lists)));
         let mut check = |line: &str, expect: &[&str]| {
             let result = words.complete(line, line.len());
             let values: Vec<_> = result
@@ -313,8 +384,20 @@ mod tests {
             assert_eq!(values, expect, "{line:?}");
         };
         check("/to", &["/tools", "/tools unblock"]);
-        check("see @lib", &["@src/lib.rs", "@a/Library.md"]);
-        check("see @src/", &["@src/lib.rs", "@src/list.rs"]);
+        check("/git", &["/git:commit"]);
+        check("/xyz", &[]);
+        check("/tools u", &["unblock"]);
+        check("/tools unblock ", &["read"]);
+        check("/undo ", &["forget"]);
+        check("/mode au", &["auto-edit", "auto"]);
+        check("/resume ", &["0198ab"]);
+        check("/mcp approve f", &["forge"]);
+        check("/mcp approve forge ", &["yes"]);
+        check("see @lib.rs", &["@src/lib.rs"]);
+        check("see @srcls", &["@src/list.rs", "@src/lib.rs"]);
+        check("see @src/l", &["@src/lib.rs", "@src/list.rs"]);
+        check("see @my", &["@\"my notes/", "@\"my notes/b c.txt\""]);
+        check("see @\"my notes/b", &["@\"my notes/b c.txt\""]);
         check("see @nothing", &[]);
         check("/model ", &["local", "qwen3:8b", "qwen3-coder"]);
         check("/model coder", &["qwen3-coder"]);

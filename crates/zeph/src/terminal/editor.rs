@@ -11,15 +11,15 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use reedline::{
-    Color, DefaultHinter, EditCommand, Emacs, Highlighter, IdeMenu, KeyCode, KeyModifiers,
-    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus,
-    Reedline, ReedlineEvent, ReedlineMenu, Signal, StyledText, ValidationResult, Validator,
-    default_emacs_keybindings,
+    Color, DefaultHinter, EditCommand, Emacs, Highlighter, KeyCode, KeyModifiers, Prompt,
+    PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent,
+    ReedlineMenu, Signal, StyledText, ValidationResult, Validator, default_emacs_keybindings,
 };
 use tokio::sync::oneshot;
 use zeph_tools::permission_mode::SessionMode;
 
 use super::complete::{ModelWords, Words};
+use super::completion_menu::CompletionMenu;
 use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
 
@@ -227,7 +227,7 @@ fn build(
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_completer(Box::new(words))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(
-            IdeMenu::default().with_name(MENU),
+            CompletionMenu::new(MENU),
         )))
         .with_quick_completions(true)
         .with_partial_completions(true)

@@ -16,9 +16,12 @@ use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 use zeph_tools::permission_mode::SessionMode;
+use zeph_tools::plural::pluralize;
 
 use super::channel::TerminalChannel;
+use super::clipboard;
 use super::complete::ModelWords;
+use super::diff_text;
 use super::editor::{Editor, Input, Look};
 use super::keyboard::{Keyboard, Mode};
 use super::signals::Handles;
@@ -282,6 +285,18 @@ fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
     let mut screen = channel.screen();
     match reply {
         Reply::Text(text) => screen.say(&redacted(text)),
+        Reply::Diff(text) => {
+            let painted = diff_text::painted(&redacted(text), screen.style());
+            screen.steer(&painted);
+        }
+        Reply::Copy(_) if channel.options().dumb => {
+            screen.error("this terminal has no clipboard: it understands no escape sequences");
+        }
+        Reply::Copy(text) => {
+            screen.steer(&clipboard::copy(text));
+            let length = pluralize(text.chars().count(), "character");
+            screen.remark(&format!("{length} copied, if the terminal allows OSC 52"));
+        }
         Reply::Failed(why) | Reply::Usage(why) => screen.error(&redacted(why)),
         Reply::Turn(outcome) => {
             if let Some(text) = trouble(outcome) {

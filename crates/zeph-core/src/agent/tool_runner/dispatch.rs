@@ -171,6 +171,19 @@ impl Dispatcher {
         result
     }
 
+    /// Runs a call of the user whose result a command shows: no event reports it.
+    pub(in crate::agent) async fn run_silent_user_call(
+        &self,
+        call: &ToolCall,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
+        self.refresh().await;
+        let events = Arc::new(zeph_tools::NoEvents);
+        let cx = CallContext::new(cancel.clone(), events, UserDecision::Nobody)
+            .with_origin(Origin::User);
+        self.execute_confirmed(call, &cx).await
+    }
+
     /// Runs a call of a model or a script, with a confirmation if the stack requires it.
     pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
         let quota = Arc::new(BatchQuota::of(1));

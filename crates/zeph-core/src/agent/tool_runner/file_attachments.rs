@@ -38,7 +38,9 @@ impl ToolRunner {
     ) -> Result<AttachedPrompt, String> {
         let servers = self.servers.as_ref();
         let is_server = |mention: &Mention| {
-            let name = mention.path.split_once(':').map(|(server, _)| server);
+            let name = mention.written[1..]
+                .split_once(':')
+                .map(|(server, _)| server);
             name.is_some_and(|name| servers.is_some_and(|servers| servers.has_server(name)))
         };
         let named = mentions(&prompt).into_iter();
