@@ -1,6 +1,6 @@
 //! Help, version, completions, manual page.
 
-use crate::rig::{Home, assert_has};
+use crate::rig::{Home, OpenAi, Reply, assert_has};
 
 /// Every command.
 const COMMANDS: &[&str] = &[
@@ -38,6 +38,8 @@ const COMMANDS: &[&str] = &[
     "policy explain",
     "policy test",
     "policy replay",
+    "login",
+    "logout",
     "undo",
     "scheduler",
     "scheduler add",
@@ -56,6 +58,9 @@ const COMMANDS: &[&str] = &[
     "commands untrust",
     "config",
     "config init",
+    "config get",
+    "config set",
+    "config edit",
     "config show",
     "config path",
     "config schema",
@@ -92,12 +97,36 @@ fn help_of_every_command() {
     let home = Home::new();
     let mut all = String::new();
     for command in COMMANDS {
-        let output = home.zeph(command.split_whitespace()).arg("--help").code(0);
+        let output = home.zeph(command.split_whitespace()).arg("-h").code(0);
         assert_eq!(output.stderr, "", "{command}");
         let title = format!("zeph {command}");
         all += &format!("━━ {}\n{}\n", title.trim(), output.stdout);
     }
     insta::assert_snapshot!(all);
+}
+
+/// Proves CLI-2: `--help` of every command has the global options under a heading of their own; `-h` has none of them.
+#[test]
+fn long_help_has_the_global_options_apart() {
+    let home = Home::new();
+    for command in COMMANDS {
+        let help = |flag| {
+            home.zeph(command.split_whitespace())
+                .arg(flag)
+                .code(0)
+                .stdout
+        };
+        let (_, global) = help("--help")
+            .split_once("\nGlobal options:\n")
+            .map(|(before, after)| (before.to_owned(), after.to_owned()))
+            .unwrap_or_else(|| panic!("{command}"));
+        assert_has(
+            &global,
+            &["--directory <DIR>", "--unsandboxed", "--verbose"],
+        );
+        let short = help("-h");
+        assert!(!short.contains("--unsandboxed"), "{command}: {short}");
+    }
 }
 
 /// Proves CLI-2: no command is missing in the list above.
@@ -127,38 +156,184 @@ fn every_command_is_known_to_these_tests() {
     }
 }
 
+/// Proves CLI-2: `--help` of every command begins with complete sentences, and ends with an example.
+#[test]
+fn help_has_sentences_and_an_example() {
+    let home = Home::new();
+    for command in COMMANDS {
+        for flag in ["-h", "--help"] {
+            let text = home
+                .zeph(command.split_whitespace())
+                .arg(flag)
+                .code(0)
+                .stdout;
+            let example = text.split("\nExample:\n  ").nth(1);
+            let example = example.unwrap_or_else(|| panic!("{command} {flag}: {text}"));
+            let start = format!("zeph {command}");
+            assert!(
+                example.starts_with(start.trim_end()),
+                "{command}: {example}"
+            );
+        }
+        let text = home
+            .zeph(command.split_whitespace())
+            .arg("--help")
+            .code(0)
+            .stdout;
+        let about = text.split("\n\n").next().unwrap();
+        let is_sentence = about.ends_with('.') && about.starts_with(char::is_uppercase);
+        assert!(is_sentence && about.contains(' '), "{command}: {about}");
+    }
+}
+
+/// Proves CLI-2: the short help of a command without subcommands fits on a screen of 24 lines.
+#[test]
+fn short_help_fits_on_a_screen() {
+    let home = Home::new();
+    let is_leaf = |command: &&&str| {
+        let start = format!("{command} ");
+        !command.is_empty() && !COMMANDS.iter().any(|other| other.starts_with(&start))
+    };
+    for command in COMMANDS.iter().filter(is_leaf) {
+        let text = home
+            .zeph(command.split_whitespace())
+            .arg("-h")
+            .code(0)
+            .stdout;
+        assert!(text.lines().count() <= 24, "{command}: {text}");
+    }
+}
+
 /// Proves CLI-2.
 #[test]
-fn version_completions_and_manual() {
+fn version_is_printed() {
     let home = Home::new();
     let version = home.zeph(["--version"]).code(0).stdout;
     assert_eq!(version, format!("zeph {}\n", env!("CARGO_PKG_VERSION")));
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = home.zeph(["completions", shell]).code(0).stdout;
-        assert_has(&script, &["zeph", "sessions", "output-format"]);
-    }
-    home.zeph(["completions", "tcsh"])
-        .code(2)
-        .says(&["tcsh", "bash"]);
+}
+
+/// Proves CLI-2, PKG-4: every command has a manual page, with its sentences, its options and an example.
+#[test]
+fn every_command_has_a_manual_page() {
+    let home = Home::new();
     let page = home.zeph(["man"]).code(0).stdout;
-    assert_has(&page, &[".TH zeph 1", "tools"]);
+    assert_has(&page, &[".TH zeph 1", "zeph\\-tools(1)"]);
+    let page = home.zeph(["man", "tools", "call"]).code(0).stdout;
+    assert_has(
+        &page,
+        &[
+            ".TH zeph-tools-call 1",
+            "Calls one tool",
+            ".SH \"GLOBAL OPTIONS\"",
+            "Example:",
+        ],
+    );
+    home.zeph(["man", "tools", "cal"])
+        .code(2)
+        .says(&["`zeph tools` has no command", "\"call\""]);
+    let directory = home.root().join("pages");
+    let args = ["man", "--dir", directory.to_str().unwrap()];
+    let output = home.zeph(args).code(0).stdout;
+    assert_has(&output, &[&format!("wrote {} pages", COMMANDS.len())]);
+    for command in COMMANDS {
+        let name = format!("zeph {command}").trim_end().replace(' ', "-");
+        let page = std::fs::read_to_string(directory.join(format!("{name}.1"))).unwrap();
+        assert_has(
+            &page,
+            &[&format!(".TH {name} 1"), ".SH DESCRIPTION", "Example:"],
+        );
+    }
     assert!(
         !home.data().join("zeph").exists(),
         "nothing is made for that"
     );
 }
 
-/// Proves CLI-2: bash can parse its completion script.
+/// Proves CLI-2.
 #[test]
-fn bash_reads_its_completions() {
+fn every_shell_has_a_completion_script() {
     let home = Home::new();
-    let script = r#""$0" completions bash > completions.sh && bash -n completions.sh"#;
-    let output = crate::rig::Zeph::through_bash(&home, script).run();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = home.zeph(["completions", shell]).code(0).stdout;
+        assert_has(&script, &["zeph", "_ZEPH_COMPLETE"]);
+    }
+    home.zeph(["completions", "tcsh"])
+        .code(2)
+        .says(&["tcsh", "bash"]);
+    assert!(
+        !home.data().join("zeph").exists(),
+        "nothing is made for that"
+    );
+}
+
+/// The completions of bash for a command line; its last word is completed.
+fn completed(home: &Home, line: &[&str]) -> Vec<String> {
+    let words: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
+    let script = format!(
+        "PATH=\"$(dirname \"$0\"):$PATH\"; source <(zeph completions bash); COMP_WORDS=({}); \
+         COMP_CWORD={}; COMP_TYPE=9; _clap_complete_zeph zeph {} x; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        words.join(" "),
+        line.len() - 1,
+        words.last().unwrap(),
+    );
+    let output = crate::rig::Zeph::through_bash(home, &script).run();
     assert_eq!(
         (output.code, output.stderr.as_str()),
         (Some(0), ""),
         "{output}"
     );
+    output.stdout.lines().map(str::to_owned).collect()
+}
+
+/// Proves CLI-2: bash completes commands, options, and values of this machine: sessions, providers, models, tools and
+/// settings.
+#[test]
+fn bash_completes_values_of_this_machine() {
+    let models = Reply::raw(
+        200,
+        "application/json",
+        "{\"data\": [{\"id\": \"far-model\"}, {\"id\": \"big\"}]}",
+    );
+    let server = OpenAi::replies([Reply::text("Done.")]);
+    server.about_models("/v1/models", models);
+    let home = Home::openai(&server);
+    home.more_config("llm.default = \"local\"\n");
+    home.zeph(["-p", "hello"]).code(0);
+    let [session] = crate::rig::session_ids(&home.database())
+        .try_into()
+        .unwrap();
+    for (line, expect) in [
+        (vec!["zeph", "sess"], "sessions"),
+        (vec!["zeph", "sessions", "ex"], "export"),
+        (vec!["zeph", "sessions", "show", ""], session.as_str()),
+        (vec!["zeph", "--resume", &session[..4]], session.as_str()),
+        (vec!["zeph", "--provider", "lo"], "local"),
+        (vec!["zeph", "--model", "far"], "far-model"),
+        (vec!["zeph", "tools", "show", "list_d"], "list_directory"),
+        (vec!["zeph", "login", "anth"], "anthropic"),
+        (
+            vec!["zeph", "config", "get", "tools.shell.time"],
+            "tools.shell.timeout",
+        ),
+        (vec!["zeph", "tools", "call", "--js"], "--json"),
+    ] {
+        let found = completed(&home, &line);
+        assert_eq!(found[0], expect, "{line:?}");
+        // The options follow the values if nothing is typed yet.
+        assert!(
+            found[1..].iter().all(|other| other.starts_with("--")),
+            "{found:?}"
+        );
+    }
+    assert_eq!(server.requests().len(), 1, "no completion asks the model");
+    // Without data, a completion lists nothing and creates nothing.
+    let empty = Home::new();
+    let found = completed(&empty, &["zeph", "sessions", "show", ""]);
+    assert!(
+        found.iter().all(|other| other.starts_with("--")),
+        "{found:?}"
+    );
+    assert!(!empty.data().join("zeph").exists());
 }
 
 /// Proves CLI-3.

@@ -462,8 +462,7 @@ fn a_fallback_without_its_key_is_passed_over() {
         )
     };
     home.config(&config("first"));
-    let warning =
-        "warning: [llm] fallback passes over \"keyless\": it needs a key: export ANTHROPIC_API_KEY";
+    let warning = "warning: [llm] fallback passes over \"keyless\": it needs a key: zeph login keyless, or export ANTHROPIC_API_KEY";
     let output = home.zeph(["-p", "go"]).code(0).prints(&["By the last."]);
     assert_eq!(output.stderr.matches(warning).count(), 1, "{output}");
     assert_has(&output.stderr, &["last (test-model) is asked in its place"]);

@@ -150,3 +150,34 @@ fn a_window_that_the_server_reports_is_used() {
     assert_eq!(window(&other("ollama", &server.url())), "40960");
     assert_eq!(server.last().json()["options"]["num_ctx"], 40960);
 }
+
+/// Proves LLM-13: within a session, the server is asked for its models once; `/model` and the completion share the list.
+#[test]
+fn list_of_models_is_cached() {
+    let server = OpenAi::start(|_, request| match request.path.as_str() {
+        "/v1/models" => list(&[
+            json!({ "id": "test-model" }),
+            json!({ "id": "second-model" }),
+        ]),
+        _ => Reply::text("Hello."),
+    })
+    .with_scripted_models();
+    let home = Home::openai(&server);
+    let mut terminal = Terminal::start(&home, &[]);
+    for _ in 0..2 {
+        terminal.prompts("");
+        terminal.type_keys("/model\r");
+        terminal.shows("    second-model\n");
+    }
+    terminal.prompts("");
+    terminal.type_keys("/model sec\t");
+    terminal.prompts("/model second-model");
+    terminal.type_keys("\r");
+    terminal.shows("second-model (local) is asked from now on");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+    let requests = server.requests();
+    let lists = requests
+        .iter()
+        .filter(|request| request.path == "/v1/models");
+    assert_eq!(lists.count(), 1);
+}

@@ -316,6 +316,14 @@ impl ProviderConfig {
         }
     }
 
+    /// The server that gets the key, as `https://HOST[:PORT]`: stored keys are for one server. `None` for a provider
+    /// without a server, and for an invalid `base_url`.
+    #[must_use]
+    pub fn key_server(&self) -> Option<String> {
+        let endpoint = Endpoint::parse(self.base_url.as_deref(), self.place()?).ok()?;
+        Some(endpoint.origin())
+    }
+
     /// Whether a provider takes images: as configured, otherwise whether the server is the vendor's. Local models
     /// rarely do.
     pub(crate) fn takes_images(&self) -> bool {
@@ -416,6 +424,35 @@ model = "m"
         ] {
             let text = format!("name = \"a\"\ntype = \"{kind}\"\nmodel = \"m\"\n{rest}");
             assert_eq!(parse(&text).key_env(), expect, "{text}");
+        }
+    }
+
+    /// Proves CLI-9: a stored key is for one scheme, host and port.
+    #[test]
+    fn key_server_is_the_origin_of_the_endpoint() {
+        for (kind, rest, expect) in [
+            ("claude", "", Some("https://api.anthropic.com")),
+            (
+                "openai",
+                "api = \"responses\"",
+                Some("https://api.openai.com"),
+            ),
+            (
+                "openai",
+                "base_url = \"https://h/a/v1/\"",
+                Some("https://h"),
+            ),
+            (
+                "openai",
+                "base_url = \"http://H:8080\"",
+                Some("http://h:8080"),
+            ),
+            ("ollama", "", Some("http://127.0.0.1:11434")),
+            ("openai", "base_url = \"h\"", None),
+            ("candle", "", None),
+        ] {
+            let text = format!("name = \"a\"\ntype = \"{kind}\"\nmodel = \"m\"\n{rest}");
+            assert_eq!(parse(&text).key_server().as_deref(), expect, "{text}");
         }
     }
 

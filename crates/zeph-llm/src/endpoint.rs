@@ -99,6 +99,11 @@ impl Endpoint {
         &self.shown
     }
 
+    /// Scheme, host and port.
+    pub(crate) fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
     /// Whether this is the vendor's own server.
     pub(crate) fn is_vendor(&self) -> bool {
         self.is_vendor

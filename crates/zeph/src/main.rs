@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod exit;
 mod hooks;
+mod keys;
 mod models;
 mod output;
 mod terminal;

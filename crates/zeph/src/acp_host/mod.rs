@@ -237,7 +237,7 @@ fn chosen(
 ) -> Result<ProviderConfig, HostError> {
     let config = chosen_config(loaded, env, model);
     let config = config.map_err(|error| HostError::NoProvider(text_of(&error)))?;
-    match missing_key(&config, env) {
+    match missing_key(&config, loaded, env) {
         Some(missing) => Err(HostError::NoProvider(format!(
             "the provider {:?} cannot be asked: {missing}",
             config.name

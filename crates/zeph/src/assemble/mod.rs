@@ -50,6 +50,7 @@ use zeph_tools::{LayeredExecutor, Mode, Permissions, Undo};
 
 use crate::config::{Environment, Loaded, Origin};
 use crate::hooks::Hooks;
+use crate::keys::KeyStore;
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 
@@ -65,9 +66,10 @@ use instructions::Instructions;
 pub(crate) use judge::judge;
 pub(crate) use mcp::{Mcp, McpPins, McpTokens, agreed, proposed};
 pub(crate) use model_completion::ModelCompletion;
-pub(crate) use ollama::lacks as ollama_lacks;
+pub(crate) use ollama::{is_ollama, lacks as ollama_lacks, with_model as ollama_with_model};
 pub(crate) use provider::{
-    choose_provider, chosen_config, meant, missing_key, reformatter, substitutes, with_substitutes,
+    KeySource, choose_provider, chosen_config, has_no_provider, key_source, meant, missing_key,
+    reformatter, substitutes, vendor, with_key, with_substitutes,
 };
 use read_rules::{read_rules, reads};
 pub(crate) use reload::Reloader;
@@ -277,6 +279,7 @@ fn path_sandbox(
         .reserving_absent(McpPins::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(CommandPins::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(McpTokens::in_folder(&loaded.paths.data_dir).folder())?
+        .reserving_absent(KeyStore::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(&loaded.paths.policies)?
         .reserving_absent(&executors::code_index(loaded))?
         .with_rules(rules)

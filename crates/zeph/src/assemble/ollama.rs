@@ -58,9 +58,26 @@ pub(super) fn find(env: &Environment, model: Option<&str>) -> Option<ProviderCon
     find_at(host.unwrap_or_default(), model)
 }
 
+/// Whether an Ollama responds at this address of this machine. Other servers have `/api/tags` too.
+pub(crate) fn is_ollama(base_url: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Version {
+        #[allow(dead_code, reason = "the server must have the field")]
+        version: String,
+    }
+    let Some(address) = address(base_url) else {
+        return false;
+    };
+    let server = Server {
+        address,
+        until: Instant::now() + PATIENCE,
+    };
+    server.ask::<Version>("GET /api/version", "").is_some()
+}
+
 /// A configured provider without a model, with the model that [`find`] would choose on its server. `None` if
 /// the server is not on this machine, does not respond, or has no model.
-pub(super) fn with_model(config: &ProviderConfig) -> Option<ProviderConfig> {
+pub(crate) fn with_model(config: &ProviderConfig) -> Option<ProviderConfig> {
     let base_url = config.base_url.as_deref().unwrap_or_default().trim();
     let base_url = base_url.trim_end_matches('/').trim_end_matches("/api");
     let found = find_at(base_url, None)?;

@@ -13,6 +13,7 @@ use zeph_tools::secrets::SecurityPatterns;
 
 use super::ollama;
 use crate::config::{Environment, Loaded};
+use crate::keys::{KeyPlace, KeyStore, StoredKey};
 #[cfg(feature = "candle")]
 use crate::models::ModelStore;
 use crate::output::stderr_line;
@@ -39,8 +40,9 @@ pub(super) const VENDOR_KEYS: [&str; 2] = [VENDORS[0].key, VENDORS[1].key];
 
 /// The error text with the ways to configure a provider.
 const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three ways to go on:\n\
-  1. export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)\n\
-  2. start Ollama here with a model (ollama pull qwen3:8b), or zeph config init and add a\n     \
+  1. zeph login                                      (choose a vendor or a server, and store its key), or\n     \
+     export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)\n\
+  2. start Ollama here with a model (ollama pull qwen3:8b), zeph login URL, or zeph config init and add a\n     \
      [[llm.providers]] block: any server that speaks OpenAI's or Anthropic's API will do\n\
   3. zeph demo                                       (offline: see the tools work with scripted model lines)";
 
@@ -55,16 +57,47 @@ struct Vendor {
 }
 
 impl Vendor {
-    /// The provider that its key makes, if that is set.
-    fn provider(&self, env: &Environment, model: Option<&str>) -> Option<ProviderConfig> {
-        env.var(self.key)?;
+    /// The provider for its key, which may be missing.
+    fn provider(&self, env: &Environment, model: Option<&str>) -> ProviderConfig {
         let base_url = env.var(self.base_url).and_then(|url| url.to_str());
-        Some(ProviderConfig {
+        ProviderConfig {
             model: model.unwrap_or(self.model).to_owned(),
             base_url: base_url.map(str::to_owned),
             api_key_env: Some(self.key.to_owned()),
             ..ProviderConfig::new(self.kind.as_str(), self.kind)
-        })
+        }
+    }
+}
+
+/// The vendor of an API with its default model. The variable for another server of that API applies.
+pub(crate) fn vendor(
+    kind: ProviderKind,
+    env: &Environment,
+    model: Option<&str>,
+) -> Option<ProviderConfig> {
+    let vendor = VENDORS.iter().find(|vendor| vendor.kind == kind)?;
+    Some(vendor.provider(env, model))
+}
+
+/// The first vendor with a key: in the environment, otherwise a stored one.
+fn vendor_with_key(
+    loaded: &Loaded,
+    env: &Environment,
+    model: Option<&str>,
+) -> Option<ProviderConfig> {
+    let in_environment = VENDORS.iter().find(|vendor| env.var(vendor.key).is_some());
+    if let Some(vendor) = in_environment {
+        return Some(vendor.provider(env, model));
+    }
+    let mut configs = VENDORS.iter().map(|vendor| vendor.provider(env, model));
+    configs.find(|config| matches!(stored_key(config, loaded), Ok(Some(_))))
+}
+
+/// The key of the provider's server that `zeph login` stored.
+fn stored_key(config: &ProviderConfig, loaded: &Loaded) -> std::io::Result<Option<StoredKey>> {
+    match config.key_server() {
+        Some(server) => KeyStore::in_folder(&loaded.paths.data_dir).load(&server),
+        None => Ok(None),
     }
 }
 
@@ -81,15 +114,24 @@ pub(crate) fn chosen_config<'a>(
     if let Some(config) = loaded.config.llm.chosen() {
         return Ok(Cow::Borrowed(config));
     }
-    let vendor = VENDORS.iter().find_map(|it| it.provider(env, model));
-    let found = vendor.or_else(|| ollama::find(env, model));
-    let found = found.or_else(|| fetched(loaded, model));
-    found
+    found_config(loaded, env, model)
         .map(Cow::Owned)
         .with_context(|| match cfg!(feature = "candle") {
             true => NO_PROVIDER.replace("Three ways", "Four ways") + NO_MODEL,
             false => NO_PROVIDER.to_owned(),
         })
+}
+
+/// Whether no provider is configured and none can be found, so that [`chosen_config`] fails.
+pub(crate) fn has_no_provider(loaded: &Loaded, env: &Environment, model: Option<&str>) -> bool {
+    loaded.config.llm.providers.is_empty() && found_config(loaded, env, model).is_none()
+}
+
+/// The provider without a configured one.
+fn found_config(loaded: &Loaded, env: &Environment, model: Option<&str>) -> Option<ProviderConfig> {
+    vendor_with_key(loaded, env, model)
+        .or_else(|| ollama::find(env, model))
+        .or_else(|| fetched(loaded, model))
 }
 
 /// The first model that was fetched and chats, or the one that is named.
@@ -126,7 +168,7 @@ pub(crate) fn choose_provider(
     let config = chosen_config(loaded, env, model)?;
     let provider = with_substitutes(&config, loaded, env)?;
     for config in substitutes(loaded).filter(|_| !quiet) {
-        if let Some(missing) = missing_key(config, env) {
+        if let Some(missing) = missing_key(config, loaded, env) {
             stderr_line(&format!(
                 "warning: [llm] fallback passes over {:?}: {missing}",
                 config.name
@@ -167,7 +209,7 @@ pub(crate) fn with_substitutes(
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
     let first = build(config, loaded, env)?;
     let others: Vec<_> = substitutes(loaded)
-        .filter(|config| missing_key(config, env).is_none())
+        .filter(|config| missing_key(config, loaded, env).is_none())
         .map(|config| build(config, loaded, env))
         .collect::<anyhow::Result<_>>()?;
     Ok(match others.is_empty() {
@@ -185,11 +227,49 @@ pub(crate) fn substitutes(loaded: &Loaded) -> impl Iterator<Item = &ProviderConf
 }
 
 /// How to get the key that a provider needs and is not there.
-pub(crate) fn missing_key(config: &ProviderConfig, env: &Environment) -> Option<String> {
-    let name = config.key_env().filter(|name| env.var(name).is_none())?;
-    Some(format!(
-        "it needs a key: export {name}=…, or name another variable with api_key_env"
-    ))
+pub(crate) fn missing_key(
+    config: &ProviderConfig,
+    loaded: &Loaded,
+    env: &Environment,
+) -> Option<String> {
+    let name = config.key_env()?;
+    match key_source(config, loaded, env) {
+        KeySource::Missing => Some(format!(
+            "it needs a key: zeph login {}, or export {name}=…, or name another variable with api_key_env",
+            config.name
+        )),
+        KeySource::Unreadable(why) => Some(format!("its stored key cannot be read: {why}")),
+        _ => None,
+    }
+}
+
+/// The origin of a provider's key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeySource {
+    /// This variable of the environment.
+    Environment(String),
+    /// The place where `zeph login` stored it.
+    Stored(KeyPlace),
+    /// It is stored, and cannot be read for this reason.
+    Unreadable(String),
+    /// It is missing, and the provider needs one.
+    Missing,
+    /// The provider needs no key.
+    NotNeeded,
+}
+
+/// The origin of a provider's key: a variable of the environment takes precedence.
+pub(crate) fn key_source(config: &ProviderConfig, loaded: &Loaded, env: &Environment) -> KeySource {
+    let name = config.key_env();
+    if let Some(name) = name.filter(|name| env.var(name).is_some()) {
+        return KeySource::Environment(name.to_owned());
+    }
+    match stored_key(config, loaded) {
+        Ok(Some(stored)) => KeySource::Stored(stored.place),
+        Err(error) => KeySource::Unreadable(error.to_string()),
+        Ok(None) if name.is_some() => KeySource::Missing,
+        Ok(None) => KeySource::NotNeeded,
+    }
 }
 
 /// Builds the provider of this name.
@@ -289,23 +369,44 @@ fn local<'a>(
 }
 
 /// The key of a provider, if it has one.
-fn key_of(config: &ProviderConfig, env: &Environment) -> anyhow::Result<Option<SecretString>> {
-    match config.key_env() {
-        None => Ok(None),
-        Some(name) => match env.var(name) {
-            Some(value) => Ok(Some(SecretString::from(
-                value
-                    .to_str()
-                    .with_context(|| format!("the value of {name} is not valid UTF-8"))?
-                    .trim()
-                    .to_owned(),
-            ))),
-            None => {
-                let missing = missing_key(config, env).unwrap_or_default();
-                bail!("provider {:?} cannot be asked: {missing}", config.name)
-            }
-        },
+fn key_of(
+    config: &ProviderConfig,
+    loaded: &Loaded,
+    env: &Environment,
+) -> anyhow::Result<Option<SecretString>> {
+    let name = config.key_env();
+    if let Some((name, value)) = name.and_then(|name| Some((name, env.var(name)?))) {
+        let value = value.to_str();
+        let value = value.with_context(|| format!("the value of {name} is not valid UTF-8"))?;
+        return Ok(Some(SecretString::from(value.trim().to_owned())));
     }
+    let stored = stored_key(config, loaded);
+    let stored = stored.with_context(|| {
+        format!(
+            "the stored key of provider {:?} cannot be read",
+            config.name
+        )
+    })?;
+    match (stored, missing_key(config, loaded, env)) {
+        (Some(stored), _) => Ok(Some(stored.key)),
+        (None, Some(missing)) => {
+            bail!("provider {:?} cannot be asked: {missing}", config.name)
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Builds a provider with a key that is not stored yet, to test it. A model and prices are not necessary.
+///
+/// # Errors
+/// The provider or the key is invalid.
+pub(crate) fn with_key(
+    config: &ProviderConfig,
+    loaded: &Loaded,
+    key: Option<SecretString>,
+) -> anyhow::Result<Arc<dyn LlmProvider>> {
+    let retry = loaded.config.llm.retry;
+    Ok(zeph_llm::build_provider(config, retry, key)?)
 }
 
 /// Builds a provider that is asked only for its models: a model and prices are not necessary.
@@ -317,12 +418,7 @@ pub(super) fn unpriced(
     loaded: &Loaded,
     env: &Environment,
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
-    let key = key_of(config, env)?;
-    Ok(zeph_llm::build_provider(
-        config,
-        loaded.config.llm.retry,
-        key,
-    )?)
+    with_key(config, loaded, key_of(config, loaded, env)?)
 }
 
 /// Builds a configured provider with its key.
@@ -331,7 +427,7 @@ fn build(
     loaded: &Loaded,
     env: &Environment,
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
-    let key = key_of(config, env)?;
+    let key = key_of(config, loaded, env)?;
     let retry = loaded.config.llm.retry;
     let config = local(config, loaded, env)?;
     let config = match config.kind == ProviderKind::Ollama && config.model.trim().is_empty() {

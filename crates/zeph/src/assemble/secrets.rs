@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use secrecy::ExposeSecret as _;
 use zeph_mcp::{McpServerConfig, StoredLogin, variables};
 use zeph_tools::secrets::{KnownSecrets, SecurityConfig, SecurityPatterns, Skipped};
 use zeph_tools::shell::ShellEnvConfig;
@@ -10,6 +11,7 @@ use zeph_tools::shell::env::filtered_secrets;
 use super::mcp::McpTokens;
 use super::provider::VENDOR_KEYS;
 use crate::config::{Environment, Loaded};
+use crate::keys::KeyStore;
 use crate::output::{redact, stderr_line};
 
 /// Calls [`withhold`], and reports patterns that cannot be used, even if output should be quiet: their secrets are
@@ -95,8 +97,10 @@ pub(crate) fn withhold(
     });
     let used = written.flat_map(|value| variables(value));
     let used = used.filter_map(|name| env.var(name)?.to_str());
+    let stored = KeyStore::in_folder(&loaded.paths.data_dir).all();
+    let stored = stored.iter().map(|stored| stored.key.expose_secret());
     let known = KnownSecrets {
-        keys: keys.chain(used).map(str::to_owned).collect(),
+        keys: keys.chain(used).chain(stored).map(str::to_owned).collect(),
         likely,
     };
     let (secrets, skipped) = SecurityPatterns::new(&config.tools.filters.security, &known);

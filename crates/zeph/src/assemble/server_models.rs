@@ -107,7 +107,7 @@ impl ServerModels {
     }
 
     /// The models of the server of the provider that gets requests; empty without a server.
-    pub(super) async fn current_listing(&self) -> Listing {
+    pub(crate) async fn current_listing(&self) -> Listing {
         let name = self.current().name;
         let mut sources = self.sources.iter();
         match sources.find(|source| source.config.name == name && has_server(&source.config)) {

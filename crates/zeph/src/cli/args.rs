@@ -63,38 +63,41 @@ impl Cli {
     }
 }
 
+/// The heading of options that every command has. `-h` leaves them out, `--help` shows them.
+const GLOBAL: &str = "Global options";
+
 /// What holds for every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
     /// Work in this directory
-    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) directory: Option<PathBuf>,
     /// Use this configuration file instead of the user one
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) config: Option<PathBuf>,
     /// Set a configuration key, as in --set tools.shell.timeout=60
-    #[arg(long, value_name = "KEY=VALUE", value_parser = FlagOverrides::parse_set, global = true)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = FlagOverrides::parse_set, global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) set: Vec<(String, String)>,
     /// Provider to use (a name from the configuration)
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) provider: Option<String>,
     /// Model to use
-    #[arg(short, long, value_name = "NAME", global = true)]
+    #[arg(short, long, value_name = "NAME", global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) model: Option<String>,
     /// Permission mode: plan, ask, auto-edit, auto or full
-    #[arg(long, value_name = "MODE", global = true)]
+    #[arg(long, value_name = "MODE", global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) mode: Option<String>,
     /// Let --mode full run without an OS sandbox
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) unsandboxed: bool,
     /// Approve every confirmation once; deny rules still apply
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) yes: bool,
     /// Print only the response and errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) quiet: bool,
     /// Log to standard error (again for more); ZEPH_LOG sets a filter
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) verbose: u8,
 }
 
@@ -221,6 +224,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: super::policy::PolicyCommand,
     },
+    /// Choose a provider, and store its key
+    Login(super::login::LoginArgs),
+    /// Remove the stored key of a provider
+    Logout(super::login::LogoutArgs),
     /// Undo the last file changes
     Undo(UndoArgs),
     /// Show, check and write the configuration
@@ -270,8 +277,15 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print a manual page
+    Man {
+        /// The command, such as `tools call`; without it, the page of zeph
+        #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+        command: Vec<String>,
+        /// Write the pages of all commands into this directory
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// `zeph tools …`

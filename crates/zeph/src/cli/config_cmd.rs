@@ -10,7 +10,7 @@ use clap::Subcommand;
 
 use super::args::GlobalArgs;
 use super::config_migrate::{Options, migrate};
-use super::{Exit, print};
+use super::{Exit, config_editor, config_value, print};
 use crate::config::{self, Environment, FlagOverrides, Paths, json_schema, reference, template};
 
 /// `zeph config …`
@@ -31,6 +31,21 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         origin: bool,
     },
+    /// Print the effective value of a key
+    Get {
+        /// A setting, such as tools.shell.timeout, or a section, such as tools.shell
+        key: String,
+    },
+    /// Set a key in the user's file; comments stay
+    Set {
+        /// A setting, such as tools.shell.timeout
+        key: String,
+        /// A TOML value, a plain string, or strings separated by commas
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Open the user's file in $VISUAL or $EDITOR; an invalid text is not stored
+    Edit,
     /// Where files are
     Path,
     /// The JSON Schema of the configuration
@@ -99,6 +114,9 @@ fn execute(
             let origins = origin.then_some(&loaded.provenance);
             out.write_all(config::effective(&loaded.config, origins).as_bytes())?;
         }
+        ConfigCommand::Get { key } => config_value::get(env, flags, key, out)?,
+        ConfigCommand::Set { key, value } => config_value::set(env, flags, (key, value), out, err)?,
+        ConfigCommand::Edit => config_editor::edit(env, flags)?,
         ConfigCommand::Path => path(env, flags, out)?,
         ConfigCommand::Schema => writeln!(out, "{:#}", json_schema())?,
         ConfigCommand::Check { file: Some(file) } => {

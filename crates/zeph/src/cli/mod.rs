@@ -4,13 +4,18 @@ mod acp;
 pub(crate) mod args;
 mod audit;
 mod commands;
+mod completion;
 mod config_cmd;
+mod config_editor;
 mod config_migrate;
+mod config_value;
 mod conversation;
 mod demo;
 mod doctor;
 mod filter;
 mod generate;
+mod help;
+mod login;
 mod mcp;
 mod mcp_serve;
 mod memory;
@@ -26,11 +31,12 @@ mod sessions;
 mod skills;
 mod tools;
 mod undo;
+mod user_file;
 
 use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
 
 use crate::assemble::{SessionChoice, withhold, withhold_environment};
@@ -49,7 +55,10 @@ const FILE_LOG_FILTER: &str = "warn,zeph=info,zeph_acp=info,zeph_core=info";
 
 /// Runs the program.
 pub(crate) fn main() -> Exit {
-    let cli = match Cli::try_parse() {
+    if let Some(exit) = completion::respond() {
+        return exit;
+    }
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are requests; other kinds are usage errors.
@@ -83,6 +92,14 @@ pub(crate) fn main() -> Exit {
     // A blocked read of standard input must not delay the exit.
     runtime.shutdown_background();
     exit
+}
+
+/// Parses the command line.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut command = help::command();
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let cli = Cli::from_arg_matches_mut(&mut matches);
+    cli.map_err(|error| error.format(&mut command))
 }
 
 /// Prints a mistake in the command line, which may quote a secret.
@@ -165,12 +182,14 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Filter(args)) => report(filter::run(&global, args).await),
         Some(Command::Audit { command }) => report(audit::run(&global, command).await),
         Some(Command::Policy { command }) => report(policy::run(&global, command).await),
+        Some(Command::Login(args)) => report(login::login(&global, args).await),
+        Some(Command::Logout(args)) => report(login::logout(&global, &args)),
         Some(Command::Undo(args)) => report(undo::run(&global, args).await),
         Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
         Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),
         Some(Command::Demo { keep }) => report(demo::run(&global, keep).await),
         Some(Command::Completions { shell }) => report(generate::completions(shell)),
-        Some(Command::Man) => report(generate::man()),
+        Some(Command::Man { command, dir }) => report(generate::man(&command, dir.as_deref())),
         None => match PromptSource::of(prompt, words) {
             Ok(PromptSource::OneTurn(source)) => run::one_shot(&global, &turn, source).await,
             Ok(PromptSource::Session(None)) if !std::io::stdin().is_terminal() => {

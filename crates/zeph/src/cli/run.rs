@@ -14,9 +14,11 @@ use zeph_llm::{Usage, Usd};
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::Conversation;
 use super::{
-    Exit, Outcome, UsageError, load_config, scheduler, session_choice, usage, with_causes,
+    Exit, Outcome, UsageError, load_config, login, scheduler, session_choice, usage, with_causes,
 };
-use crate::assemble::{App, AuditLines, choose_provider, forget_empty, open_session};
+use crate::assemble::{
+    App, AuditLines, choose_provider, forget_empty, has_no_provider, open_session,
+};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
@@ -411,7 +413,12 @@ pub(crate) async fn interactive(
         ));
     }
     end_on_signals();
-    let (loaded, env) = load_config(global)?;
+    let (mut loaded, env) = load_config(global)?;
+    if has_no_provider(&loaded, &env, global.model.as_deref())
+        && login::first_start(global, &loaded, &env).await?
+    {
+        (loaded, _) = load_config(global)?;
+    }
     let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(
         global.quiet,
         global.yes,

@@ -247,7 +247,7 @@ pub(super) fn resolve_in<'a>(
 }
 
 /// The names of all settings.
-pub(super) fn setting_names() -> Vec<String> {
+pub(crate) fn setting_names() -> Vec<String> {
     schema::root()
         .settings()
         .into_iter()

@@ -8,6 +8,7 @@ mod check;
 #[cfg(test)]
 mod dead_keys_test;
 mod deserialize;
+mod edit;
 mod env;
 mod error;
 mod layer;
@@ -24,6 +25,7 @@ mod policy;
 mod project_trust;
 mod reference;
 mod schema;
+mod setting;
 mod template;
 mod values;
 mod watch;
@@ -58,8 +60,10 @@ use zeph_tools::{AuditConfig, Mode, ResultFormat};
 use crate::hooks::HookConfig;
 
 pub(crate) use changes::{after_restart, loosened, take_over, tightened};
+pub(crate) use edit::{add_to_list, set_value};
 pub(crate) use env::Environment;
 pub(crate) use error::{ConfigError, ConfigErrors};
+pub(crate) use layer::setting_names;
 pub(crate) use load::{Loaded, check_file, load, reload};
 pub(crate) use migrate::migrated_file;
 pub(crate) use origin::Origin;
@@ -70,6 +74,7 @@ pub(crate) use paths::{
 pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
+pub(crate) use setting::{Setting, setting, typed_setting};
 pub(crate) use template::{effective, template};
 pub(crate) use watch::{Stamp, Stamped, Stamps};
 
@@ -96,7 +101,7 @@ pub(crate) struct Config {
 }
 
 /// The models that are asked (`[llm]`).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LlmConfig {
     /// The name of the provider that is asked; without it, the first one is.
@@ -105,10 +110,28 @@ pub(crate) struct LlmConfig {
     pub(crate) fallback: Vec<String>,
     /// The name of the provider that makes vectors of texts, by which tools are chosen; empty for the one that is asked, if it has an `embedding_model`. Without any, words are compared.
     pub(crate) embed_provider: String,
+    /// The addresses of servers on this machine that the first start and `zeph login` search for a model: the usual ports of Ollama, llama.cpp, LM Studio and vLLM.
+    pub(crate) local_servers: Vec<String>,
     /// The providers.
     pub(crate) providers: Vec<ProviderConfig>,
     /// When a failed request is sent again.
     pub(crate) retry: RetryConfig,
+}
+
+impl Default for LlmConfig {
+    fn default() -> Self {
+        let ports = [11434, 8080, 1234, 8000];
+        Self {
+            default: Default::default(),
+            fallback: Default::default(),
+            embed_provider: Default::default(),
+            local_servers: ports
+                .map(|port| format!("http://127.0.0.1:{port}"))
+                .to_vec(),
+            providers: Default::default(),
+            retry: Default::default(),
+        }
+    }
 }
 
 impl LlmConfig {

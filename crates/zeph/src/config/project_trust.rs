@@ -91,6 +91,7 @@ const RULES: &[(&str, Rule)] = &[
     // It chooses a provider that receives text of the user outside the conversation.
     ("llm.embed_provider", Rule::Never),
     // It could name its own server, and the user's key.
+    ("llm.local_servers", Rule::Never),
     ("llm.providers", Rule::Never),
     ("llm.retry.max_attempts", Rule::Lower),
     ("llm.retry.budget_secs", Rule::Lower),
@@ -587,6 +588,7 @@ mod tests {
             "llm.default",
             "llm.embed_provider",
             "llm.fallback",
+            "llm.local_servers",
             "llm.providers",
             "mcp.servers",
             "memory.path",

@@ -1,6 +1,7 @@
 //! The terminal interface: output, input and questions.
 
 mod alternate_screen;
+pub(crate) mod ask;
 mod burst;
 mod channel;
 mod check_in_dialog;

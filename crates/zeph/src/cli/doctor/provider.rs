@@ -10,8 +10,8 @@ use super::super::args::GlobalArgs;
 use super::super::with_causes;
 use super::{Check, Verdict, check};
 use crate::assemble::{
-    chosen_config, embedding_provider, missing_key, ollama_lacks, reformatter, substitutes,
-    with_substitutes,
+    KeySource, chosen_config, embedding_provider, key_source, missing_key, ollama_lacks,
+    reformatter, substitutes, with_substitutes,
 };
 use crate::config::{Environment, Loaded};
 
@@ -31,14 +31,14 @@ pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalAr
         Ok(built) => built,
         Err(error) => return vec![check("provider", Verdict::Failed, with_causes(&error))],
     };
-    let mut checks = vec![one("provider", &config).await];
+    let mut checks = vec![one("provider", &config, &key_note(&config, loaded, env)).await];
     for config in substitutes(loaded) {
-        checks.push(match missing_key(config, env) {
+        checks.push(match missing_key(config, loaded, env) {
             Some(missing) => {
                 let detail = format!("{} is passed over: {missing}", named(config));
                 check("fallback", Verdict::Warning, detail)
             }
-            None => one("fallback", config).await,
+            None => one("fallback", config, &key_note(config, loaded, env)).await,
         });
     }
     checks.extend(match embeds {
@@ -62,7 +62,7 @@ async fn embeddings(provider: &dyn LlmProvider, loaded: &Loaded) -> Option<Check
         tool_use: None,
         ..config.clone()
     };
-    Some(one("embeddings", &config).await)
+    Some(one("embeddings", &config, "").await)
 }
 
 /// A provider and its model as text, with a note if it calls tools by text.
@@ -78,13 +78,23 @@ fn named(config: &ProviderConfig) -> String {
     format!("{} ({model}{tools})", config.name)
 }
 
-async fn one(name: &'static str, config: &ProviderConfig) -> Check {
+/// The origin of the key as text; the key itself is not shown.
+fn key_note(config: &ProviderConfig, loaded: &Loaded, env: &Environment) -> String {
+    match key_source(config, loaded, env) {
+        KeySource::Environment(name) => format!("; the key is from {name}"),
+        KeySource::Stored(place) => format!("; the key is in {place}"),
+        KeySource::Unreadable(_) | KeySource::Missing | KeySource::NotNeeded => String::new(),
+    }
+}
+
+/// Checks a provider; `note` is added to its description.
+async fn one(name: &'static str, config: &ProviderConfig, note: &str) -> Check {
     let named = named(config);
     if config.kind == ProviderKind::Candle {
         return check(name, Verdict::Ok, format!("{named}, in this process"));
     }
     let Some(url) = server(config) else {
-        return check(name, Verdict::Ok, named);
+        return check(name, Verdict::Ok, named + note);
     };
     if let Err(error) = reach(&url).await {
         let detail = format!("{named}: {url} cannot be reached: {error}; is the server running?");
@@ -97,7 +107,7 @@ async fn one(name: &'static str, config: &ProviderConfig) -> Check {
         );
         return check(name, Verdict::Failed, detail);
     }
-    check(name, Verdict::Ok, format!("{named} at {url}"))
+    check(name, Verdict::Ok, format!("{named} at {url}{note}"))
 }
 
 /// The URL of the server to check; `None` for the default server of a vendor, and for a provider without a server.

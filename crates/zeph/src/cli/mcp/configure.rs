@@ -1,9 +1,6 @@
 //! `zeph mcp add|get|remove|enable|disable`: the servers in the user's configuration file.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -13,8 +10,9 @@ use super::configured;
 use super::edit::{EditError, Edited, with_enabled, with_server, without_server};
 use crate::assemble::McpPins;
 use crate::cli::args::GlobalArgs;
+use crate::cli::user_file::UserFile;
 use crate::cli::{Exit, print};
-use crate::config::{ConfigErrors, Environment, Loaded, Paths, check_file};
+use crate::config::{Environment, Loaded};
 use crate::output::sanitize::visible;
 use crate::output::stderr_line;
 
@@ -191,17 +189,9 @@ fn edit(
     change: impl FnOnce(&str) -> Edited,
 ) -> anyhow::Result<PathBuf> {
     let flags = global.overrides();
-    let paths = Paths::locate(env, flags.config.as_deref()).map_err(ConfigErrors::from)?;
-    let file = env.cwd.join(&paths.user_file);
-    let old = match fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => {
-            return Err(error).with_context(|| format!("{} cannot be read", file.display()));
-        }
-    };
-    let name = visible(&file.display().to_string());
-    let new = match change(&old) {
+    let file = UserFile::read(env, &flags)?;
+    let name = file.name();
+    let new = match change(&file.text) {
         Ok(new) => new,
         Err(EditError::Missing(server)) => {
             bail!("{name} has no MCP server called {server:?}; `zeph mcp list` names the servers")
@@ -211,50 +201,8 @@ fn edit(
     if env.var("ZEPH_MCP_SERVERS").is_some() {
         stderr_line("warning: ZEPH_MCP_SERVERS replaces the servers of the file");
     }
-    write(&file, &new, |written| {
-        check_file(env, &flags, written).map(|_| ())
-    })
-    .with_context(|| format!("{name} was not changed"))?;
-    Ok(file)
-}
-
-/// Replaces the file atomically, if `check` accepts the new one. A link stays a link, and the mode stays.
-fn write(
-    file: &Path,
-    text: &str,
-    check: impl FnOnce(&Path) -> Result<(), ConfigErrors>,
-) -> anyhow::Result<()> {
-    let target = real_path(file)?;
-    let directory = target.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
-    // Temporary files have mode 0600.
-    let mut temporary = tempfile::Builder::new()
-        .suffix(".toml")
-        .tempfile_in(directory)?;
-    temporary.write_all(text.as_bytes())?;
-    if let Ok(metadata) = fs::metadata(&target) {
-        temporary
-            .as_file()
-            .set_permissions(metadata.permissions())?;
-    }
-    temporary.as_file().sync_all()?;
-    check(temporary.path())?;
-    temporary.persist(&target).map_err(|error| error.error)?;
-    Ok(())
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the user's own file is written where its link points to"
-)]
-fn real_path(path: &Path) -> io::Result<PathBuf> {
-    match path.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
-        found => found,
-    }
+    file.replace(env, &flags, &new)?;
+    Ok(file.path)
 }
 
 #[cfg(test)]

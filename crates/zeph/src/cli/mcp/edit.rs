@@ -1,9 +1,9 @@
 //! Changes of `[[mcp.servers]]` in the text of a configuration file. Comments and the order of keys stay. Pure functions.
 
-use toml_edit::{
-    Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, TomlError, Value, value,
-};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, TableLike, TomlError, Value, value};
 use zeph_mcp::McpServerConfig;
+
+use crate::config::add_to_list;
 
 /// The result of an edit: the new text.
 pub(super) type Edited = Result<String, EditError>;
@@ -34,29 +34,10 @@ pub(super) fn with_server(text: &str, server: &McpServerConfig) -> Edited {
     if position(&document, &server.name)?.is_some() {
         return Err(EditError::Taken(server.name.clone()));
     }
-    let mcp = document.entry("mcp").or_insert_with(|| {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    let is_inline = mcp.is_inline_table();
-    let mcp = mcp.as_table_like_mut().ok_or(EditError::NotAList)?;
-    match mcp.get_mut("servers") {
-        None if is_inline => {
-            let mut list = Array::new();
-            list.push(inline(server));
-            mcp.insert("servers", value(list));
-        }
-        None => {
-            let mut list = ArrayOfTables::new();
-            list.push(table(server));
-            mcp.insert("servers", Item::ArrayOfTables(list));
-        }
-        Some(Item::ArrayOfTables(list)) => list.push(table(server)),
-        Some(Item::Value(Value::Array(list))) => list.push(inline(server)),
-        Some(_) => return Err(EditError::NotAList),
+    match add_to_list(&mut document, "mcp", "servers", keys(server)) {
+        true => Ok(document.to_string()),
+        false => Err(EditError::NotAList),
     }
-    Ok(document.to_string())
 }
 
 /// The text without the server `name`.
@@ -153,20 +134,6 @@ fn keys(server: &McpServerConfig) -> Vec<(&'static str, Value)> {
         }
     }
     keys
-}
-
-fn table(server: &McpServerConfig) -> Table {
-    let mut table = Table::new();
-    for (key, text) in keys(server) {
-        table.insert(key, Item::Value(text));
-    }
-    // A blank line before the header.
-    table.decor_mut().set_prefix("\n");
-    table
-}
-
-fn inline(server: &McpServerConfig) -> InlineTable {
-    keys(server).into_iter().collect()
 }
 
 #[cfg(test)]
