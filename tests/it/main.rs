@@ -94,6 +94,7 @@ mod tools_call;
 mod tools_params;
 mod tools_run;
 mod transactions;
+mod tui;
 mod type_names;
 mod undo;
 mod user_commands;

@@ -11,6 +11,8 @@ mod keys;
 mod models;
 mod output;
 mod terminal;
+#[cfg(feature = "tui")]
+mod tui;
 #[allow(dead_code, unused_imports, reason = "the views that show it follow")]
 mod view;
 

@@ -11,6 +11,8 @@ use crate::rig::{Home, Reply};
 pub(super) enum Entry {
     /// A model calls in a conversation at a terminal.
     Terminal,
+    /// A model calls in a conversation on the full screen: `zeph --tui`.
+    Tui,
     /// A model calls in a conversation with an editor: `zeph acp`.
     Acp,
     /// The user types `!command` in a conversation at a terminal.
@@ -34,8 +36,9 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Terminal,
+        Self::Tui,
         Self::Acp,
         Self::Typed,
         Self::Text,
@@ -52,7 +55,13 @@ impl Entry {
     pub(super) fn has_model(self) -> bool {
         matches!(
             self,
-            Self::Terminal | Self::Acp | Self::Text | Self::Json | Self::Stream | Self::Scheduled
+            Self::Terminal
+                | Self::Tui
+                | Self::Acp
+                | Self::Text
+                | Self::Json
+                | Self::Stream
+                | Self::Scheduled
         )
     }
 
@@ -396,9 +405,9 @@ impl Case {
         if entry == Entry::Typed && is_gate && self.expect.as_ref().is_some_and(is_started) {
             return &self.typed;
         }
-        // In an editor, the user can be asked as at a terminal.
+        // In an editor and on the full screen, the user can be asked as at a terminal.
         let like = match entry {
-            Entry::Acp if !self.exceptions.contains_key(&entry) => Entry::Terminal,
+            Entry::Acp | Entry::Tui if !self.exceptions.contains_key(&entry) => Entry::Terminal,
             entry => entry,
         };
         let expect = self.exceptions.get(&like).or(self.expect.as_ref());

@@ -1,5 +1,6 @@
 //! Calls through an entry point of the built binary, and their observations.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -49,6 +50,7 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
     let prepared = entries(&home).len();
     let mut seen = match entry {
         Entry::Terminal | Entry::Typed => at_terminal(case, entry, &home),
+        Entry::Tui => on_full_screen(case, &home),
         Entry::Acp => in_editor(case, &home),
         Entry::Text | Entry::Json | Entry::Stream => one_shot(case, entry, &home),
         Entry::Scheduled => scheduled(case, &home),
@@ -130,7 +132,7 @@ fn reply(made: usize, (tool, params): &Call) -> Reply {
 
 /// The command line arguments of a run.
 fn args(case: &Case, entry: Entry) -> Vec<&'static str> {
-    let is_asked = matches!(entry, Entry::Terminal | Entry::Acp);
+    let is_asked = matches!(entry, Entry::Terminal | Entry::Tui | Entry::Acp);
     let agreed = case.say == Some(Say::Yes) && !is_asked;
     case.args
         .iter()
@@ -175,6 +177,42 @@ fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Seen {
         Some(_) => terminal.ends(),
     };
     seen(shown, status.code())
+}
+
+#[track_caller]
+fn on_full_screen(case: &Case, home: &Home) -> Seen {
+    // Narrow enough that no panel is next to the conversation.
+    let (rows, columns) = (NonZeroU16::new(90).unwrap(), NonZeroU16::new(99).unwrap());
+    let args = [vec!["--tui"], args(case, Entry::Tui)].concat();
+    let mut terminal = Terminal::sized(home, &args, rows, columns);
+    let expect = case.expected(Entry::Tui);
+    let mut asked = String::new();
+    if expect.no_start.is_none() {
+        terminal.shows("? keys");
+        terminal.type_keys("go\r");
+        if let Some(say) = case.say {
+            terminal.shows("[1] once");
+            // The dialog disappears after the decision.
+            asked = terminal.text().replace('║', "");
+            terminal.type_keys(match say {
+                Say::Yes => "1",
+                Say::No => "4",
+            });
+        }
+        terminal.shows(END);
+        terminal.shows("tokens in");
+        // Expands all results.
+        terminal.type_keys("\x0f");
+    }
+    let shown = |text: &str| one_line(&format!("{asked}\n{text}"));
+    for word in &expect.person {
+        terminal.until(word, |text| shown(text).contains(word));
+    }
+    let person = shown(&terminal.text());
+    if expect.no_start.is_none() {
+        terminal.type_keys("\x04");
+    }
+    seen(person, terminal.ends().0.code())
 }
 
 #[track_caller]

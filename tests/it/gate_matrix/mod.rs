@@ -234,7 +234,12 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
         )?;
     }
     let code = match entry {
-        Entry::Terminal | Entry::Acp | Entry::Typed | Entry::ToolsRun | Entry::McpServe => 0,
+        Entry::Terminal
+        | Entry::Tui
+        | Entry::Acp
+        | Entry::Typed
+        | Entry::ToolsRun
+        | Entry::McpServe => 0,
         Entry::Text | Entry::Json | Entry::Stream | Entry::Scheduled => expect.turn_code,
         Entry::ToolsCall | Entry::ToolsCallJson => match expect.category {
             None => 0,

@@ -125,6 +125,27 @@ impl Terminal {
         }
     }
 
+    /// Changes the size of the terminal.
+    pub(crate) fn resize(&self, rows: NonZeroU16, columns: NonZeroU16) {
+        self.screen
+            .lock()
+            .unwrap()
+            .screen_mut()
+            .set_size(rows, columns);
+        let size = Winsize {
+            ws_row: rows.get(),
+            ws_col: columns.get(),
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&self.keys, size).unwrap();
+    }
+
+    /// Whether the alternate screen is visible.
+    pub(crate) fn is_full_screen(&self) -> bool {
+        self.screen.lock().unwrap().screen().alternate_screen()
+    }
+
     pub(crate) fn type_keys(&mut self, keys: &str) {
         if keys.ends_with('\r') {
             self.entered = self.raw.lock().unwrap().len();

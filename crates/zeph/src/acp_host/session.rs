@@ -12,7 +12,6 @@ use zeph_acp::{
 };
 use zeph_core::{
     Agent, Channel, CustomCommands, LoopbackEvent, Reply, SessionSwitch, TurnEnd, TurnOutcome,
-    replay,
 };
 use zeph_llm::{LlmProvider, StopReason};
 use zeph_memory::{SessionLock, Store};
@@ -23,7 +22,7 @@ use super::commands::commands;
 use super::model_choice::ModelChoice;
 use super::servers::ClientServers;
 use super::{close, failed, of_store};
-use crate::assemble::{App, forget_empty};
+use crate::assemble::{App, forget_empty, stored_events};
 
 /// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
 const NO_SHELL: &str =
@@ -192,16 +191,8 @@ impl HostedSession for AcpSession {
 
     async fn history(&self) -> Result<Vec<LoopbackEvent>, HostError> {
         let Handles { store, secrets, .. } = &self.handles;
-        let messages = store.all_messages(&self.id).await.map_err(of_store)?;
-        let views = store.result_views(&self.id).await.map_err(of_store)?;
-        let mut events = replay::events(&messages, &views, secrets);
-        let tasks = store.tasks(&self.id).await.map_err(of_store)?;
-        if !tasks.is_empty() {
-            events.push(LoopbackEvent::Tasks(tasks));
-        }
-        let session = store.session(&self.id).await.map_err(of_store)?;
-        events.extend(session.title.map(LoopbackEvent::Title));
-        Ok(events)
+        let events = stored_events(store, &self.id, secrets).await;
+        events.map_err(of_store)
     }
 
     fn mode(&self) -> Mode {

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
+use std::sync::Arc;
+
+use zeph_core::{LoopbackEvent, replay};
 use zeph_memory::{SessionLock, Store, StoreError, new_session_id};
+use zeph_tools::secrets::SecurityPatterns;
 
 /// The requested session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,4 +77,25 @@ pub(crate) async fn forget_empty(
         assembly.store.delete_session(session).await?;
     }
     Ok(())
+}
+
+/// The stored conversation of a session as events, without secrets.
+///
+/// # Errors
+/// If the database cannot be used.
+pub(crate) async fn stored_events(
+    store: &Store,
+    session: &str,
+    secrets: &Arc<SecurityPatterns>,
+) -> Result<Vec<LoopbackEvent>, StoreError> {
+    let messages = store.all_messages(session).await?;
+    let views = store.result_views(session).await?;
+    let mut events = replay::events(&messages, &views, secrets);
+    let tasks = store.tasks(session).await?;
+    if !tasks.is_empty() {
+        events.push(LoopbackEvent::Tasks(tasks));
+    }
+    let session = store.session(session).await?;
+    events.extend(session.title.map(LoopbackEvent::Title));
+    Ok(events)
 }

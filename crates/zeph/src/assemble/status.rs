@@ -9,8 +9,23 @@ use super::App;
 use super::filters::filter_status;
 use crate::config::Config;
 use crate::output::sanitize::clean;
+#[cfg(feature = "tui")]
+use crate::view::Resources;
 
 impl App {
+    /// Reads the resources of a session that no event reports.
+    #[cfg(feature = "tui")]
+    pub(crate) fn resources(&self) -> Arc<dyn Fn(&str) -> Resources + Send + Sync> {
+        let (caches, shell) = (self.caches.clone(), Arc::clone(&self.shell));
+        Arc::new(move |session| {
+            let status = caches.as_ref().map(|caches| caches.status(session));
+            Resources {
+                cache: status.map(|status| (status.hits, status.misses)),
+                jobs: shell.running_jobs(),
+            }
+        })
+    }
+
     /// The additional lines of `/status`.
     pub(crate) fn more_status(&self) -> Vec<StatusLine> {
         let filters = Arc::clone(self.shell.filters());

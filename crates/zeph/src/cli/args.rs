@@ -34,6 +34,9 @@ pub(crate) struct Cli {
     /// Start a session with this prompt (without a terminal: one turn); a last `-` appends stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) words: Vec<String>,
+    /// Use the full screen: panels for tools, tasks and resources, dialogs, search, mouse
+    #[arg(long, conflicts_with = "prompt")]
+    pub(crate) tui: bool,
     /// Replace the old keys of the user's configuration, as `zeph config migrate` does
     #[arg(long, conflicts_with = "prompt")]
     pub(crate) migrate_config: bool,
@@ -51,6 +54,7 @@ impl Cli {
         };
         let given = [
             ("-p", self.prompt.is_some()),
+            ("--tui", self.tui),
             ("--migrate-config", self.migrate_config),
             ("--continue", turn.continue_last),
             ("--resume", turn.resume.is_some()),

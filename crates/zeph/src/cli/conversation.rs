@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+#[cfg(feature = "tui")]
+use zeph_core::LoopbackEvent;
 use zeph_core::{Agent, Channel, SessionSwitch};
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
@@ -10,6 +12,8 @@ use zeph_tools::plural::pluralize;
 
 use super::args::GlobalArgs;
 use super::model_lines::model_lines;
+#[cfg(feature = "tui")]
+use crate::assemble::stored_events;
 use crate::assemble::{
     App, AuditLines, ModelCompletion, OpenSession, ServerModels, SessionChoice, choose_provider,
     chosen_config, forget_empty, meant, open_session, with_substitutes,
@@ -90,6 +94,12 @@ impl Conversation {
         drop((self.agent, self.lock));
         forget_empty(&self.assembly, &self.session, empty).await?;
         self.assembly.close().await
+    }
+
+    /// Reads the resources of a session that no event reports.
+    #[cfg(feature = "tui")]
+    pub(super) fn resources(&self) -> crate::tui::ReadResources {
+        self.assembly.resources()
     }
 
     /// The providers, with the models of their servers.
@@ -220,5 +230,15 @@ impl Converse for Conversation {
             }
             SessionSwitch::Session(prefix) => self.resume(&prefix).await,
         }
+    }
+    #[cfg(feature = "tui")]
+    fn model(&self) -> &str {
+        self.provider.model()
+    }
+
+    #[cfg(feature = "tui")]
+    async fn stored_events(&self) -> anyhow::Result<Vec<LoopbackEvent>> {
+        let (store, secrets) = (&self.assembly.store, &self.assembly.compressor.secrets);
+        Ok(stored_events(store, &self.session, secrets).await?)
     }
 }

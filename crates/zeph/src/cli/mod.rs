@@ -13,6 +13,8 @@ mod conversation;
 mod demo;
 mod doctor;
 mod filter;
+#[cfg(feature = "tui")]
+mod full_screen;
 mod generate;
 mod help;
 mod login;
@@ -118,6 +120,8 @@ fn refuse(error: &clap::Error) -> std::io::Result<()> {
 async fn dispatch(cli: Cli) -> Exit {
     match &cli.command {
         Some(Command::Acp) => log_to_file(cli.global.verbose),
+        // A log line would destroy the screen.
+        None if cli.tui => log_to_file(cli.global.verbose),
         _ => init_logging(cli.global.verbose),
     }
     crate::terminal::signals::outlive_file_size_limit();
@@ -144,6 +148,7 @@ async fn dispatch(cli: Cli) -> Exit {
         turn,
         prompt,
         words,
+        tui,
         command,
         migrate_config,
     } = cli;
@@ -192,6 +197,9 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Man { command, dir }) => report(generate::man(&command, dir.as_deref())),
         None => match PromptSource::of(prompt, words) {
             Ok(PromptSource::OneTurn(source)) => run::one_shot(&global, &turn, source).await,
+            Ok(PromptSource::Session(text)) if tui => {
+                report(full_screen(&global, &turn, text).await)
+            }
             Ok(PromptSource::Session(None)) if !std::io::stdin().is_terminal() => {
                 run::one_shot(&global, &turn, run::Prompt::Stdin).await
             }
@@ -202,6 +210,24 @@ async fn dispatch(cli: Cli) -> Exit {
             Err(error) => report(Err(error)),
         },
     }
+}
+
+/// Holds a conversation on the full screen, which `first_input` starts.
+#[cfg(feature = "tui")]
+async fn full_screen(
+    global: &GlobalArgs,
+    turn: &TurnArgs,
+    first_input: Option<String>,
+) -> anyhow::Result<Exit> {
+    full_screen::run(global, turn, first_input).await
+}
+
+/// Refuses `--tui`, for which this binary was not built.
+#[cfg(not(feature = "tui"))]
+async fn full_screen(_: &GlobalArgs, _: &TurnArgs, _: Option<String>) -> anyhow::Result<Exit> {
+    Err(usage(
+        "this binary was built without the full screen (cargo feature `tui`); leave out --tui",
+    ))
 }
 
 /// `zeph --continue run …` and `zeph run --continue …` mean the same.

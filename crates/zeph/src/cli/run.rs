@@ -402,11 +402,7 @@ pub(crate) async fn interactive(
     turn: &TurnArgs,
     first_input: Option<String>,
 ) -> anyhow::Result<Exit> {
-    if turn.output_format != OutputFormat::Text || turn.output_schema.is_some() {
-        return Err(usage(
-            "--output-format and --output-schema are for one turn: add -p TEXT",
-        ));
-    }
+    refuse_turn_options(turn)?;
     if !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(usage(
             "an interactive session needs stdout and stderr on a terminal; for one turn use -p TEXT",
@@ -432,10 +428,26 @@ pub(crate) async fn interactive(
     let talk = session::run(&mut conversation, Arc::clone(&channel), options);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
     conversation.end().await?;
-    Ok(match end {
-        SessionEnd::Left => Exit::Done,
-        SessionEnd::Interrupted => Exit::Interrupted,
-    })
+    Ok(end.into())
+}
+
+/// Refuses options that only one turn has.
+pub(super) fn refuse_turn_options(turn: &TurnArgs) -> anyhow::Result<()> {
+    if turn.output_format != OutputFormat::Text || turn.output_schema.is_some() {
+        return Err(usage(
+            "--output-format and --output-schema are for one turn: add -p TEXT",
+        ));
+    }
+    Ok(())
+}
+
+impl From<SessionEnd> for Exit {
+    fn from(end: SessionEnd) -> Self {
+        match end {
+            SessionEnd::Left => Self::Done,
+            SessionEnd::Interrupted => Self::Interrupted,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn sequence(text: &str, is_in_tmux: bool) -> String {
 }
 
 /// The sequence for the terminal of this process.
-pub(super) fn copy(text: &str) -> String {
+pub(crate) fn copy(text: &str) -> String {
     let env = Environment::of_process().unwrap_or_default();
     sequence(text, env.var("TMUX").is_some_and(|value| !value.is_empty()))
 }

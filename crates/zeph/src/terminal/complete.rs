@@ -49,7 +49,7 @@ pub(crate) trait ModelWords: std::fmt::Debug + Send + Sync {
 }
 
 /// Completes the text before the cursor.
-pub(super) struct Words {
+pub(crate) struct Words {
     project: PathBuf,
     models: Arc<dyn ModelWords>,
     files: Vec<String>,
@@ -57,7 +57,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) fn new(project: PathBuf, models: Arc<dyn ModelWords>) -> Self {
+    pub(crate) fn new(project: PathBuf, models: Arc<dyn ModelWords>) -> Self {
         Self {
             project,
             models,

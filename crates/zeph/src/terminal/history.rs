@@ -15,14 +15,14 @@ use crate::output::redact::without_known;
 const MAX_INPUTS: usize = 2000;
 
 /// A history that does not store known secrets.
-pub(super) struct InputHistory(FileBackedHistory);
+pub(crate) struct InputHistory(FileBackedHistory);
 
 impl InputHistory {
     /// Opens the history, readable by its owner alone.
     ///
     /// # Errors
     /// The error of the file system.
-    pub(super) fn open(file: &Path) -> io::Result<Self> {
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
         if let Some(parent) = file.parent() {
             fs::DirBuilder::new()
                 .recursive(true)

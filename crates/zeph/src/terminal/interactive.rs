@@ -13,6 +13,8 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+#[cfg(feature = "tui")]
+use zeph_core::LoopbackEvent;
 use zeph_core::{Agent, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 use zeph_tools::permission_mode::SessionMode;
@@ -69,6 +71,17 @@ pub(crate) trait Converse {
     /// # Errors
     /// The reason why the switch failed.
     async fn switch(&mut self, to: SessionSwitch) -> anyhow::Result<String>;
+
+    /// The name of the current model.
+    #[cfg(feature = "tui")]
+    fn model(&self) -> &str;
+
+    /// The stored conversation of the session as events.
+    ///
+    /// # Errors
+    /// If the database cannot be used.
+    #[cfg(feature = "tui")]
+    async fn stored_events(&self) -> anyhow::Result<Vec<LoopbackEvent>>;
 }
 
 /// Holds a conversation. Standard input, output and error have to be terminals.
@@ -315,7 +328,7 @@ fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
 }
 
 /// The message about a turn that ended without a response. Limits were reported when they were reached.
-fn trouble(outcome: &TurnOutcome) -> Option<String> {
+pub(crate) fn trouble(outcome: &TurnOutcome) -> Option<String> {
     match outcome.end {
         TurnEnd::Error => {
             let what = outcome.message.as_deref().unwrap_or("the turn failed");
@@ -329,7 +342,7 @@ fn trouble(outcome: &TurnOutcome) -> Option<String> {
 }
 
 /// The line at the end of a turn.
-fn cost(usage: Usage, cost: Option<Usd>, took: Duration) -> String {
+pub(crate) fn cost(usage: Usage, cost: Option<Usd>, took: Duration) -> String {
     // A cost of zero is not shown.
     let cost = cost.filter(|cost| *cost > Usd::default());
     let cost = cost.map_or_else(String::new, |cost| format!("{cost}, "));

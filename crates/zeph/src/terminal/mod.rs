@@ -29,7 +29,25 @@ mod style;
 mod tool_lines;
 
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
+#[cfg(feature = "tui")]
+pub(crate) use clipboard::copy as clipboard_sequence;
+#[cfg(feature = "tui")]
+pub(crate) use complete::Words;
 pub(crate) use complete::{CompletionLists, ModelWords};
 pub(crate) use confirm_dialog::{plain_question, session_scope};
+#[cfg(feature = "tui")]
+pub(crate) use history::InputHistory;
 pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};
+#[cfg(feature = "tui")]
+pub(crate) use interactive::{cost as cost_line, trouble};
+#[cfg(feature = "tui")]
+pub(crate) use keyboard::{Keyboard, is_connected};
+#[cfg(feature = "tui")]
+pub(crate) use lend::{LendableScreen, OutputEnd, TerminalLender};
 pub(crate) use restore::put_back;
+#[cfg(feature = "tui")]
+pub(crate) use restore::{enter_full_screen, leave_full_screen};
+#[cfg(feature = "tui")]
+pub(crate) use server_dialog::{
+    described as field_description, label as field_label, text as server_question,
+};

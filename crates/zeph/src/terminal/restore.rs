@@ -7,17 +7,46 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// The mode in which the terminal was found.
 static FOUND: OnceLock<Option<Termios>> = OnceLock::new();
 /// Whether the terminal marks pastes for a question.
 static MARKS_PASTES: AtomicBool = AtomicBool::new(false);
+/// Whether Zeph shows the full screen.
+static HAS_FULL_SCREEN: AtomicBool = AtomicBool::new(false);
 
 /// Makes the terminal mark pasted text.
 pub(super) const MARK_PASTES: &str = "\x1b[?2004h";
 /// Ends [`MARK_PASTES`].
 pub(super) const LEAVE_PASTES: &str = "\x1b[?2004l";
+
+/// Enters the alternate screen, hides the cursor, and reports pastes and the buttons of the mouse.
+const ENTER_FULL_SCREEN: &str = "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1000h\x1b[?1006h";
+/// Undoes [`ENTER_FULL_SCREEN`].
+const LEAVE_FULL_SCREEN: &str = "\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// Starts the full screen. [`put_back`] and [`leave_full_screen`] end it.
+///
+/// # Errors
+/// If the terminal cannot be used.
+pub(crate) fn enter_full_screen() -> io::Result<()> {
+    enable_raw_mode()?;
+    HAS_FULL_SCREEN.store(true, Ordering::SeqCst);
+    let mut out = io::stdout().lock();
+    out.write_all(ENTER_FULL_SCREEN.as_bytes())?;
+    out.flush()
+}
+
+/// Ends the full screen. No effect without one. A terminal that is gone is not an error.
+pub(crate) fn leave_full_screen() {
+    if HAS_FULL_SCREEN.swap(false, Ordering::SeqCst) {
+        // Without the lock, which a thread may hold that waits for the terminal.
+        let _ = rustix::io::write(io::stdout(), LEAVE_FULL_SCREEN.as_bytes());
+        let _ = disable_raw_mode();
+    }
+}
 
 /// Notes the mode of the terminal, before anything changes it.
 pub(super) fn note() {
@@ -42,6 +71,7 @@ pub(super) fn note_pastes(marked: bool) {
 
 /// Restores the terminal. No effect if it was not changed.
 pub(crate) fn put_back() {
+    leave_full_screen();
     let stdin = io::stdin();
     if let Some(Some(found)) = FOUND.get()
         && tcgetattr(&stdin).is_ok_and(|now| differs(&now, found))

@@ -26,6 +26,16 @@ const MAX_OPTIONS: usize = 50;
 
 /// The question with its keys.
 pub(super) fn question(question: &ServerQuestion, style: Style) -> String {
+    body(question, style) + &keys(question)
+}
+
+/// The question as plain text without its keys.
+#[cfg(feature = "tui")]
+pub(crate) fn text(question: &ServerQuestion) -> String {
+    body(question, Style::default())
+}
+
+fn body(question: &ServerQuestion, style: Style) -> String {
     let mut out = format!(
         "{} The MCP server {} asks:\n",
         style.paint(YELLOW, "?"),
@@ -44,7 +54,6 @@ pub(super) fn question(question: &ServerQuestion, style: Style) -> String {
         let hint = "enter no password or key here unless you trust this server";
         out.push_str(&format!("    {}\n", style.paint(DIM, hint)));
     }
-    out.push_str(&keys(question));
     out
 }
 
@@ -152,14 +161,14 @@ fn fill_in(
 }
 
 /// The title of a field, on one line.
-fn label(field: &FormField) -> String {
+pub(crate) fn label(field: &FormField) -> String {
     let title = field.title.as_ref().unwrap_or(&field.name);
     let title: String = title.chars().take(60).collect();
     visible(&title).replace('\n', " ")
 }
 
 /// The description of a field: its text, its type and its options.
-fn described(field: &FormField) -> String {
+pub(crate) fn described(field: &FormField) -> String {
     let mut out = String::new();
     if !field.description.is_empty() {
         indent(&mut out, &cut(&field.description));

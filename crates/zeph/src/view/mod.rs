@@ -6,10 +6,12 @@
 mod call;
 mod output_tail;
 pub(crate) mod render;
+mod resources;
 mod session_status;
 mod transcript;
 
 pub(crate) use call::{Call, CallResult};
 pub(crate) use output_tail::OutputTail;
+pub(crate) use resources::Resources;
 pub(crate) use session_status::SessionStatus;
 pub(crate) use transcript::{Activity, Block, Severity, Transcript};

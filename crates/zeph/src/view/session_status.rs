@@ -24,6 +24,17 @@ pub(crate) struct SessionStatus {
     pub(crate) usage: Usage,
     /// The effect of the output filters so far.
     pub(crate) filters: FilterTotals,
+    /// The decisions about calls so far.
+    pub(crate) gates: GateTotals,
+}
+
+/// The numbers of decisions about calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GateTotals {
+    /// Questions that the user answered.
+    pub(crate) asked: usize,
+    /// Calls that a gate or the user refused.
+    pub(crate) refused: usize,
 }
 
 /// The sum of the effects of output filters.

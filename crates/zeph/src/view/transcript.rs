@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use zeph_core::LoopbackEvent;
 use zeph_memory::Task;
+use zeph_tools::ToolErrorCategory;
 
 use super::{Call, CallResult, OutputTail, SessionStatus};
 
@@ -120,6 +121,9 @@ impl Transcript {
                 if let Some(filter) = &filter {
                     self.status.filters.add(filter);
                 }
+                if failure.is_some_and(is_refusal) {
+                    self.status.gates.refused += 1;
+                }
                 if let Some(call) = self.running_call(&id) {
                     call.result = Some(CallResult {
                         failure,
@@ -148,7 +152,7 @@ impl Transcript {
             LoopbackEvent::Tasks(tasks) => self.tasks = tasks,
             LoopbackEvent::Mode(mode) => self.status.mode = Some(mode),
             // The answer to a question is part of the dialog.
-            LoopbackEvent::Permission { .. } => {}
+            LoopbackEvent::Permission { .. } => self.status.gates.asked += 1,
         }
     }
 
@@ -225,6 +229,14 @@ impl Transcript {
             _ => None,
         })
     }
+}
+
+/// Whether a failure is the decision of a gate or the user.
+fn is_refusal(failure: ToolErrorCategory) -> bool {
+    matches!(
+        failure,
+        ToolErrorCategory::PolicyBlocked | ToolErrorCategory::ConfirmationRequired
+    )
 }
 
 #[cfg(test)]

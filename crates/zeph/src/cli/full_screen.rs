@@ -1,0 +1,57 @@
+//! `zeph --tui`: a conversation on the full screen.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use zeph_core::Channel;
+
+use super::args::{GlobalArgs, TurnArgs};
+use super::conversation::Conversation;
+use super::run::refuse_turn_options;
+use super::{Exit, load_config, scheduler, session_choice, usage};
+use crate::terminal::TerminalOptions;
+use crate::terminal::signals::end_on_signals;
+use crate::tui::{self, TuiChannel, TuiOptions};
+
+/// Holds a conversation on the full screen, which `first_input` starts.
+pub(super) async fn run(
+    global: &GlobalArgs,
+    turn: &TurnArgs,
+    first_input: Option<String>,
+) -> anyhow::Result<Exit> {
+    refuse_turn_options(turn)?;
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(usage(
+            "--tui needs stdin and stdout on a terminal; for one turn use -p TEXT",
+        ));
+    }
+    let terminal = TerminalOptions::detect(global.quiet, global.yes);
+    if terminal.dumb {
+        return Err(usage(
+            "--tui needs a terminal with escape sequences; set TERM, or leave out --tui",
+        ));
+    }
+    end_on_signals();
+    let (loaded, env) = load_config(global)?;
+    if loaded.config.tools.audit.stdout && std::io::stderr().is_terminal() {
+        return Err(usage(
+            "`[tools.audit] stdout` would print into the full screen; turn it off, redirect stderr, or leave out --tui",
+        ));
+    }
+    let channel = Arc::new(TuiChannel::new(TuiOptions {
+        assume_yes: global.yes,
+        quiet: global.quiet,
+        colour: terminal.stdout.colour,
+    }));
+    let choice = session_choice(turn);
+    let (own, place) = (loaded.clone(), env.clone());
+    let shown: Arc<dyn Channel> = Arc::clone(&channel) as _;
+    let (mut conversation, mut options) =
+        Conversation::begin(own, place, global, &choice, Arc::clone(&shown)).await?;
+    options.first_input = first_input;
+    let resources = conversation.resources();
+    let talk = tui::run(&mut conversation, channel, options, resources);
+    let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
+    conversation.end().await?;
+    Ok(end.into())
+}
