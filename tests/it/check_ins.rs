@@ -68,7 +68,7 @@ fn check_in_stops_with_n_escape_and_ctrl_c() {
         assert_eq!(requests[2].json()["tool_choice"], "none", "{key:?}");
         terminal.prompts("");
         terminal.type_keys("/status\r");
-        terminal.shows("2 rounds in the last turn, a check-in every 2");
+        terminal.shows("2 rounds of tool calls; asks after every 2");
         assert_eq!(terminal.leaves().0.code(), Some(0));
     }
 }

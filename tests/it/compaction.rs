@@ -266,7 +266,7 @@ fn a_person_has_the_conversation_summed_up() {
     let status = home.zeph(["--continue", "-p", "/status"]).code(0);
     assert_has(
         &status.stdout,
-        &["2 compactions (2 manual), 4 messages summed up", "tokens"],
+        &["2 compactions (2 manual), 4 messages summarized", "tokens"],
     );
     // `/clear` removes the summary from the prompt; the store keeps it.
     home.zeph(["--continue", "-p", "/clear"]).code(0);

@@ -14,6 +14,7 @@ const COMMANDS: &[&str] = &[
     "sessions",
     "sessions list",
     "sessions show",
+    "sessions search",
     "sessions export",
     "sessions rm",
     "memory",

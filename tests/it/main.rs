@@ -80,6 +80,7 @@ mod secret_arguments;
 mod secrets;
 mod seen;
 mod server_models;
+mod session_history;
 mod skills;
 mod slash_commands;
 mod spending;

@@ -248,7 +248,7 @@ fn slash_commands_ask_no_model() {
         .prints(&["/clear", "/status", "/quit"]);
     home.zeph(["-p", "/status"])
         .code(0)
-        .prints(&["test-model", "session"]);
+        .prints(&["test-model", "Session"]);
     home.zeph(["-p", "/tools"])
         .code(0)
         .prints(&["bash", "read"]);

@@ -50,14 +50,14 @@ fn status_in_one_screen() {
     let mut terminal = Terminal::sized(&home, &["--yes"], ROWS, COLUMNS);
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("0 rounds in the last turn");
+    terminal.shows("0 rounds of tool calls");
     terminal.prompts("");
     terminal.type_keys("go\r");
     terminal.shows("All is done.");
     terminal.prompts("");
     assert!(is_running(&seconds));
     terminal.type_keys("/status\r");
-    terminal.shows("2 rounds in the last turn");
+    terminal.shows("2 rounds of tool calls");
     terminal.prompts("");
     // From the command to the next prompt: all of it is visible, because no line has scrolled out.
     let text = home.neutral(&terminal.text());
@@ -137,8 +137,9 @@ fn an_empty_session_is_not_listed() {
     home.zeph(["-p", "say something"]).code(0);
     let listed = home.zeph(["-p", "/sessions"]).code(0).stdout;
     let lines: Vec<&str> = listed.lines().collect();
-    assert_eq!(lines.len(), 2, "{listed}");
+    assert_eq!(lines.len(), 3, "{listed}");
     assert!(lines[0].starts_with("* "), "{listed}");
     assert_has(lines[0], &["   0 messages  (no title)"]);
     assert_has(lines[1], &["   2 messages  say something"]);
+    assert_has(lines[2], &["/resume ID"]);
 }

@@ -141,6 +141,8 @@ fn another_session_goes_on() {
     leave(holder);
     type_line(&mut terminal, "/resume");
     terminal.shows("the old one");
+    terminal.type_keys("\x1b");
+    terminal.shows("the session stays the same");
     type_line(&mut terminal, &format!("/resume {}", &old[..old.len() - 1]));
     terminal.shows("goes on: 2 messages, the old one");
     type_line(&mut terminal, "go on");

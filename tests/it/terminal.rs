@@ -286,7 +286,7 @@ fn line_editing_and_reasons() {
     terminal.type_keys("/stat\t");
     terminal.shows("› /status");
     terminal.type_keys("\r");
-    terminal.shows("model       scripted");
+    terminal.shows("Model          scripted");
     assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 

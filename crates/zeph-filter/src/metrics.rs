@@ -103,9 +103,9 @@ impl FilterMetrics {
         self.lock().clone()
     }
 
-    /// Formats the numbers of outputs that were understood, truncated and not understood: `F/P/B`.
+    /// The numbers of outputs that were understood, truncated and not understood: `F/P/B`.
     #[must_use]
-    pub fn levels(&self) -> String {
+    pub fn levels(&self) -> [u64; 3] {
         let rules = self.lock();
         let (full, partial, fallback) = rules.values().fold((0, 0, 0), |sum, rule| {
             (
@@ -114,7 +114,7 @@ impl FilterMetrics {
                 sum.2 + rule.fallback,
             )
         });
-        format!("{full}/{partial}/{fallback}")
+        [full, partial, fallback]
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RuleMetrics>> {

@@ -191,7 +191,7 @@ mod tests {
             ("done", FilterConfidence::Fallback)
         );
         assert_eq!(nothing.left_out, None);
-        assert_eq!(filters.metrics().levels(), "1/0/1");
+        assert_eq!(filters.metrics().levels(), [1, 0, 1]);
     }
 
     /// Proves OUT-7a.

@@ -204,12 +204,27 @@ impl Store {
         self.write_to_session(id, delete.bind(id)).await
     }
 
-    /// Sets the title of a session.
+    /// Sets the title of a session, unless [`Store::rename_session`] has set it. Returns the title.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
-    pub async fn set_title(&self, id: &str, title: &str) -> Result<(), StoreError> {
-        let update = query("UPDATE session SET title = ?2 WHERE id = ?1 RETURNING number");
+    pub async fn set_title(&self, id: &str, title: &str) -> Result<String, StoreError> {
+        let update = query(
+            "UPDATE session SET title = CASE WHEN is_renamed THEN title ELSE ?2 END
+             WHERE id = ?1 RETURNING coalesce(title, '')",
+        );
+        let rows = self.write(update.bind(id).bind(title), 0).await?;
+        let row = rows.first().ok_or_else(|| unknown(id))?;
+        row.try_get(0).map_err(|error| self.sql(error))
+    }
+
+    /// Sets the title of a session that the user chose. Prompts do not change it.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn rename_session(&self, id: &str, title: &str) -> Result<(), StoreError> {
+        let update =
+            query("UPDATE session SET title = ?2, is_renamed = 1 WHERE id = ?1 RETURNING number");
         self.write_to_session(id, update.bind(id).bind(title)).await
     }
 

@@ -9,23 +9,24 @@ use crate::error::StoreError;
 use crate::store::{SqlQuery, Store};
 
 /// The statements that copy the rows of session `?1` to session `?2`. Costs, counts of calls, records of read files,
-/// stored outputs and the undo journal belong to the calls of the original, so they are not copied.
+/// stored outputs and the undo journal belong to the calls of the original, so they are not copied. Nor are rewound messages.
 const COPIES: [&str; 5] = [
     "INSERT INTO message (session, seq, role, content, created_at,
                           input_tokens, output_tokens, cached_tokens, shown)
      SELECT ?2, seq, role, content, created_at, input_tokens, output_tokens, cached_tokens, shown
-     FROM message WHERE session = ?1 ORDER BY seq",
+     FROM message WHERE session = ?1 AND rewound = 0 ORDER BY seq",
     "INSERT INTO summaries (session, content, compaction_method, first_seq, last_seq, messages,
                             tokens_before, tokens_after, provider, model, created_at)
      SELECT ?2, content, compaction_method, first_seq, last_seq, messages,
             tokens_before, tokens_after, provider, model, created_at
-     FROM summaries WHERE session = ?1 ORDER BY number",
+     FROM summaries WHERE session = ?1 AND rewound = 0 ORDER BY number",
     "INSERT INTO task (session, number, content, status, created_at, updated_at)
      SELECT ?2, number, content, status, created_at, updated_at FROM task WHERE session = ?1",
     "INSERT INTO result_view (session, seq, view)
      SELECT ?2, seq, view FROM result_view WHERE session = ?1",
-    "UPDATE session SET (title, provider, model, window_start, pinned, known_from, offered_tools) =
-         (SELECT title, provider, model, window_start, pinned, known_from, offered_tools
+    "UPDATE session SET (title, is_renamed, provider, model, window_start, pinned, known_from,
+                    offered_tools) =
+         (SELECT CASE WHEN title LIKE '% (copy)' THEN title ELSE title || ' (copy)' END, is_renamed, provider, model, window_start, pinned, known_from, offered_tools
           FROM session WHERE number = ?1)
      WHERE number = ?2",
 ];

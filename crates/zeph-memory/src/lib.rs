@@ -3,6 +3,7 @@
 //! # Structure
 //! - [`store`]: the database: opening it, versions of its tables, checkpoints.
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
+//! - `rewind`: the way back to an earlier message; `session_search`: search for sessions.
 //! - `copy`: copies of sessions; `result_views`: results as the user saw them.
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
@@ -41,7 +42,9 @@ pub mod messages;
 pub mod overflow;
 pub mod quota;
 mod result_views;
+mod rewind;
 pub mod schedule;
+mod session_search;
 mod sign_bits;
 pub mod spending;
 pub mod store;
@@ -70,6 +73,7 @@ pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
 pub use quota::SqliteQuota;
 pub use schedule::{NewScheduled, RunState, Scheduled, ScheduledRun};
+pub use session_search::SessionMatch;
 pub use spending::StoredSpending;
 pub use store::Store;
 pub use summaries::{Compaction, CompressionStrategy, NewSummary, StoredSummary};

@@ -63,6 +63,7 @@ impl Store {
                       JOIN session s ON s.number = m.session
                  WHERE message_words MATCH ?1 AND s.id <> ?2
                    AND (?3 OR s.project = (SELECT project FROM session WHERE id = ?2))
+                   AND m.rewound = 0
                  ORDER BY bm25(message_words), m.number DESC LIMIT ?4",
             );
             let select = select.bind(words.join(" OR ")).bind(session);
@@ -81,6 +82,7 @@ impl Store {
              FROM message m JOIN session s ON s.number = m.session
              WHERE m.content LIKE ?1 ESCAPE '\\' AND s.id <> ?2
                AND (?3 OR s.project = (SELECT project FROM session WHERE id = ?2))
+               AND m.rewound = 0
              ORDER BY m.number DESC LIMIT ?4",
         );
         let select = select.bind(format!("%{}%", escaped(part))).bind(session);

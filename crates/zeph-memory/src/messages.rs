@@ -50,6 +50,9 @@ pub struct StoredMessage {
     pub created_at: i64,
     /// The usage of the request.
     pub usage: Option<Usage>,
+    /// The user went back to an earlier message, so it is not part of the conversation.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rewound: bool,
 }
 
 fn message_of(row: &SqliteRow) -> Result<StoredMessage, sqlx::Error> {
@@ -67,6 +70,7 @@ fn message_of(row: &SqliteRow) -> Result<StoredMessage, sqlx::Error> {
         content: row.try_get(2)?,
         created_at: row.try_get(3)?,
         usage,
+        rewound: row.try_get(7)?,
     })
 }
 
@@ -183,16 +187,16 @@ impl Store {
     }
 
     /// The messages of the session's window, in order: those since the last [`Store::clear_window`] that no
-    /// [`Store::compact_window`] took out, as a model is sent them.
+    /// [`Store::compact_window`] and no [`Store::rewind`] took out, as a model is sent them.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
     pub async fn messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
         let select = query(
             "SELECT m.seq, m.role, coalesce(m.shown, m.content), m.created_at,
-                    m.input_tokens, m.output_tokens, m.cached_tokens
+                    m.input_tokens, m.output_tokens, m.cached_tokens, m.rewound
              FROM session s JOIN message m ON m.session = s.number
-                  AND (m.seq >= s.window_start OR m.seq = s.pinned)
+                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND m.rewound = 0
              WHERE s.id = ?1 ORDER BY m.seq",
         );
         self.read_messages(session, select.bind(session)).await
@@ -205,14 +209,14 @@ impl Store {
     pub async fn all_messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
         let select = query(
             "SELECT m.seq, m.role, m.content, m.created_at,
-                    m.input_tokens, m.output_tokens, m.cached_tokens
+                    m.input_tokens, m.output_tokens, m.cached_tokens, m.rewound
              FROM session s JOIN message m ON m.session = s.number
              WHERE s.id = ?1 ORDER BY m.seq",
         );
         self.read_messages(session, select.bind(session)).await
     }
 
-    async fn read_messages(
+    pub(crate) async fn read_messages(
         &self,
         session: &str,
         select: SqlQuery<'_>,

@@ -27,14 +27,15 @@ impl Store {
             .await
     }
 
-    /// The views of the results of a session, by the number of their message.
+    /// The views of the results of a session without rewound messages, by the number of their message.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn result_views(&self, session: &str) -> Result<HashMap<i64, String>, StoreError> {
         let select = query(
             "SELECT v.seq, v.view FROM session s JOIN result_view v ON v.session = s.number
-             WHERE s.id = ?1",
+             WHERE s.id = ?1 AND NOT EXISTS
+                 (SELECT 1 FROM message m WHERE m.session = v.session AND m.seq = v.seq AND m.rewound)",
         );
         let rows = self.fetch(select.bind(session)).await?;
         let views = rows

@@ -38,6 +38,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0019_memory_vectors.sql"),
     include_str!("../migrations/0020_message_words.sql"),
     include_str!("../migrations/0021_result_view.sql"),
+    include_str!("../migrations/0022_session_history.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -81,6 +81,9 @@ pub struct StoredSummary {
     pub model: String,
     /// The time: milliseconds since the Unix epoch.
     pub created_at: i64,
+    /// The user went back to a message before its end, so it is not part of the conversation.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rewound: bool,
 }
 
 /// A change of the messages of a session that a model sees.
@@ -108,6 +111,7 @@ fn summary_of(row: &SqliteRow) -> Result<StoredSummary, sqlx::Error> {
         provider: row.try_get(7)?,
         model: row.try_get(8)?,
         created_at: row.try_get(9)?,
+        rewound: row.try_get(10)?,
     })
 }
 
@@ -185,8 +189,9 @@ impl Store {
     pub async fn summaries(&self, session: &str) -> Result<Vec<StoredSummary>, StoreError> {
         let select = query(
             "SELECT t.content, t.compaction_method, t.first_seq, t.last_seq, t.messages,
-                    t.tokens_before, t.tokens_after, t.provider, t.model, t.created_at
+                    t.tokens_before, t.tokens_after, t.provider, t.model, t.created_at, t.rewound
              FROM session s JOIN summaries t ON t.session = s.number AND t.first_seq >= s.known_from
+                  AND t.rewound = 0
              WHERE s.id = ?1 ORDER BY t.number",
         );
         self.read_summaries(select.bind(session)).await
@@ -199,7 +204,7 @@ impl Store {
     pub async fn all_summaries(&self, session: &str) -> Result<Vec<StoredSummary>, StoreError> {
         let select = query(
             "SELECT t.content, t.compaction_method, t.first_seq, t.last_seq, t.messages,
-                    t.tokens_before, t.tokens_after, t.provider, t.model, t.created_at
+                    t.tokens_before, t.tokens_after, t.provider, t.model, t.created_at, t.rewound
              FROM session s JOIN summaries t ON t.session = s.number
              WHERE s.id = ?1 ORDER BY t.number",
         );
@@ -213,7 +218,8 @@ impl Store {
     pub async fn moved_out(&self, session: &str) -> Result<u64, StoreError> {
         let select = query(
             "SELECT count(*) FROM session s JOIN message m ON m.session = s.number
-                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND m.shown IS NOT NULL
+                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND m.rewound = 0
+                  AND m.shown IS NOT NULL
              WHERE s.id = ?1",
         );
         let rows = self.fetch(select.bind(session)).await?;

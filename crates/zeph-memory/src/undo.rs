@@ -160,6 +160,17 @@ impl SqliteUndo {
         })
     }
 
+    async fn entries_since(&self, session: &str, number: i64) -> Result<Vec<Entry>, StoreError> {
+        let select = query(
+            "SELECT number, tool, what, lost, change, images FROM undo_change
+             WHERE session = (SELECT number FROM session WHERE id = ?1) AND number > ?2
+             ORDER BY number DESC",
+        );
+        let rows = self.store.fetch(select.bind(session).bind(number)).await?;
+        let entries: Result<Vec<_>, _> = rows.iter().map(entry_of).collect();
+        entries.map_err(|error| self.store.sql(error))
+    }
+
     async fn last_batch(&self, session: &str) -> Result<Option<Batch>, StoreError> {
         let select = query(
             "SELECT number, batch, tool, what, lost, change, images FROM undo_change
@@ -209,8 +220,11 @@ impl<'a> NewChange<'a> {
     /// exist, or if the journal would then exceed `room`.
     fn insert(&'a self, room: Option<u64>) -> SqlQuery<'a> {
         query(
-            "INSERT INTO undo_change (session, batch, created_at, tool, what, lost, bytes, change, images)
-             SELECT s.number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM session s
+            "INSERT INTO undo_change (session, batch, created_at, tool, what, lost, bytes, change, images,
+                                      after_seq)
+             SELECT s.number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+                    (SELECT coalesce(max(m.seq), 0) FROM message m WHERE m.session = s.number)
+             FROM session s
              WHERE s.id = ?1 AND (?10 IS NULL OR ?10 >= ?7 +
                  (SELECT coalesce(sum(u.bytes), 0) FROM undo_change u WHERE u.session = s.number))
              RETURNING number",
@@ -296,6 +310,12 @@ impl UndoJournal for SqliteUndo {
 
     async fn last(&self, session: &str) -> Result<Option<Batch>, JournalError> {
         self.last_batch(session)
+            .await
+            .map_err(|error| journal(&error))
+    }
+
+    async fn since(&self, session: &str, number: i64) -> Result<Vec<Entry>, JournalError> {
+        self.entries_since(session, number)
             .await
             .map_err(|error| journal(&error))
     }

@@ -37,6 +37,7 @@ pub mod shell;
 #[cfg(feature = "web")]
 pub mod web;
 
+pub use contract::call_targets::ToolTarget;
 pub use contract::effective_trust::EffectiveTrust;
 pub use contract::{
     argument_repair, call, call_hooks, category, confinement, confirmation, context, def,
@@ -70,4 +71,4 @@ pub use read_tracking::{ContentDigest, InMemoryReadLedger, ReadLedger, ReadLedge
 pub use registry::ToolRegistry;
 pub use tool_set::{Tool, ToolGroup, ToolSet};
 pub use trust::TrustLevel;
-pub use undo::{Undo, UndoError, UndoJournal, UndoReport};
+pub use undo::{RewindReport, Undo, UndoError, UndoJournal, UndoReport};

@@ -6,6 +6,7 @@ mod browser;
 mod cli;
 mod config;
 mod exit;
+mod export;
 mod hooks;
 mod keys;
 mod models;

@@ -23,6 +23,12 @@ pub enum Input<'a> {
     Review(&'a str),
     /// `/jobs stop N`
     StopJob(&'a str),
+    /// `/rename TITLE`
+    Rename(&'a str),
+    /// `/rewind N`, and whether `yes` follows
+    Rewind(usize, bool),
+    /// `/export FILE`
+    Export(&'a str),
     /// `/mcp approve NAME`, and whether `yes` follows
     Approve(&'a str, bool),
     /// `/mcp:SERVER:PROMPT ARGUMENTS`
@@ -66,8 +72,18 @@ pub enum Command {
     Mcp,
     /// `/mcp approve`, without a name
     McpApprove,
-    /// `/sessions`, and `/resume` without an id
+    /// `/sessions`
     Sessions,
+    /// `/resume`, without an id
+    Resume,
+    /// `/rename`, without a title
+    Rename,
+    /// `/fork`
+    Fork,
+    /// `/rewind`, without a number
+    Rewind,
+    /// `/export`, without a file
+    Export,
     /// `/model`, without a name
     Models,
     /// `/mode`, without a name
@@ -161,8 +177,28 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     ),
     (
         "/resume",
-        Command::Sessions,
-        "ID: go on with another session",
+        Command::Resume,
+        "ID: continue another session; without ID, select one",
+    ),
+    (
+        "/rename",
+        Command::Rename,
+        "TITLE: the title of this session",
+    ),
+    (
+        "/fork",
+        Command::Fork,
+        "copy this session, and continue in the copy",
+    ),
+    (
+        "/rewind",
+        Command::Rewind,
+        "N: go back to before your message N and restore files; without N, list your messages",
+    ),
+    (
+        "/export",
+        Command::Export,
+        "FILE: write the conversation to a .md, .html or .json file",
     ),
     (
         "/reload",
@@ -259,9 +295,16 @@ pub fn parse(text: &str) -> Input<'_> {
             ["/resume", id] => return Input::Resume(id),
             ["/review", target] => return Input::Review(target),
             ["/jobs", "stop", job] => return Input::StopJob(job),
+            ["/rename", _, ..] => return Input::Rename(rest["rename".len()..].trim()),
+            ["/export", _, ..] => return Input::Export(rest["export".len()..].trim()),
             ["/mcp", "approve", name] => return Input::Approve(name, false),
             ["/mcp", "approve", name, "yes"] => return Input::Approve(name, true),
             _ => {}
+        }
+        if let ["/rewind", number] | ["/rewind", number, "yes"] = words[..]
+            && let Ok(number) = number.parse()
+        {
+            return Input::Rewind(number, words.len() == 3);
         }
         if let ["/permissions", "rm", number] = words[..]
             && let Ok(number) = number.parse()
@@ -373,7 +416,15 @@ mod tests {
         check("/model a  high", Input::Model("a", Some("high")));
         check("/mode", Input::Command(Command::Modes));
         check("/mode auto", Input::Mode("auto"));
-        check("/resume", Input::Command(Command::Sessions));
+        check("/resume", Input::Command(Command::Resume));
+        check("/rename", Input::Command(Command::Rename));
+        check("/rename  a new  title ", Input::Rename("a new  title"));
+        check("/rewind", Input::Command(Command::Rewind));
+        check("/rewind 3", Input::Rewind(3, false));
+        check("/rewind 3 yes", Input::Rewind(3, true));
+        check("/export", Input::Command(Command::Export));
+        check("/export my notes.md", Input::Export("my notes.md"));
+        check("/fork", Input::Command(Command::Fork));
         check("/resume 0198ab", Input::Resume("0198ab"));
         check("/review  main..HEAD ", Input::Review("main..HEAD"));
         check("/review", Input::Command(Command::Review));
@@ -415,6 +466,10 @@ mod tests {
             unknown("/mcp approve a no", Some("/mcp")),
         );
         check("/undo list", unknown("/undo list", Some("/undo")));
+        let near = Some("/rewind");
+        check("/rewind x", unknown("/rewind x", near));
+        check("/rewind 1 no", unknown("/rewind 1 no", near));
+        check("/fork it", unknown("/fork it", Some("/fork")));
         check("/model a b c", unknown("/model a b c", Some("/model")));
         let near = Some("/permissions");
         check("/permissions rm", unknown("/permissions rm", near));

@@ -185,6 +185,15 @@ impl History {
     ) -> Result<(), HistoryError> {
         let compacted = self.store.compact_window(&self.session, compaction);
         compacted.await?;
+        self.reload(fixed_bytes).await
+    }
+
+    /// Loads the window after a change of the stored messages. `fixed_bytes` is the new size of the other parts of
+    /// every request.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub(super) async fn reload(&mut self, fixed_bytes: usize) -> Result<(), HistoryError> {
         self.fixed_bytes = fixed_bytes;
         self.load(i64::MAX).await
     }

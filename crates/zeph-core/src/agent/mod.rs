@@ -21,6 +21,7 @@ mod reflection;
 pub mod reformat;
 pub mod replay;
 mod response_relay;
+mod rewind;
 mod session;
 mod status;
 mod strip_reasoning;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::Message;
 
-use crate::channel::Channel;
+use crate::channel::{Channel, LoopbackEvent};
 use crate::config::AgentConfig;
 use crate::custom_commands::CustomCommands;
 use crate::reload::ConfigUpdate;
@@ -121,6 +122,13 @@ pub enum SessionSwitch {
     },
     /// `/resume ID`: the session with this id or unique prefix of an id.
     Session(String),
+    /// `/resume`: the user selects a session.
+    ChooseSession,
+    /// `/fork`: a copy of this session.
+    Fork,
+    /// `/export FILE`: writes the conversation to a file and changes nothing else. `None` for a file with the name of the
+    /// session.
+    Export(Option<String>),
 }
 
 impl Agent {
@@ -177,10 +185,6 @@ impl Agent {
             },
             Input::Command(Command::Compact) => self.compact_on_command(cancel).await.into(),
             Input::Command(Command::Models) => Reply::Switch(SessionSwitch::Models),
-            Input::Command(command) => match self.run_command(command).await {
-                Ok(output) => output.into(),
-                Err(error) => Reply::Failed(error.to_string()),
-            },
             Input::Unblock(tool) => self.tools.unblock(self.session.id(), tool).into(),
             Input::Approve(server, yes) => self.tools.approve_server(server, yes).into(),
             Input::Model(name, effort) => Reply::Switch(SessionSwitch::Model {
@@ -191,6 +195,22 @@ impl Agent {
             Input::Review(target) => self.review(Some(target), cancel).await,
             Input::StopJob(job) => self.stop_job(job, cancel).await.into(),
             Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
+            Input::Command(Command::Resume) => Reply::Switch(SessionSwitch::ChooseSession),
+            Input::Command(Command::Fork) => Reply::Switch(SessionSwitch::Fork),
+            Input::Command(Command::Export) => Reply::Switch(SessionSwitch::Export(None)),
+            Input::Command(command) => match self.run_command(command).await {
+                Ok(output) => output.into(),
+                Err(error) => Reply::Failed(error.to_string()),
+            },
+            Input::Export(file) => Reply::Switch(SessionSwitch::Export(Some(file.to_owned()))),
+            Input::Rename(title) => match self.rename(title).await {
+                Ok(text) => Reply::Text(text),
+                Err(error) => Reply::Failed(error.to_string()),
+            },
+            Input::Rewind(number, yes) => match self.rewind(number, yes).await {
+                Ok(output) => output.into(),
+                Err(error) => Reply::Failed(error.to_string()),
+            },
             Input::Unknown { .. } if starts_with_path(text) => self.prompt(text, cancel).await,
             Input::Unknown { name, near } => {
                 let near = near
@@ -268,6 +288,8 @@ impl Agent {
             Command::Modes => Ok(tools.mode_listing()),
             Command::Undo => tools.undo_last(session).await?,
             Command::UndoForget => tools.forget_last_change(session.id()).await,
+            Command::Rename => Err("/rename TITLE takes the new title of this session".to_owned()),
+            Command::Rewind => Ok(self.rewind_list().await?),
             Command::Permissions => tools.list_permissions(session.id()).await,
             Command::PermissionsRemove(number) => {
                 tools.remove_permission(session.id(), number).await
@@ -281,7 +303,17 @@ impl Agent {
             | Command::DiffSession
             | Command::Jobs
             | Command::Copy
+            | Command::Resume
+            | Command::Fork
+            | Command::Export
             | Command::Quit => Ok(String::new()),
         })
+    }
+
+    /// `/rename TITLE`
+    async fn rename(&self, title: &str) -> Result<String, HistoryError> {
+        let title = self.session.rename(title).await?;
+        self.channel.emit(LoopbackEvent::Title(title.clone()));
+        Ok(format!("this session is now called {title:?}"))
     }
 }

@@ -44,6 +44,11 @@ impl SystemPrompt {
     pub(super) fn with_summary(&self, summary: StoredSummary) -> Self {
         let mut summaries = self.summaries.clone();
         summaries.push(summary);
+        self.with_summaries(summaries)
+    }
+
+    /// The prompt with these summaries instead of its own.
+    pub(super) fn with_summaries(&self, summaries: Vec<StoredSummary>) -> Self {
         Self::new(self.fixed.clone(), summaries)
     }
 

@@ -12,6 +12,7 @@ use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolResult};
 
 use super::reflection::REFLECTION_MARK;
+use super::rewind::REWIND_MARK;
 use super::tool_runner::COMMAND_MARK;
 use super::tool_runner::attachments::prompt_command;
 use super::tool_runner::dispatch::display_error;
@@ -21,20 +22,20 @@ use super::turn::LIMIT_MARK;
 use crate::channel::LoopbackEvent;
 use crate::redacted::{redact_changes, redact_shown};
 
-/// The starts of messages that the agent writes in the name of the user during a turn. They are not shown.
-const OWN_MESSAGES: [&str; 2] = [LIMIT_MARK, REFLECTION_MARK];
+/// The starts of messages that the agent writes in the name of the user. They are not shown.
+const OWN_MESSAGES: [&str; 3] = [LIMIT_MARK, REFLECTION_MARK, REWIND_MARK];
 /// The display of a call whose result was not stored.
 const INTERRUPTED: &str = "interrupted";
 
 /// A result as the user saw it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ResultView {
-    failure: Option<ToolErrorCategory>,
+    pub(crate) failure: Option<ToolErrorCategory>,
     display: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     locations: Vec<FileLocation>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<FileChange>,
+    pub(crate) changes: Vec<FileChange>,
 }
 
 impl ResultView {
@@ -88,7 +89,7 @@ pub fn events(
     let mut events = Vec::new();
     // The calls without a result so far.
     let mut open: Vec<(String, String)> = Vec::new();
-    for message in messages {
+    for message in messages.iter().filter(|message| !message.rewound) {
         let Ok(parts) = serde_json::from_str::<Vec<MessagePart>>(&message.content) else {
             events.push(LoopbackEvent::Warning(format!(
                 "message {} is damaged and is not shown",
@@ -152,7 +153,7 @@ pub fn events(
 
 /// The events of a message in the name of the user: the input that the user typed, and its result.
 fn of_user(text: String, seq: i64, secrets: &Arc<SecurityPatterns>) -> Vec<LoopbackEvent> {
-    if OWN_MESSAGES.iter().any(|start| text.starts_with(start)) {
+    if is_of_agent(&text) {
         return Vec::new();
     }
     if let Some(report) = text.strip_prefix(UNDO_MARK) {
@@ -184,13 +185,27 @@ fn of_user(text: String, seq: i64, secrets: &Arc<SecurityPatterns>) -> Vec<Loopb
             finished(id, tool, view),
         ];
     }
-    if let Some(command) = prompt_command(&text) {
-        return vec![LoopbackEvent::Prompt(command)];
+    vec![LoopbackEvent::Prompt(typed(&text))]
+}
+
+/// The prompt that the user typed; `None` for a message about a command or an undo, and for messages of the agent.
+pub(super) fn typed_prompt(text: &str) -> Option<String> {
+    let is_report = text.starts_with(UNDO_MARK) || text.starts_with(COMMAND_MARK);
+    (!is_report && !is_of_agent(text)).then(|| typed(text))
+}
+
+/// The part of a prompt that the user typed. Attached files, resources and text of hooks are not part of it.
+fn typed(text: &str) -> String {
+    if let Some(command) = prompt_command(text) {
+        return command;
     }
-    // Attached files and resources are not part of the input that the user saw.
     let end = text.find(ATTACHMENT_START).unwrap_or(text.len());
-    let typed = without_hook_blocks(text[..end].to_owned());
-    vec![LoopbackEvent::Prompt(typed)]
+    without_hook_blocks(text[..end].to_owned())
+}
+
+/// Whether the agent wrote a message in the name of the user.
+fn is_of_agent(text: &str) -> bool {
+    OWN_MESSAGES.iter().any(|start| text.starts_with(start))
 }
 
 /// Ends the calls without a result.
@@ -232,6 +247,7 @@ mod tests {
             content: parts.to_string(),
             created_at: 0,
             usage: None,
+            rewound: false,
         }
     }
 

@@ -66,7 +66,8 @@ impl Session {
         self.history.session()
     }
 
-    /// Stores the title of the session, which is the first line of its first prompt, and the model. Returns the title.
+    /// Stores the title of the session and the model. The title is the first line of its first prompt, unless the user
+    /// chose another one. Returns the title.
     pub(super) async fn describe(
         &self,
         prompt: &str,
@@ -76,10 +77,38 @@ impl Session {
         let secrets = self.history.secrets();
         let line = secrets.redact(line.unwrap_or_default().trim());
         let title: String = line.text.chars().take(MAX_TITLE_CHARS).collect();
-        self.store.set_title(self.id(), &title).await?;
+        let title = self.store.set_title(self.id(), &title).await?;
         let (name, model) = (provider.name(), provider.model());
         self.store.set_model(self.id(), name, model).await?;
         Ok(title)
+    }
+
+    /// Stores a title that the user chose. Returns it without secrets and on one line.
+    pub(super) async fn rename(&self, title: &str) -> Result<String, HistoryError> {
+        let words: Vec<&str> = title.split_whitespace().collect();
+        let line = self
+            .history
+            .secrets()
+            .redact(&words.join(" "))
+            .text
+            .into_owned();
+        let title: String = line.chars().take(MAX_TITLE_CHARS).collect();
+        self.store.rename_session(self.id(), &title).await?;
+        Ok(title)
+    }
+
+    /// Takes the messages from number `seq` on out of the conversation, and the summaries of them out of the system
+    /// prompt. The store keeps both.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub(super) async fn rewind(&mut self, seq: i64) -> Result<(), HistoryError> {
+        let before = self.system.text().len();
+        self.store.rewind(self.id(), seq).await?;
+        let summaries = self.store.summaries(self.id()).await?;
+        self.system = self.system.with_summaries(summaries);
+        let fixed_bytes = self.history.fixed_bytes() + self.system.text().len() - before;
+        self.history.reload(fixed_bytes).await
     }
 
     /// Adds costs, in memory and in the store.
@@ -145,5 +174,6 @@ pub(super) fn stored(summary: &NewSummary) -> StoredSummary {
         provider: summary.provider,
         model: summary.model,
         created_at: 0,
+        rewound: false,
     }
 }

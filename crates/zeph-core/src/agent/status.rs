@@ -1,5 +1,8 @@
 //! The output of `/status`, `/cost` and `/sessions`.
 
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use zeph_memory::{CompressionStrategy, StoreError, TaskStatus};
@@ -13,8 +16,18 @@ use crate::schedule::when::shown;
 
 /// Sessions that `/sessions` lists.
 const MAX_LISTED: usize = 20;
+/// The minimum number of characters of an id in a list.
+const MIN_ID_CHARS: usize = 8;
 /// Sessions that `/sessions` reads. Those without messages are not listed.
 const MAX_READ: u32 = 200;
+
+/// The width of the names of lines.
+const NAME_WIDTH: usize = 15;
+
+/// One line of `/status`.
+fn line(name: &str, text: &str) -> String {
+    format!("{name:<NAME_WIDTH$}{text}\n")
+}
 
 impl Agent {
     /// The state of the session.
@@ -27,38 +40,45 @@ impl Agent {
         } = self;
         let provider = model.provider.as_ref();
         let budget = limits::context_budget(&self.config, provider.context_window());
-        let more = self.more_status.iter();
-        let more: String = more
-            .map(|(name, text)| format!("{name:<11} {}\n", text(session.id())))
-            .collect();
-        format!(
-            "session     {}\n\
-             directory   {}\n\
-             model       {} ({})\n\
-             context     about {} of {budget} tokens, {}\n\
-             compaction  {}\n\
-             limits      {} in the last turn, a check-in every {}, {} a round\n\
-             {}cache       {}\n\
-             memory      {}\n\
-             {more}{}database    {}",
-            session.id(),
-            session.project.display(),
-            provider.model(),
-            provider.name(),
-            session.history.estimated_tokens(),
+        let used = session.history.estimated_tokens();
+        let context = format!(
+            "about {used} of {budget} tokens ({} %), {}",
+            used * 100 / budget.max(1),
             pluralize(session.history.messages().len(), "message"),
-            self.compaction_status().await,
-            pluralize(session.rounds, "round"),
+        );
+        let turn = format!(
+            "{}; asks after every {}; at most {} each",
+            counted_as(
+                session.rounds,
+                "round of tool calls",
+                "rounds of tool calls"
+            ),
             self.iterations.check_in,
             pluralize(self.config.max_calls_per_iteration, "call"),
-            quota_line(tools, session.id()).await,
-            cache_status(tools, session.id()),
-            memory_status(session)
-                .await
-                .unwrap_or_else(|error| error.to_string()),
-            model.selection.status(provider),
-            session.store.path().display(),
-        )
+        );
+        let stored = session.store.session(session.id()).await;
+        let title = stored.ok().and_then(|stored| stored.title);
+        let mut text = line("Session", session.id());
+        if let Some(title) = title {
+            text.push_str(&line("Title", &title));
+        }
+        text.push_str(&line("Directory", &session.project.display().to_string()));
+        let asked = format!("{} (provider {})", provider.model(), provider.name());
+        text.push_str(&line("Model", &asked));
+        text.push_str(&line("Context", &context));
+        text.push_str(&line("Compaction", &self.compaction_status().await));
+        text.push_str(&line("Last turn", &turn));
+        text.push_str(&quota_line(tools, session.id()).await);
+        text.push_str(&line("Result cache", &cache_status(tools, session.id())));
+        let memory = memory_status(session).await;
+        text.push_str(&memory.unwrap_or_else(|error| line("Memory", &error.to_string())));
+        for (name, status) in &self.more_status {
+            text.push_str(&line(name, &status(session.id())));
+        }
+        text.push_str(&model.selection.status(provider));
+        let database = session.store.path().display().to_string();
+        text.push_str(line("Database", &database).trim_end());
+        text
     }
 
     /// The number of compactions, and the threshold of the next one.
@@ -78,21 +98,22 @@ impl Agent {
             .filter(|(count, _)| *count > 0)
             .map(|(count, method)| format!("{count} {method}"))
             .collect();
-        let by = match by.as_slice() {
-            [] => String::new(),
-            by => format!(" ({})", by.join(", ")),
-        };
         let messages: u64 = summaries.iter().map(|summary| summary.messages).sum();
-        let from = match self.config.compaction.enabled {
-            true => format!("from {} tokens on", self.compacts_from()),
-            false => "off ([agent.compaction] enabled)".to_owned(),
+        let so_far = match (by.as_slice(), evicted) {
+            ([], 0) => "none so far".to_owned(),
+            ([], evicted) => format!("{} shortened", pluralize(evicted, "result")),
+            (by, evicted) => format!(
+                "{} ({}), {} summarized, {} shortened",
+                pluralize(summaries.len(), "compaction"),
+                by.join(", "),
+                pluralize(messages, "message"),
+                pluralize(evicted, "result"),
+            ),
         };
-        format!(
-            "{}{by}, {} summed up, {} moved out; {from}",
-            pluralize(summaries.len(), "compaction"),
-            pluralize(messages, "message"),
-            pluralize(evicted, "result"),
-        )
+        match self.config.compaction.enabled {
+            true => format!("{so_far}; the next one at {} tokens", self.compacts_from()),
+            false => format!("{so_far}; off ([agent.compaction] enabled)"),
+        }
     }
 
     /// The costs of the session, and the used part of its budget.
@@ -110,23 +131,47 @@ impl Agent {
         let mut sessions = read.await?;
         sessions.retain(|it| it.messages > 0 || it.id == here.id());
         sessions.truncate(MAX_LISTED);
-        let lines: Vec<_> = sessions
-            .iter()
-            .map(|session| {
-                let mark = if session.id == here.id() { "*" } else { " " };
-                let title = session.title.as_deref().unwrap_or("(no title)");
-                let unit = match session.messages {
-                    1 => "message",
-                    _ => "messages",
-                };
-                format!(
-                    "{mark} {}  {:>4} {unit:<8}  {title}",
-                    session.id, session.messages,
-                )
-            })
-            .collect();
-        Ok(lines.join("\n"))
+        let ids: Vec<&str> = sessions.iter().map(|session| session.id.as_str()).collect();
+        let width = unique_prefix(&ids);
+        let mut text = String::new();
+        for session in &sessions {
+            let mark = if session.id == here.id() { "*" } else { " " };
+            let title = session.title.as_deref().unwrap_or("(no title)");
+            let id: String = session.id.chars().take(width).collect();
+            let unit = match session.messages {
+                1 => "message",
+                _ => "messages",
+            };
+            let date = minute(session.updated_at);
+            let count = session.messages;
+            // Writing into a string cannot fail.
+            let _ = writeln!(text, "{mark} {id}  {date}  {count:>4} {unit:<8}  {title}");
+        }
+        text.push_str("/resume ID continues a session, /resume opens a list to select from");
+        Ok(text)
     }
+}
+
+/// Characters with which all ids differ, at least [`MIN_ID_CHARS`].
+fn unique_prefix(ids: &[&str]) -> usize {
+    let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
+    let are_unique = |width: usize| {
+        let prefixes = ids
+            .iter()
+            .map(|id| id.chars().take(width).collect::<String>());
+        prefixes.collect::<HashSet<_>>().len() == ids.len()
+    };
+    let mut widths = MIN_ID_CHARS..longest;
+    widths.find(|width| are_unique(*width)).unwrap_or(longest)
+}
+
+/// The local date and minute of a time in milliseconds since the Unix epoch.
+pub(super) fn minute(ms: i64) -> String {
+    let time = Timestamp::from_millisecond(ms).map(|time| time.to_zoned(TimeZone::system()));
+    time.map_or_else(
+        |_| String::new(),
+        |time| time.strftime("%Y-%m-%d %H:%M").to_string(),
+    )
 }
 
 fn cache_status(tools: &ToolRunner, session: &str) -> String {
@@ -151,15 +196,18 @@ async fn quota_line(tools: &ToolRunner, session: &str) -> String {
         return String::new();
     };
     match quota.counter.used(session).await {
-        Ok(used) => format!(
-            "quota       {used} of {} of the session used\n",
-            pluralize(quota.max, "call")
-        ),
-        Err(error) => format!("quota       cannot be counted: {error}\n"),
+        Ok(used) => {
+            let max = pluralize(quota.max, "call");
+            line(
+                "Call limit",
+                &format!("{used} of {max} of the session used"),
+            )
+        }
+        Err(error) => line("Call limit", &format!("cannot be counted: {error}")),
     }
 }
 
-/// The number of stored facts, tasks and scheduled tasks.
+/// The lines about stored facts, tasks and scheduled tasks.
 async fn memory_status(session: &Session) -> Result<String, StoreError> {
     let store = &session.store;
     let facts = store.count_memories().await?;
@@ -172,10 +220,17 @@ async fn memory_status(session: &Session) -> Result<String, StoreError> {
     let next = scheduled.first().and_then(|task| task.next_at);
     let next = next.and_then(|next| Timestamp::from_millisecond(next).ok());
     let next = next.map(|next| shown(next, &TimeZone::system()));
-    let next = next.map_or_else(String::new, |next| format!(", next {next}"));
-    let (facts, tasks) = (pluralize(facts, "fact"), pluralize(tasks, "task"));
-    let count = scheduled.len();
-    Ok(format!(
-        "{facts}, {done} of {tasks} done, {count} scheduled{next}"
-    ))
+    let facts = format!("{} beyond this session", pluralize(facts, "fact"));
+    let mut text = line("Memory", &facts);
+    if tasks > 0 {
+        text.push_str(&line(
+            "Task list",
+            &format!("{done} of {} done", pluralize(tasks, "task")),
+        ));
+    }
+    if let Some(next) = next {
+        let tasks = pluralize(scheduled.len(), "task");
+        text.push_str(&line("Scheduled", &format!("{tasks}, the next at {next}")));
+    }
+    Ok(text)
 }

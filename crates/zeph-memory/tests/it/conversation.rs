@@ -393,7 +393,10 @@ async fn copy_of_a_session_is_independent() {
         .await
         .unwrap();
     let copy = store.session("copy").await.unwrap();
-    assert_eq!((copy.messages, copy.title.as_deref()), (3, Some("Title")));
+    assert_eq!(
+        (copy.messages, copy.title.as_deref()),
+        (3, Some("Title (copy)"))
+    );
     assert_eq!(copy.project, Path::new("/elsewhere"));
     assert_eq!(contents(&store, "copy").await, ["three"]);
     assert_eq!(store.tasks("copy").await.unwrap()[0].content, "task");

@@ -10,6 +10,7 @@ mod lock;
 mod memory_vectors;
 mod open;
 mod overflow;
+mod rewind;
 mod seen;
 mod tasks;
 mod undo;

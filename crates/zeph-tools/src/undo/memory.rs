@@ -108,4 +108,11 @@ impl UndoJournal for MemoryJournal {
             entries: of_it.map(|(_, entry)| entry.clone()).collect(),
         }))
     }
+
+    async fn since(&self, session: &str, number: i64) -> Result<Vec<Entry>, JournalError> {
+        let inner = self.inner();
+        let entries = inner.entries.get(session).into_iter().flatten().rev();
+        let later = entries.filter(|(_, entry)| entry.number > number);
+        Ok(later.map(|(_, entry)| entry.clone()).collect())
+    }
 }

@@ -8,6 +8,7 @@ pub mod config;
 mod memory;
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 
@@ -90,6 +91,12 @@ pub trait UndoJournal: Send + Sync + Debug {
     /// # Errors
     /// [`JournalError`].
     async fn last(&self, session: &str) -> Result<Option<Batch>, JournalError>;
+
+    /// Returns the changes after the one with this number that are not undone, the latest first.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    async fn since(&self, session: &str, number: i64) -> Result<Vec<Entry>, JournalError>;
 }
 
 /// Returns the reason for a change that exceeds the limit of the journal.
@@ -119,6 +126,10 @@ impl UndoJournal for NoJournal {
     async fn last(&self, _session: &str) -> Result<Option<Batch>, JournalError> {
         Ok(None)
     }
+
+    async fn since(&self, _session: &str, _number: i64) -> Result<Vec<Entry>, JournalError> {
+        Ok(Vec::new())
+    }
 }
 
 /// The result of an undo, one line per step: "restored a.txt".
@@ -126,6 +137,17 @@ impl UndoJournal for NoJournal {
 pub struct UndoReport {
     /// The lines, in the order of the steps.
     pub lines: Vec<String>,
+}
+
+/// The files after the undo of all changes since a point of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RewindReport {
+    /// The restored files, one line each: "restored a.txt".
+    pub restored: Vec<String>,
+    /// The files that are not restored, one line each with the reason: "a.txt: it was changed since".
+    pub not_restored: Vec<String>,
+    /// The absolute paths with a record in the journal.
+    pub recorded: Vec<PathBuf>,
 }
 
 /// The reason why an undo was not made.
@@ -168,6 +190,19 @@ pub trait Undo: Send + Sync {
     /// # Errors
     /// [`UndoError::Nothing`], [`UndoError::Journal`].
     async fn forget_last(&self, session: &str) -> Result<UndoReport, UndoError>;
+
+    /// Reports the result of [`Undo::rewind`], and changes nothing.
+    ///
+    /// # Errors
+    /// [`UndoError::Journal`].
+    async fn plan_rewind(&self, session: &str, number: i64) -> Result<RewindReport, UndoError>;
+
+    /// Undoes the changes after the one with this number. A file that cannot be restored to that state is not changed
+    /// at all.
+    ///
+    /// # Errors
+    /// [`UndoError::Refused`] if nothing may be changed, [`UndoError::Journal`].
+    async fn rewind(&self, session: &str, number: i64) -> Result<RewindReport, UndoError>;
 }
 
 /// A journal without records has nothing to undo.
@@ -179,5 +214,13 @@ impl Undo for NoJournal {
 
     async fn forget_last(&self, _session: &str) -> Result<UndoReport, UndoError> {
         Err(UndoError::Nothing)
+    }
+
+    async fn plan_rewind(&self, _session: &str, _number: i64) -> Result<RewindReport, UndoError> {
+        Ok(RewindReport::default())
+    }
+
+    async fn rewind(&self, _session: &str, _number: i64) -> Result<RewindReport, UndoError> {
+        Ok(RewindReport::default())
     }
 }

@@ -4,7 +4,7 @@ use zeph_acp::SlashCommand;
 use zeph_core::{COMMANDS, CustomCommands};
 
 /// Commands that have no meaning in an editor.
-const WITHOUT: [&str; 3] = ["/quit", "/resume", "/copy"];
+const WITHOUT: [&str; 4] = ["/quit", "/resume", "/copy", "/fork"];
 
 /// The built-in commands, each by its first word, and the custom commands.
 pub(super) fn commands(custom: &CustomCommands) -> Vec<SlashCommand> {
@@ -65,6 +65,8 @@ mod tests {
         assert_eq!(hint("status"), None);
         assert_eq!(hint("model").as_deref(), Some("NAME [EFFORT]"));
         assert_eq!(hint("undo").as_deref(), Some("forget"));
+        assert_eq!(hint("rename").as_deref(), Some("TITLE"));
+        assert_eq!(hint("rewind").as_deref(), Some("N"));
         assert!(!commands.iter().any(|command| command.name == "quit"));
         assert!(
             !commands

@@ -16,8 +16,8 @@ use zeph_llm::ProviderConfig;
 use zeph_memory::{Store, StoreError};
 
 use crate::assemble::{
-    App, AuditLines, BuildOptions, EditorPorts, choose_provider, chosen_config, missing_key,
-    withhold,
+    App, AuditLines, BuildOptions, EditorPorts, choose_provider, chosen_config, fork_session,
+    missing_key, withhold,
 };
 use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
@@ -212,10 +212,7 @@ async fn open_stored(
             store.ensure_session(id, &app.env.cwd).await?;
         }
         SessionSource::Stored => {}
-        SessionSource::ForkOf(other) => {
-            // A call without a result in the copy is repaired when the copy is opened, so a running turn does no harm.
-            store.copy_session(other, id, &app.env.cwd).await?;
-        }
+        SessionSource::ForkOf(other) => return fork_session(store, other, id, &app.env.cwd).await,
     }
     store.lock_session(id).await
 }

@@ -1,5 +1,6 @@
 //! One open session of `zeph acp`: an agent with its assembly and the lock on its conversation.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,9 @@ use zeph_tools::{Mode, Permissions};
 use super::commands::commands;
 use super::model_choice::ModelChoice;
 use super::servers::ClientServers;
-use super::{close, failed, of_store};
+use super::{close, failed, of_store, text_of};
 use crate::assemble::{App, forget_empty, stored_events};
+use crate::export;
 
 /// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
 const NO_SHELL: &str =
@@ -31,6 +33,8 @@ const NO_SHELL: &str =
 const NO_RESUME: &str = "open another session in the editor instead";
 /// The response to `/copy`.
 const NO_COPY: &str = "copy the response in the editor instead";
+/// The response to `/fork`.
+const NO_FORK: &str = "fork the session in the editor instead";
 /// The response to `/quit`.
 const NO_QUIT: &str = "close the session in the editor instead";
 
@@ -56,6 +60,8 @@ struct Handles {
     store: Store,
     secrets: Arc<SecurityPatterns>,
     commands: CustomCommands,
+    /// The directory of the session.
+    cwd: PathBuf,
 }
 
 impl Handles {
@@ -65,6 +71,7 @@ impl Handles {
             store: app.store.clone(),
             secrets: Arc::clone(&app.compressor.secrets),
             commands: app.commands.clone(),
+            cwd: app.env.cwd.clone(),
         }
     }
 }
@@ -125,9 +132,23 @@ impl AcpSession {
                     Err(error) => self.says(&error.to_string()),
                 }
             }
-            Reply::Switch(SessionSwitch::Session(_)) => self.says(NO_RESUME),
+            Reply::Switch(SessionSwitch::Session(_) | SessionSwitch::ChooseSession) => {
+                self.says(NO_RESUME)
+            }
+            Reply::Switch(SessionSwitch::Fork) => self.says(NO_FORK),
+            Reply::Switch(SessionSwitch::Export(file)) => self.export(file.as_deref()).await,
             Reply::Quit => self.says(NO_QUIT),
             Reply::Nothing | Reply::Ran => done(),
+        }
+    }
+
+    /// Writes the conversation to a file.
+    async fn export(&self, file: Option<&str>) -> PromptEnd {
+        let Handles { store, cwd, .. } = &self.handles;
+        let written = export::to_file(store, &self.id, file, cwd).await;
+        match written {
+            Ok(path) => self.says(&format!("wrote {}", path.display())),
+            Err(error) => self.says(&text_of(&error)),
         }
     }
 

@@ -111,9 +111,9 @@ pub(crate) fn filter_status(filters: &FilterPipeline) -> String {
     let (before, after) = rules.values().fold((0, 0), |(before, after), rule| {
         (before + rule.bytes_before, after + rule.bytes_after)
     });
+    let [full, partial, fallback] = filters.metrics().levels();
     format!(
-        "{} F/P/B (understood, cut, not understood); {} of {} kB read",
-        filters.metrics().levels(),
+        "{} of {} kB of output sent; F/P/B: {full} understood, {partial} cut, {fallback} not",
         after.div_ceil(1000),
         before.div_ceil(1000)
     )

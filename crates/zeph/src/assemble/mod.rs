@@ -75,7 +75,10 @@ use read_rules::{read_rules, reads};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::{redaction_values, withhold, withhold_environment};
 pub(crate) use server_models::{Listing, ServerModels};
-pub(crate) use session::{OpenSession, SessionChoice, forget_empty, open_session, stored_events};
+pub(crate) use session::{
+    OpenSession, SessionChoice, forget_empty, fork_session, open_session, other_directory,
+    stored_events,
+};
 pub(crate) use skills::SkillPins;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 

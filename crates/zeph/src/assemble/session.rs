@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zeph_core::{LoopbackEvent, replay};
-use zeph_memory::{SessionLock, Store, StoreError, new_session_id};
+use zeph_memory::{SessionInfo, SessionLock, Store, StoreError, new_session_id};
 use zeph_tools::secrets::SecurityPatterns;
 
 /// The requested session.
@@ -51,10 +51,40 @@ pub(crate) async fn open_session(
                 ),
             ),
         },
-        SessionChoice::Resume(prefix) => (store.find_session(prefix).await?.id, None),
+        SessionChoice::Resume(prefix) => {
+            let session = store.find_session(prefix).await?;
+            let notice = other_directory(&session, project);
+            (session.id, notice)
+        }
     };
     let lock = store.lock_session(&id).await?;
     Ok(OpenSession { id, notice, lock })
+}
+
+/// A notice if a session was started in another directory than `project`.
+pub(crate) fn other_directory(session: &SessionInfo, project: &Path) -> Option<String> {
+    let started = session.project.display();
+    (session.project != project).then(|| {
+        format!(
+            "this session was started in {started}; it continues in {}",
+            project.display()
+        )
+    })
+}
+
+/// Copies the session `original` to the new session `copy`, and locks the copy.
+///
+/// # Errors
+/// [`StoreError`]: unknown, or the copy exists.
+pub(crate) async fn fork_session(
+    store: &Store,
+    original: &str,
+    copy: &str,
+    project: &Path,
+) -> Result<SessionLock, StoreError> {
+    // A call without a result in the copy is repaired when the copy is opened, so a running turn does no harm.
+    store.copy_session(original, copy, project).await?;
+    store.lock_session(copy).await
 }
 
 async fn new_session(store: &Store, project: &Path) -> Result<String, StoreError> {

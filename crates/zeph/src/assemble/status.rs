@@ -34,17 +34,17 @@ impl App {
         let gates = gates(&self.loaded.config);
         let shell = Arc::clone(&self.shell);
         vec![
-            ("instructions", Arc::new(move |_| clean(&instructions))),
-            ("filters", Arc::new(move |_| filter_status(&filters))),
-            ("gates", Arc::new(move |_| gates.clone())),
+            ("Instructions", Arc::new(move |_| clean(&instructions))),
+            ("Output filters", Arc::new(move |_| filter_status(&filters))),
+            ("Permissions", Arc::new(move |_| gates.clone())),
             (
-                "reputation",
+                "Tool calls",
                 Arc::new(move |session| reputations.summary(session)),
             ),
             (
-                "jobs",
+                "Jobs",
                 Arc::new(move |_| match shell.running_jobs().as_slice() {
-                    [] => "none runs".to_owned(),
+                    [] => "none running".to_owned(),
                     jobs => clean(&jobs.join(", ")),
                 }),
             ),

@@ -134,8 +134,8 @@ pub(crate) struct TurnArgs {
     /// Continue the most recent session in this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
-    /// Resume a session by ID or unique ID prefix
-    #[arg(short, long, value_name = "ID")]
+    /// Resume a session by ID or unique ID prefix; without ID, select it from a list
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -146,6 +146,11 @@ pub(crate) struct TurnArgs {
 }
 
 impl TurnArgs {
+    /// Whether the user selects the session to resume.
+    pub(crate) fn selects_session(&self) -> bool {
+        self.resume.as_deref() == Some("")
+    }
+
     /// Whether a prompt without -p opens a session: on a terminal, and without an option for one turn.
     pub(crate) fn is_session(&self) -> bool {
         let is_one_turn = self.output_format != OutputFormat::Text || self.output_schema.is_some();
@@ -201,10 +206,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ToolsCommand,
     },
-    /// List, show, export and remove stored sessions
+    /// List, search, show, export and remove stored sessions
     Sessions {
         #[command(subcommand)]
-        command: SessionsCommand,
+        command: super::sessions::SessionsCommand,
     },
     /// List and print stored (overflowed) tool outputs
     Overflow {
@@ -334,36 +339,6 @@ pub(crate) enum ToolsCommand {
         /// The session the calls belong to; created if it does not exist
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-    },
-}
-
-/// `zeph sessions …`
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// The sessions of this directory, the latest first
-    List {
-        /// Those of all directories, and those without messages
-        #[arg(long)]
-        all: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// One conversation, for reading
-    Show {
-        /// Its id, or the beginning of it
-        id: String,
-    },
-    /// One conversation as JSON
-    Export {
-        /// Its id, or the beginning of it
-        id: String,
-    },
-    /// Remove a conversation; its audit entries stay
-    Rm {
-        /// Their ids, or the beginnings of them
-        #[arg(required = true)]
-        ids: Vec<String>,
     },
 }
 

@@ -5,21 +5,25 @@ use std::sync::Arc;
 
 #[cfg(feature = "tui")]
 use zeph_core::LoopbackEvent;
-use zeph_core::{Agent, Channel, SessionSwitch};
+use zeph_core::{Agent, Channel, SessionSwitch, replay};
 use zeph_llm::{LlmProvider, ProviderConfig};
-use zeph_memory::SessionLock;
+use zeph_memory::{SessionLock, new_session_id};
 use zeph_tools::plural::pluralize;
 
 use super::args::GlobalArgs;
 use super::model_lines::model_lines;
+use super::session_selection::stored_sessions;
 #[cfg(feature = "tui")]
 use crate::assemble::stored_events;
 use crate::assemble::{
     App, AuditLines, ModelCompletion, OpenSession, ServerModels, SessionChoice, choose_provider,
-    chosen_config, forget_empty, meant, open_session, with_substitutes,
+    chosen_config, forget_empty, fork_session, meant, open_session, other_directory,
+    with_substitutes,
 };
 use crate::config::{Environment, Loaded};
-use crate::terminal::{CompletionLists, Converse, InteractiveOptions};
+use crate::export;
+use crate::terminal::{CompletionLists, Converse, InteractiveOptions, PickerEntry};
+use crate::view::{RecapItem, recap};
 
 /// The maximum number of models of one server that `/model` shows.
 const MAX_LISTED_MODELS: usize = 20;
@@ -85,15 +89,17 @@ impl Conversation {
         Ok((conversation, options))
     }
 
-    /// Ends running commands and closes the database.
+    /// Ends running commands and closes the database. Returns the session if it has messages.
     ///
     /// # Errors
     /// If the database cannot be used.
-    pub(super) async fn end(self) -> anyhow::Result<()> {
+    pub(super) async fn end(self) -> anyhow::Result<Option<String>> {
         let empty = self.agent.messages().is_empty();
         drop((self.agent, self.lock));
+        let messages = self.assembly.store.session(&self.session).await?.messages;
         forget_empty(&self.assembly, &self.session, empty).await?;
-        self.assembly.close().await
+        self.assembly.close().await?;
+        Ok((messages > 0).then_some(self.session))
     }
 
     /// Reads the resources of a session that no event reports.
@@ -167,22 +173,62 @@ impl Conversation {
             return Ok(format!("this is session {}", self.session));
         }
         let lock = store.lock_session(&found.id).await?;
+        let notice = other_directory(&found, &self.assembly.env.cwd);
+        self.enter(found.id, lock).await?;
+        let title = found.title.as_deref().unwrap_or("(no title)");
+        let mut text = format!(
+            "session {} goes on: {}, {title}",
+            self.session,
+            pluralize(found.messages, "message")
+        );
+        if let Some(notice) = notice {
+            text.push('\n');
+            text.push_str(&notice);
+        }
+        Ok(text)
+    }
+
+    /// Continues in a copy of the session.
+    async fn fork(&mut self) -> anyhow::Result<String> {
+        if self.agent.messages().is_empty() {
+            anyhow::bail!("there is no conversation to copy yet");
+        }
+        let (copy, original) = (new_session_id(), self.session.clone());
+        let (store, project) = (&self.assembly.store, &self.assembly.env.cwd);
+        let lock = fork_session(store, &original, &copy, project).await?;
+        self.enter(copy, lock).await?;
+        Ok(format!(
+            "session {} continues as a copy of {original}",
+            self.session
+        ))
+    }
+
+    /// Continues with another session, and removes the current one if it is empty.
+    async fn enter(&mut self, session: String, lock: SessionLock) -> anyhow::Result<()> {
         let channel = Arc::clone(&self.channel);
         let agent = self
             .assembly
-            .open_agent(&self.provider, channel, &found.id, None);
+            .open_agent(&self.provider, channel, &session, None);
         let agent = agent.await?;
         let empty = self.agent.messages().is_empty();
         self.agent = agent;
         self.lock = lock;
-        let left = std::mem::replace(&mut self.session, found.id);
-        forget_empty(&self.assembly, &left, empty).await?;
-        let title = found.title.as_deref().unwrap_or("(no title)");
-        Ok(format!(
-            "session {} goes on: {}, {title}",
-            self.session,
-            pluralize(found.messages, "message")
-        ))
+        let left = std::mem::replace(&mut self.session, session);
+        forget_empty(&self.assembly, &left, empty).await
+    }
+
+    async fn export(&self, file: Option<&str>) -> anyhow::Result<String> {
+        let App { store, env, .. } = &self.assembly;
+        let path = export::to_file(store, &self.session, file, &env.cwd).await?;
+        Ok(format!("wrote {}", path.display()))
+    }
+
+    /// The last exchanges of the session.
+    async fn last_exchanges(&self) -> anyhow::Result<Vec<RecapItem>> {
+        let (store, secrets) = (&self.assembly.store, &self.assembly.compressor.secrets);
+        let messages = store.known_messages(&self.session).await?;
+        let views = store.result_views(&self.session).await?;
+        Ok(recap(&replay::events(&messages, &views, secrets)))
     }
 }
 
@@ -222,6 +268,17 @@ impl Converse for Conversation {
         &mut self.agent
     }
 
+    async fn sessions(&self) -> anyhow::Result<Vec<PickerEntry>> {
+        stored_sessions(&self.assembly.store, &self.assembly.env.cwd).await
+    }
+
+    async fn recap(&self) -> Vec<RecapItem> {
+        self.last_exchanges().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the last exchanges cannot be shown");
+            Vec::new()
+        })
+    }
+
     async fn switch(&mut self, to: SessionSwitch) -> anyhow::Result<String> {
         match to {
             SessionSwitch::Models => Ok(self.models().await),
@@ -229,6 +286,9 @@ impl Converse for Conversation {
                 self.ask_another(&name, effort.as_deref()).await
             }
             SessionSwitch::Session(prefix) => self.resume(&prefix).await,
+            SessionSwitch::ChooseSession => anyhow::bail!("/resume ID takes the id of a session"),
+            SessionSwitch::Fork => self.fork().await,
+            SessionSwitch::Export(file) => self.export(file.as_deref()).await,
         }
     }
     #[cfg(feature = "tui")]

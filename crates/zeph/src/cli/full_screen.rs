@@ -8,7 +8,8 @@ use zeph_core::Channel;
 use super::args::{GlobalArgs, TurnArgs};
 use super::conversation::Conversation;
 use super::run::refuse_turn_options;
-use super::{Exit, load_config, scheduler, session_choice, usage};
+use super::session_selection::{choose_session, print_resume_hint};
+use super::{Exit, load_config, scheduler, usage};
 use crate::terminal::TerminalOptions;
 use crate::terminal::signals::end_on_signals;
 use crate::tui::{self, TuiChannel, TuiOptions};
@@ -43,7 +44,9 @@ pub(super) async fn run(
         quiet: global.quiet,
         colour: terminal.stdout.colour,
     }));
-    let choice = session_choice(turn);
+    let Some(choice) = choose_session(turn, &loaded, &env, terminal).await? else {
+        return Ok(Exit::Done);
+    };
     let (own, place) = (loaded.clone(), env.clone());
     let shown: Arc<dyn Channel> = Arc::clone(&channel) as _;
     let (mut conversation, mut options) =
@@ -52,6 +55,7 @@ pub(super) async fn run(
     let resources = conversation.resources();
     let talk = tui::run(&mut conversation, channel, options, resources);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
-    conversation.end().await?;
+    let session = conversation.end().await?;
+    print_resume_hint(session.as_deref(), global.quiet);
     Ok(end.into())
 }

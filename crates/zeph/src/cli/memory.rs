@@ -7,8 +7,8 @@ use clap::Subcommand;
 use zeph_memory::{Memory, Store};
 
 use super::args::GlobalArgs;
-use super::sessions::date;
 use super::{Exit, load_config, print, print_as_is};
+use crate::output::local_time::date;
 use crate::output::redact::redacted;
 use crate::output::stored_json;
 

@@ -29,6 +29,8 @@ mod policy;
 mod prompt_words;
 mod run;
 mod scheduler;
+mod session_search;
+mod session_selection;
 mod sessions;
 mod skills;
 mod tools;
@@ -243,12 +245,22 @@ fn merged(outer: TurnArgs, own: TurnArgs) -> TurnArgs {
     }
 }
 
-fn session_choice(turn: &TurnArgs) -> SessionChoice {
-    match (&turn.resume, turn.continue_last) {
+/// The session that the command line chooses.
+///
+/// # Errors
+/// A usage error if the user would have to select it.
+fn session_choice(turn: &TurnArgs) -> anyhow::Result<SessionChoice> {
+    Ok(match (&turn.resume, turn.continue_last) {
+        (Some(id), _) if id.is_empty() => {
+            return Err(usage(
+                "--resume without an id selects a session at a terminal; here name the session: \
+                 `zeph sessions list` shows the ids, --continue takes the last one",
+            ));
+        }
         (Some(id), _) => SessionChoice::Resume(id.clone()),
         (None, true) => SessionChoice::Continue,
         (None, false) => SessionChoice::New,
-    }
+    })
 }
 
 /// Takes the environment and loads the configuration; warnings go to standard error.

@@ -9,8 +9,8 @@ use zeph_memory::{Store, StoreError};
 use zeph_tools::overflow::{OverflowEntry, OverflowRef};
 
 use super::args::GlobalArgs;
-use super::sessions::date;
 use super::{Exit, load_config, print};
+use crate::output::local_time::date;
 use crate::output::sanitize::Sanitizer;
 use crate::output::stderr_line;
 

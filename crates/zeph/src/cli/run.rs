@@ -8,11 +8,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Agent, AttachedPrompt, Channel, Reply, TurnEnd, TurnOutcome};
+use zeph_core::{Agent, AttachedPrompt, Channel, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::Conversation;
+use super::session_selection::{choose_session, print_resume_hint};
 use super::{
     Exit, Outcome, UsageError, load_config, login, scheduler, session_choice, usage, with_causes,
 };
@@ -134,6 +135,7 @@ async fn turn_of(
     if !matches!(prompt, Prompt::Text(_)) {
         end_on_signals();
     }
+    let choice = session_choice(turn)?;
     let (loaded, env) = load_config(global)?;
     let schema = turn.output_schema.as_deref().map(read_schema).transpose()?;
     let typed = matches!(prompt, Prompt::Text(_));
@@ -150,7 +152,6 @@ async fn turn_of(
     let prepared = async {
         let options = global.build_options();
         let assembly = App::for_conversation(loaded, env, options, lines, &provider).await?;
-        let choice = session_choice(turn);
         let open = open_session(&assembly.store, &choice, &assembly.env.cwd).await?;
         anyhow::Ok((assembly, open))
     };
@@ -223,10 +224,17 @@ async fn handle(
             message: Some(why),
             ..outcome_of(TurnEnd::Error, String::new())
         },
+        Reply::Switch(SessionSwitch::Export(_)) => TurnOutcome {
+            message: Some(
+                "/export is for an interactive session; here use `zeph sessions export ID --format`"
+                    .to_owned(),
+            ),
+            ..outcome_of(TurnEnd::Error, String::new())
+        },
         Reply::Switch(_) => TurnOutcome {
             message: Some(
-                "/model and /resume are for an interactive session; here --model, --provider and \
-                 --resume choose"
+                "/model, /resume and /fork are for an interactive session; here --model, --provider \
+                 and --resume choose"
                     .to_owned(),
             ),
             ..outcome_of(TurnEnd::Error, String::new())
@@ -419,7 +427,9 @@ pub(crate) async fn interactive(
         global.quiet,
         global.yes,
     )));
-    let choice = session_choice(turn);
+    let Some(choice) = choose_session(turn, &loaded, &env, channel.options()).await? else {
+        return Ok(Exit::Done);
+    };
     let (own, place) = (loaded.clone(), env.clone());
     let shown: Arc<dyn Channel> = Arc::clone(&channel) as _;
     let (mut conversation, mut options) =
@@ -427,7 +437,8 @@ pub(crate) async fn interactive(
     options.first_input = first_input;
     let talk = session::run(&mut conversation, Arc::clone(&channel), options);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
-    conversation.end().await?;
+    let session = conversation.end().await?;
+    print_resume_hint(session.as_deref(), global.quiet);
     Ok(end.into())
 }
 

@@ -2,19 +2,66 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Context as _;
-use serde_json::{Value, json};
+use clap::Subcommand;
 use zeph_core::Spending;
 use zeph_llm::MessagePart;
-use zeph_memory::{SessionInfo, Store, StoredMessage, StoredSpending, StoredSummary};
+use zeph_memory::{SessionInfo, Store, StoredSummary};
 
-use super::args::{GlobalArgs, SessionsCommand};
+use super::args::GlobalArgs;
+use super::session_search::search;
 use super::{Exit, load_config, print, print_as_is};
+use crate::export::{ExportFormat, StoredConversation, parts};
+use crate::output::local_time::date;
 use crate::output::redact::redacted;
-use crate::output::stored_json;
+use crate::output::{for_terminal, stored_json};
 
 /// How many sessions `list` shows.
 const LISTED: u32 = 100;
+
+/// `zeph sessions …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// The sessions of this directory, the latest first
+    List {
+        /// Those of all directories, and those without messages
+        #[arg(long)]
+        all: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One conversation, for reading
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Search prompts, responses and titles; a match contains all words
+    Search {
+        /// The words
+        #[arg(required = true, value_name = "WORDS")]
+        words: Vec<String>,
+        /// In the sessions of all directories
+        #[arg(long)]
+        all: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One conversation as JSON, Markdown or HTML
+    Export {
+        /// Its id, or the beginning of it
+        id: String,
+        /// The format
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Json)]
+        format: ExportFormat,
+    },
+    /// Remove a conversation; its audit entries stay
+    Rm {
+        /// Their ids, or the beginnings of them
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow::Result<Exit> {
@@ -32,20 +79,21 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
         }
         SessionsCommand::Show { id } => {
             let session = store.find_session(&id).await?;
-            let messages = store.all_messages(&session.id).await?;
-            let spending = Spending::of_stored(store.spending(&session.id).await?);
-            let summaries = store.all_summaries(&session.id).await?;
-            print(&redacted(&show(
-                &session, &messages, &summaries, &spending,
-            )?))?;
+            let conversation = StoredConversation::read(&store, &session.id).await?;
+            print(&redacted(&show(&conversation)?))?;
         }
-        SessionsCommand::Export { id } => {
+        SessionsCommand::Search { words, all, json } => {
+            let project = (!all).then_some(env.cwd.as_path());
+            search(&store, &words.join(" "), project, json).await?;
+        }
+        SessionsCommand::Export { id, format } => {
             let session = store.find_session(&id).await?;
-            let messages = store.all_messages(&session.id).await?;
-            let spending = store.spending(&session.id).await?;
-            let summaries = store.all_summaries(&session.id).await?;
-            let exported = export(&session, &messages, &summaries, &spending)?;
-            print_as_is(&stored_json(&exported)?)?;
+            let conversation = StoredConversation::read(&store, &session.id).await?;
+            let text = conversation.render(format)?;
+            match format {
+                ExportFormat::Json => print_as_is(&for_terminal(text))?,
+                ExportFormat::Markdown | ExportFormat::Html => print(&text)?,
+            }
         }
         SessionsCommand::Rm { ids } => {
             for id in ids {
@@ -88,33 +136,14 @@ fn list(sessions: &[SessionInfo], all: bool) -> String {
     text
 }
 
-/// Local date and minute.
-pub(super) fn date(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms).map_or_else(
-        |_| "?".to_owned(),
-        |time| {
-            time.to_zoned(jiff::tz::TimeZone::system())
-                .strftime("%Y-%m-%d %H:%M")
-                .to_string()
-        },
-    )
-}
-
-fn parts(session: &SessionInfo, message: &StoredMessage) -> anyhow::Result<Vec<MessagePart>> {
-    serde_json::from_str(&message.content).with_context(|| {
-        format!(
-            "message {} of session {} is damaged",
-            message.seq, session.id
-        )
-    })
-}
-
-fn show(
-    session: &SessionInfo,
-    messages: &[StoredMessage],
-    summaries: &[StoredSummary],
-    spending: &Spending,
-) -> anyhow::Result<String> {
+fn show(conversation: &StoredConversation) -> anyhow::Result<String> {
+    let StoredConversation {
+        session,
+        messages,
+        summaries,
+        spending,
+    } = conversation;
+    let spending = Spending::of_stored(spending.clone());
     let mut text = format!(
         "session {}\ndirectory {}\nbegun {}, last used {}\n{}\n",
         session.id,
@@ -123,10 +152,17 @@ fn show(
         date(session.updated_at),
         spending.report(),
     );
+    let mut is_rewound = false;
     for message in messages {
         for summary in summaries.iter().filter(|it| it.last_seq + 1 == message.seq) {
             text.push_str(&told(summary));
         }
+        if message.rewound && !is_rewound {
+            text.push_str("\n── rewound: the following is no longer part of the conversation\n");
+        } else if !message.rewound && is_rewound {
+            text.push_str("\n── the conversation continues\n");
+        }
+        is_rewound = message.rewound;
         for part in parts(session, message)? {
             match part {
                 MessagePart::Text { text: words } => {
@@ -167,28 +203,5 @@ fn told(summary: &StoredSummary) -> String {
         summary.compaction_method,
         summary.model,
         summary.content
-    )
-}
-
-fn export(
-    session: &SessionInfo,
-    messages: &[StoredMessage],
-    summaries: &[StoredSummary],
-    spending: &[StoredSpending],
-) -> anyhow::Result<Value> {
-    let messages = messages
-        .iter()
-        .map(|message| {
-            Ok(json!({
-                "seq": message.seq,
-                "role": message.role,
-                "created_at": message.created_at,
-                "parts": parts(session, message)?,
-                "usage": message.usage,
-            }))
-        })
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(
-        json!({ "session": session, "messages": messages, "summaries": summaries, "spending": spending }),
     )
 }

@@ -9,9 +9,9 @@ use zeph_memory::{Store, StoredChange};
 use zeph_tools::UndoError;
 
 use super::args::{GlobalArgs, UndoArgs};
-use super::sessions::date;
 use super::{Exit, load_config, print};
 use crate::assemble::{App, AuditLines};
+use crate::output::local_time::date;
 use crate::output::redact::redacted;
 use crate::output::stderr_line;
 

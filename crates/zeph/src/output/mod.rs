@@ -1,6 +1,7 @@
 //! Output: text that is safe to print, JSON events, and redaction.
 
 pub(crate) mod events;
+pub(crate) mod local_time;
 pub(crate) mod log_file;
 mod recorder;
 pub(crate) mod redact;

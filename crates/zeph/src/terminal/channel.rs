@@ -246,7 +246,7 @@ impl TerminalChannel {
     }
 
     /// The options of the terminal.
-    pub(super) fn options(&self) -> TerminalOptions {
+    pub(crate) fn options(&self) -> TerminalOptions {
         self.options
     }
 }

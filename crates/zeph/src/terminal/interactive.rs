@@ -26,8 +26,12 @@ use super::complete::ModelWords;
 use super::diff_text;
 use super::editor::{Editor, Input, Look};
 use super::keyboard::{Keyboard, Mode};
+use super::recap;
+use super::session_picker::PickerEntry;
+use super::session_switch::switch;
 use super::signals::Handles;
 use crate::output::redact::redacted;
+use crate::view::RecapItem;
 
 /// Two presses of Ctrl-C within this time end the session.
 const TWICE: Duration = Duration::from_secs(2);
@@ -64,6 +68,15 @@ pub(crate) enum SessionEnd {
 pub(crate) trait Converse {
     /// The agent that handles inputs.
     fn agent(&mut self) -> &mut Agent;
+
+    /// The stored sessions, for a list from which the user selects one.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    async fn sessions(&self) -> anyhow::Result<Vec<PickerEntry>>;
+
+    /// The last exchanges of the session; empty if it is new.
+    async fn recap(&self) -> Vec<RecapItem>;
 
     /// Continues with another model or session, and returns a message for the user. After an error nothing has
     /// changed.
@@ -111,6 +124,7 @@ pub(crate) async fn run(
     if !terminal.quiet {
         greet(&channel, &options);
     }
+    recap::show(&channel, &conversation.recap().await);
     for notice in options.notice.iter().chain(&trouble) {
         channel.screen().notice(notice);
     }
@@ -180,9 +194,8 @@ pub(crate) async fn run(
                     }
                     Some(Reply::Quit) => break,
                     Some(Reply::Switch(to)) => {
-                        let told = conversation.switch(to).await;
-                        let told = told.map_err(|error| format!("{error:#}"));
-                        show(&channel, &told.into(), start.elapsed());
+                        let reply = switch(conversation, &channel, to).await;
+                        show(&channel, &reply, start.elapsed());
                     }
                     Some(reply) => show(&channel, &reply, start.elapsed()),
                 }

@@ -19,10 +19,13 @@ mod lend;
 mod line;
 mod markdown;
 mod reasoning;
+mod recap;
 mod remember_dialog;
 mod restore;
 mod screen;
 mod server_dialog;
+mod session_picker;
+mod session_switch;
 pub(crate) mod signals;
 mod spinner;
 mod style;
@@ -51,3 +54,4 @@ pub(crate) use restore::{enter_full_screen, leave_full_screen};
 pub(crate) use server_dialog::{
     described as field_description, label as field_label, text as server_question,
 };
+pub(crate) use session_picker::{PickerEntry, SessionPicker, pick};

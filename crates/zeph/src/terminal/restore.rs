@@ -17,6 +17,11 @@ static MARKS_PASTES: AtomicBool = AtomicBool::new(false);
 /// Whether Zeph shows the full screen.
 static HAS_FULL_SCREEN: AtomicBool = AtomicBool::new(false);
 
+/// Whether the alternate screen is shown.
+static HAS_ALTERNATE: AtomicBool = AtomicBool::new(false);
+/// Shows the cursor, and leaves the alternate screen.
+const LEAVE_ALTERNATE: &str = "\x1b[?25h\x1b[?1049l";
+
 /// Makes the terminal mark pasted text.
 pub(super) const MARK_PASTES: &str = "\x1b[?2004h";
 /// Ends [`MARK_PASTES`].
@@ -69,9 +74,17 @@ pub(super) fn note_pastes(marked: bool) {
     MARKS_PASTES.store(marked, Ordering::Relaxed);
 }
 
+/// Notes whether the alternate screen is shown.
+pub(super) fn note_alternate(shown: bool) {
+    HAS_ALTERNATE.store(shown, Ordering::Relaxed);
+}
+
 /// Restores the terminal. No effect if it was not changed.
 pub(crate) fn put_back() {
     leave_full_screen();
+    if HAS_ALTERNATE.swap(false, Ordering::Relaxed) {
+        let _ = io::stderr().write_all(LEAVE_ALTERNATE.as_bytes());
+    }
     let stdin = io::stdin();
     if let Some(Some(found)) = FOUND.get()
         && tcgetattr(&stdin).is_ok_and(|now| differs(&now, found))

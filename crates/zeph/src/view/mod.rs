@@ -5,6 +5,7 @@
 
 mod call;
 mod output_tail;
+mod recap;
 pub(crate) mod render;
 mod resources;
 mod session_status;
@@ -12,6 +13,7 @@ mod transcript;
 
 pub(crate) use call::{Call, CallResult};
 pub(crate) use output_tail::OutputTail;
+pub(crate) use recap::{RecapItem, recap};
 pub(crate) use resources::Resources;
 pub(crate) use session_status::SessionStatus;
 pub(crate) use transcript::{Activity, Block, Severity, Transcript};

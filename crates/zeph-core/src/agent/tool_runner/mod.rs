@@ -109,6 +109,17 @@ impl ToolRunner {
         }
     }
 
+    /// Removes the state of calls that are no longer part of the conversation: cached results, and skills that the window
+    /// does not contain.
+    pub(super) fn rewound(&mut self, session: &Session) {
+        self.follow_window(session);
+        self.skills.skills.forget(session.id());
+        self.record_loaded_skills(&session.history);
+        if let Some(utility) = &self.limits.utility {
+            utility.files_changed();
+        }
+    }
+
     /// Records the skills that calls in the window loaded, because the window still contains their text.
     pub(super) fn record_loaded_skills(&self, history: &History) {
         let skills = &self.skills.skills;

@@ -3,10 +3,11 @@
 //!
 //! First `plan` checks every change of the batch. If one cannot be undone, none is. Then `restore` undoes the
 //! steps from the last to the first. Undone changes are removed from the journal immediately, so an interrupted
-//! undo can continue.
+//! undo can continue. `rewind` undoes all changes since a point of a session, as far as possible.
 
 mod plan;
 mod restore;
+mod rewind;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ use crate::contract::time::{millis, now_ms};
 use crate::file::sandbox::Sandbox;
 use crate::trust::TrustLevel;
 use crate::undo::{
-    Batch, Change, Entry, FileBackup, FileState, JournalError, Step, Undo, UndoError, UndoReport,
+    Batch, Change, Entry, FileBackup, FileState, JournalError, RewindReport, Step, Undo, UndoError,
+    UndoReport,
 };
 use plan::{Planned, plan, trouble};
 use restore::Restorer;
@@ -46,6 +48,21 @@ impl FileUndo {
     async fn last(&self, session: &str) -> Result<Batch, UndoError> {
         let last = self.sandbox.journal().last(session).await?;
         last.ok_or(UndoError::Nothing)
+    }
+
+    /// Checks that the undo `id` can leave an audit entry, if entries are required.
+    async fn admit(&self, session: &str, id: &str) -> Result<(), UndoError> {
+        let intent = Intent {
+            session,
+            call_id: id,
+            tool: "undo",
+            bytes: 0,
+        };
+        self.audit.admit(intent).await.map_err(|error| {
+            UndoError::Refused(vec![format!(
+                "nothing is done that leaves no audit entry (`[tools.audit] required`): {error}"
+            )])
+        })
     }
 
     /// Adds an audit entry, because the user starts an undo without a tool call. Returns the reason if it
@@ -113,27 +130,11 @@ impl Undo for FileUndo {
             let start = Instant::now();
             let batch = Arc::new(self.last(session).await?);
             let id = format!("undo_{}", uuid::Uuid::new_v4().simple());
-            let intent = Intent {
-                session,
-                call_id: &id,
-                tool: "undo",
-                bytes: 0,
-            };
-            if let Err(error) = self.audit.admit(intent).await {
-                return Err(UndoError::Refused(vec![format!(
-                    "nothing is done that leaves no audit entry (`[tools.audit] required`): {error}"
-                )]));
-            }
+            self.admit(session, &id).await?;
             let mut result = {
                 let (sandbox, batch) = (Arc::clone(&self.sandbox), Arc::clone(&batch));
                 let session = session.to_owned();
-                tokio::task::spawn_blocking(move || undo(&sandbox, &session, &batch))
-                    .await
-                    .unwrap_or_else(|error| {
-                        Err(UndoError::Refused(vec![format!(
-                            "it broke off; this is a defect: {error}"
-                        )]))
-                    })
+                on_thread(move || undo(&sandbox, &session, &batch)).await
             };
             // None of its changes was made, so the previous batch is undone.
             if matches!(&result, Ok(undone) if undone.lines.is_empty()) {
@@ -164,11 +165,59 @@ impl Undo for FileUndo {
                 .collect(),
         })
     }
+
+    async fn plan_rewind(&self, session: &str, number: i64) -> Result<RewindReport, UndoError> {
+        let entries = self.sandbox.journal().since(session, number).await?;
+        let sandbox = Arc::clone(&self.sandbox);
+        on_thread(move || Ok(rewind::preview(&sandbox, &entries))).await
+    }
+
+    async fn rewind(&self, session: &str, number: i64) -> Result<RewindReport, UndoError> {
+        let start = Instant::now();
+        let entries = self.sandbox.journal().since(session, number).await?;
+        if entries.is_empty() {
+            return Ok(RewindReport::default());
+        }
+        let id = format!("rewind_{}", uuid::Uuid::new_v4().simple());
+        self.admit(session, &id).await?;
+        let batch = Arc::new(Batch {
+            id: id.clone(),
+            entries,
+        });
+        let (sandbox, changes) = (Arc::clone(&self.sandbox), Arc::clone(&batch));
+        let owner = session.to_owned();
+        let mut result = on_thread(move || rewind::run(&sandbox, &owner, &changes)).await;
+        let noted = match &result {
+            Ok(report) => Ok(UndoReport {
+                lines: report.audit_lines(),
+            }),
+            Err(error) => Err(error.clone()),
+        };
+        if let (Some(trouble), Ok(report)) = (
+            self.note(session, &id, &batch, start, &noted).await,
+            &mut result,
+        ) {
+            report.not_restored.push(trouble);
+        }
+        result
+    }
+}
+
+/// Runs file work on a blocking thread.
+async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, UndoError> + Send + 'static,
+) -> Result<T, UndoError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        Err(UndoError::Refused(vec![format!(
+            "it broke off; this is a defect: {error}"
+        )]))
+    })
 }
 
 /// Undoes `batch`, and removes undone changes from the journal.
 fn undo(sandbox: &Sandbox, session: &str, batch: &Batch) -> Result<UndoReport, UndoError> {
-    let _guards = hold(sandbox, batch);
+    let _guards = hold(sandbox, &batch.entries);
     let planned = plan(sandbox, batch).map_err(UndoError::Refused)?;
     let mut restorer = Restorer::new(sandbox);
     let mut lines = Vec::new();
@@ -247,10 +296,9 @@ fn top<'a>(change: &'a Change, steps: &[usize]) -> Option<&'a Step> {
     undone.min_by_key(|step| step.path().components().count())
 }
 
-/// Locks all paths of a batch in the order of their names, so that two undos cannot deadlock.
-fn hold<'a>(sandbox: &'a Sandbox, batch: &Batch) -> Vec<impl Drop + use<'a>> {
-    let mut paths: Vec<&Path> = batch
-        .entries
+/// Locks all paths of the changes in the order of their names, so that two undos cannot deadlock.
+fn hold<'a>(sandbox: &'a Sandbox, entries: &[Entry]) -> Vec<impl Drop + use<'a>> {
+    let mut paths: Vec<&Path> = entries
         .iter()
         .filter_map(|entry| entry.change.as_ref().ok())
         .flat_map(|change| &change.steps)

@@ -20,7 +20,7 @@ use crate::file::resolved_path::{LIST, Target, entries_with_types};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::snapshot;
 use crate::file::undo_recorder::below;
-use crate::undo::{Batch, FileState, Step, TreeEntry};
+use crate::undo::{Batch, Entry, FileState, Step, TreeEntry};
 
 /// The steps of one record to undo.
 #[derive(Debug)]
@@ -36,21 +36,52 @@ pub(super) struct Planned {
 /// # Errors
 /// A line for each file that changed since, or cannot be restored.
 pub(super) fn plan(sandbox: &Sandbox, batch: &Batch) -> Result<Vec<Planned>, Vec<String>> {
+    let checked = check(sandbox, batch.entries.iter().enumerate());
+    if checked.faults.is_empty() {
+        return Ok(checked.planned);
+    }
+    let reasons: BTreeSet<String> = checked
+        .faults
+        .into_iter()
+        .map(|fault| fault.reason)
+        .collect();
+    Err(reasons.into_iter().collect())
+}
+
+/// A reason why a record cannot be undone.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The index of the record.
+    pub(super) entry: usize,
+    /// The reason, which names the file.
+    pub(super) reason: String,
+}
+
+/// The steps to undo, in the order of execution, and the reasons why they cannot all be undone.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    pub(super) planned: Vec<Planned>,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Checks records, the latest first, each with its index.
+pub(super) fn check<'e>(
+    sandbox: &Sandbox,
+    entries: impl Iterator<Item = (usize, &'e Entry)>,
+) -> Checked {
     let mut view = View {
         sandbox,
         known: BTreeMap::new(),
         made: BTreeSet::new(),
     };
-    let mut reasons = BTreeSet::new();
-    let mut planned = Vec::new();
-    for (entry, recorded) in batch.entries.iter().enumerate() {
+    let mut checked = Checked::default();
+    for (entry, recorded) in entries {
+        let mut fail = |reason| checked.faults.push(Fault { entry, reason });
         let change = match &recorded.change {
             Ok(change) => change,
             Err(reason) => {
-                reasons.insert(format!(
-                    "{} {}: not recorded: {reason}",
-                    recorded.tool, recorded.what
-                ));
+                let Entry { tool, what, .. } = recorded;
+                fail(format!("{tool} {what}: not recorded: {reason}"));
                 continue;
             }
         };
@@ -59,20 +90,14 @@ pub(super) fn plan(sandbox: &Sandbox, batch: &Batch) -> Result<Vec<Planned>, Vec
             match view.judge(step) {
                 Ok(true) => steps.push(at),
                 Ok(false) => {}
-                Err(reason) => {
-                    reasons.insert(reason);
-                }
+                Err(reason) => fail(reason),
             }
             // From here on the files count as recorded, so each fault is reported once.
             view.assume(step);
         }
-        planned.push(Planned { entry, steps });
+        checked.planned.push(Planned { entry, steps });
     }
-    if reasons.is_empty() {
-        Ok(planned)
-    } else {
-        Err(reasons.into_iter().collect())
-    }
+    checked
 }
 
 /// The files after the steps that were checked so far.

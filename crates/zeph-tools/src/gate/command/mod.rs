@@ -18,6 +18,17 @@ use crate::contract::call_targets::PathRole;
 use zeph_bash::Parsed;
 pub use zeph_bash::PartKind;
 
+/// Whether a command that starts in `cwd` only reads, according to its text.
+#[must_use]
+pub fn only_reads(command: &str, cwd: &Path) -> bool {
+    let parsed = zeph_bash::Parsed::new(command);
+    let start = zeph_bash::WorkingDirState {
+        cwd: cwd.to_owned(),
+        ..zeph_bash::WorkingDirState::default()
+    };
+    zeph_bash::read_only(&parsed, &start).is_ok()
+}
+
 /// A simple command at any depth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandPart {

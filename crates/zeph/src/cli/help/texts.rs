@@ -79,9 +79,14 @@ pub(super) const TEXTS: &[HelpText] = &[
         "zeph sessions show 3f2a",
     ),
     text(
+        "sessions search",
+        "Finds the sessions of this directory that contain all of the words in a prompt, a response or the title.",
+        "zeph sessions search parser quotes",
+    ),
+    text(
         "sessions export",
-        "Prints one conversation in a form for other programs.",
-        "zeph sessions export 3f2a",
+        "Prints one conversation as JSON for other programs, or as Markdown or HTML for reading.",
+        "zeph sessions export 3f2a --format html",
     ),
     text(
         "sessions rm",

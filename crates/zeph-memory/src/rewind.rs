@@ -1,0 +1,92 @@
+//! The way back to an earlier message of a session. Nothing is deleted: rewound messages are marked.
+
+use sqlx::{Connection as _, Row, query};
+
+use crate::conversation::unknown;
+use crate::error::StoreError;
+use crate::messages::StoredMessage;
+use crate::store::{SqlQuery, Store};
+
+/// The statements of a rewind, for session `?1` and message `?2`, in their order.
+///
+/// A summary of a rewound message is rewound too, and the messages that it replaced are visible again. So the window
+/// starts after the last summary that remains. A message that was pinned at that time is the first one of a rewound
+/// summary, or it is still pinned.
+const REWIND: [&str; 3] = [
+    "UPDATE message SET rewound = 1 WHERE session = ?1 AND seq >= ?2 AND rewound = 0",
+    "UPDATE session SET (window_start, pinned) =
+         (SELECT w.start,
+                 CASE WHEN w.oldest < w.start THEN w.oldest
+                      WHEN session.pinned < w.start THEN session.pinned END
+          FROM (SELECT max(session.known_from,
+                           coalesce(max(CASE WHEN t.last_seq < ?2 THEN t.last_seq + 1 END), 0)) AS start,
+                       min(CASE WHEN t.last_seq >= ?2 THEN t.first_seq END) AS oldest
+                FROM summaries t
+                WHERE t.session = session.number AND t.rewound = 0 AND t.first_seq >= session.known_from) w)
+     WHERE number = ?1 AND EXISTS
+         (SELECT 1 FROM summaries t
+          WHERE t.session = ?1 AND t.rewound = 0 AND t.first_seq >= session.known_from AND t.last_seq >= ?2)",
+    "UPDATE summaries SET rewound = 1
+     WHERE session = ?1 AND rewound = 0 AND last_seq >= ?2
+       AND first_seq >= (SELECT known_from FROM session WHERE number = ?1)",
+];
+
+impl Store {
+    /// The messages of a session since the last [`Store::clear_window`] that are not rewound, as they were appended.
+    /// Those that a summary replaces are among them.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn known_messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
+        let select = query(
+            "SELECT m.seq, m.role, m.content, m.created_at,
+                    m.input_tokens, m.output_tokens, m.cached_tokens, m.rewound
+             FROM session s JOIN message m ON m.session = s.number
+                  AND m.seq >= s.known_from AND m.rewound = 0
+             WHERE s.id = ?1 ORDER BY m.seq",
+        );
+        self.read_messages(session, select.bind(session)).await
+    }
+
+    /// Takes the messages of a session from number `seq` on out of its window, and the summaries that contain them, in
+    /// one transaction. The records of read files are deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
+    pub async fn rewind(&self, session: &str, seq: i64) -> Result<(), StoreError> {
+        let mut connection = self.connection().await?;
+        let begin = connection.begin_with("BEGIN IMMEDIATE").await;
+        let mut transaction = begin.map_err(|error| self.sql(error))?;
+        let found = query("SELECT number FROM session WHERE id = ?1").bind(session);
+        let found = found.fetch_optional(&mut *transaction).await;
+        let row = found.map_err(|error| self.sql(error))?;
+        let row = row.ok_or_else(|| unknown(session))?;
+        let number: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+        for statement in REWIND {
+            let statement: SqlQuery<'_> = query(statement).bind(number).bind(seq);
+            let done = statement.execute(&mut *transaction).await;
+            done.map_err(|error| self.sql(error))?;
+        }
+        // The conversation no longer contains the texts that were read.
+        let seen = query("DELETE FROM seen_file WHERE session = ?1").bind(number);
+        let done = seen.execute(&mut *transaction).await;
+        done.map_err(|error| self.sql(error))?;
+        let commit = transaction.commit().await;
+        commit.map_err(|error| self.sql(error))
+    }
+
+    /// The number of the last change of files in the undo journal of a session that was made before message `seq`, or
+    /// else 0. Changes with higher numbers were made after that message.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn last_change_before(&self, session: &str, seq: i64) -> Result<i64, StoreError> {
+        let select = query(
+            "SELECT coalesce(max(u.number), 0) FROM session s JOIN undo_change u ON u.session = s.number
+             WHERE s.id = ?1 AND u.after_seq < ?2",
+        );
+        let rows = self.fetch(select.bind(session).bind(seq)).await?;
+        let number = rows.first().map(|row| row.try_get(0)).transpose();
+        Ok(number.map_err(|error| self.sql(error))?.unwrap_or(0))
+    }
+}
