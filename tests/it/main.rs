@@ -85,6 +85,7 @@ mod skills;
 mod slash_commands;
 mod spending;
 mod state_across_providers;
+mod sub_agents;
 mod switching;
 mod terminal;
 mod terminal_safety;

@@ -107,6 +107,7 @@ fn descriptions_say_when_to_use_a_tool() {
         ("read_overflow", "do not run it again"),
         ("scheduler", "later"),
         ("search_code", "grep"),
+        ("task", "details you do not need"),
         ("update_task", "only when"),
         ("web_scrape", "fetch"),
         ("write", "use edit"),

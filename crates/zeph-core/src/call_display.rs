@@ -25,6 +25,7 @@ const TITLES: &[(&str, &str, &str)] = &[
     ("find_path", "Find", "pattern"),
     ("fetch", "Fetch", "url"),
     ("web_scrape", "Fetch", "url"),
+    ("task", "Task:", "description"),
 ];
 
 /// The arguments that name files.

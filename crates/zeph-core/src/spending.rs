@@ -241,6 +241,21 @@ impl AuxiliaryUsage {
         sum.add_priced(provider, &model.name, model.prices, usage);
     }
 
+    /// Adds all of `spent`.
+    pub fn merge(&self, spent: Spending) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.merge(spent);
+    }
+
+    /// Returns the costs since the last call of [`AuxiliaryUsage::take`], which stay.
+    #[must_use]
+    pub fn pending(&self) -> Spending {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
     /// Returns the costs since the last call of this method.
     #[must_use]
     pub fn take(&self) -> Spending {

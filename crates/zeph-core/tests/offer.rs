@@ -205,6 +205,8 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         instructions: String::new(),
         skills: Default::default(),
         hooks: None,
+        sub_agents: None,
+        parent: None,
         servers: None,
         store,
         session: "s1".to_owned(),

@@ -119,6 +119,27 @@ impl Store {
         self.session(id).await
     }
 
+    /// Creates the session `id` for a sub-agent of the session `parent`. It is not listed and not continued, and it is
+    /// deleted with its parent.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidSessionId`], [`StoreError::UnknownSession`] without a parent, or a failure of the
+    /// database.
+    pub async fn create_sub_session(
+        &self,
+        id: &str,
+        parent: &str,
+        project: &Path,
+    ) -> Result<(), StoreError> {
+        self.ensure_session(id, project).await?;
+        let update = query(
+            "UPDATE session SET parent = (SELECT number FROM session WHERE id = ?2)
+             WHERE id = ?1 AND EXISTS (SELECT 1 FROM session WHERE id = ?2) RETURNING number",
+        );
+        self.write_to_session(parent, update.bind(id).bind(parent))
+            .await
+    }
+
     /// The session `id`.
     ///
     /// # Errors
@@ -167,7 +188,7 @@ impl Store {
     /// A failure of the database.
     pub async fn latest_session(&self, project: &Path) -> Result<Option<SessionInfo>, StoreError> {
         let select = query(select_session!(
-            "WHERE s.project = ?1 AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
+            "WHERE s.project = ?1 AND s.parent IS NULL AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
              ORDER BY s.activity DESC LIMIT 1"
         ));
         let mut found = self.sessions(select.bind(project_key(project))).await?;
@@ -185,11 +206,14 @@ impl Store {
     ) -> Result<Vec<SessionInfo>, StoreError> {
         let select = match project {
             Some(project) => query(select_session!(
-                "WHERE s.project = ?2 ORDER BY s.activity DESC LIMIT ?1"
+                "WHERE s.project = ?2 AND s.parent IS NULL ORDER BY s.activity DESC LIMIT ?1"
             ))
             .bind(limit)
             .bind(project_key(project)),
-            None => query(select_session!("ORDER BY s.activity DESC LIMIT ?1")).bind(limit),
+            None => query(select_session!(
+                "WHERE s.parent IS NULL ORDER BY s.activity DESC LIMIT ?1"
+            ))
+            .bind(limit),
         };
         self.sessions(select).await
     }
@@ -200,7 +224,10 @@ impl Store {
     /// [`StoreError::UnknownSession`], [`StoreError::SessionInUse`], or a failure of the database.
     pub async fn delete_session(&self, id: &str) -> Result<(), StoreError> {
         let _lock = self.lock_session(id).await?;
-        let delete = query("DELETE FROM session WHERE id = ?1 RETURNING number");
+        let delete = query(
+            "DELETE FROM session
+             WHERE id = ?1 OR parent = (SELECT number FROM session WHERE id = ?1) RETURNING number",
+        );
         self.write_to_session(id, delete.bind(id)).await
     }
 

@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0020_message_words.sql"),
     include_str!("../migrations/0021_result_view.sql"),
     include_str!("../migrations/0022_session_history.sql"),
+    include_str!("../migrations/0023_sub_agent_session.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -33,10 +33,12 @@ pub(super) enum Entry {
     ToolsRun,
     /// `zeph mcp serve`: a client without elicitation.
     McpServe,
+    /// A sub-agent of `zeph -p` makes the calls.
+    SubAgent,
 }
 
 impl Entry {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Terminal,
         Self::Tui,
         Self::Acp,
@@ -49,6 +51,7 @@ impl Entry {
         Self::ToolsCallJson,
         Self::ToolsRun,
         Self::McpServe,
+        Self::SubAgent,
     ];
 
     /// Whether a model makes the calls.
@@ -62,6 +65,7 @@ impl Entry {
                 | Self::Json
                 | Self::Stream
                 | Self::Scheduled
+                | Self::SubAgent
         )
     }
 
@@ -83,6 +87,16 @@ pub(super) const OWN: [Entry; 4] = [
     Entry::ToolsCall,
     Entry::ToolsCallJson,
     Entry::ToolsRun,
+];
+
+/// The gates with rows for the calls of a sub-agent.
+pub(super) const OF_SUB_AGENTS: [&str; 6] = [
+    "known",
+    "blocklist",
+    "anomaly",
+    "permission",
+    "hooks",
+    "executors",
 ];
 
 /// The entry points with a process for each call.
@@ -394,6 +408,9 @@ impl Case {
         }
         if entry == Entry::Typed && (self.call.0 != "bash" || !self.call.1.is_object()) {
             return Some("a person types commands alone");
+        }
+        if entry == Entry::SubAgent && !OF_SUB_AGENTS.contains(&self.gate) {
+            return Some("it decides about the call that starts the sub-agent as well");
         }
         self.skipped.get(&entry).copied()
     }

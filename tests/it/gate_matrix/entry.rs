@@ -52,20 +52,29 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
         Entry::Terminal | Entry::Typed => at_terminal(case, entry, &home),
         Entry::Tui => on_full_screen(case, &home),
         Entry::Acp => in_editor(case, &home),
-        Entry::Text | Entry::Json | Entry::Stream => one_shot(case, entry, &home),
+        Entry::Text | Entry::Json | Entry::Stream | Entry::SubAgent => one_shot(case, entry, &home),
         Entry::Scheduled => scheduled(case, &home),
         Entry::ToolsCall | Entry::ToolsCallJson => tools_call(case, entry, &home),
         Entry::ToolsRun => tools_run(case, &home),
         Entry::McpServe => mcp_serve(case, &home),
     };
     if entry.has_model() {
-        seen.model = server.requests().last().and_then(read_last);
+        let mut requests = server.requests();
+        requests.retain(|request| entry != Entry::SubAgent || is_of_sub_agent(request));
+        seen.model = requests.last().and_then(read_last);
     }
     seen.entries = entries(&home).split_off(prepared);
     // Hooks have entries of their own.
-    seen.entries.retain(|entry| entry.tool != "hook");
+    seen.entries
+        .retain(|found| !["hook", "task"].contains(&&*found.tool));
     seen.file = home.has("ran");
     seen
+}
+
+/// Whether a sub-agent sends a request.
+fn is_of_sub_agent(request: &Request) -> bool {
+    let system = request.messages()[0]["content"].to_string();
+    system.contains("You are the sub-agent")
 }
 
 /// The text of the last result in a request.
@@ -107,6 +116,13 @@ fn server(case: &Case, entry: Entry, home: &Arc<Home>) -> OpenAi {
             .iter()
             .filter(|message| message["role"] == "tool")
             .count();
+        if entry == Entry::SubAgent && !is_of_sub_agent(request) {
+            let task = json!({ "description": "Go", "prompt": "go" });
+            return match made {
+                0 => Reply::calls("sub", &[("task", task)]),
+                _ => Reply::text(END),
+            };
+        }
         match before.get(made) {
             _ if request.json()["tool_choice"] == "none" => Reply::text(END),
             Some(call) => reply(made, call),

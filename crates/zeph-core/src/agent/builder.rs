@@ -20,6 +20,7 @@ use super::hooks::SessionHooks;
 use super::limits::IterationPolicy;
 use super::model_client::ModelClient;
 use super::session::Session;
+use super::sub_agent::{ParentAgent, SubAgentHost};
 use super::tool_runner::ToolRunner;
 use super::tool_runner::dispatch::{CallerIdentity, Dispatcher};
 use super::tool_runner::sampling::Sampler;
@@ -33,6 +34,7 @@ use crate::mcp_port::ToolServers;
 use crate::native::skills::{self, SkillCatalog};
 use crate::reload::ConfigReload;
 use crate::spending::AuxiliaryUsage;
+use crate::sub_agents::SubAgents;
 
 /// The parts of an [`Agent`].
 pub struct AgentBuilder {
@@ -76,6 +78,10 @@ pub struct AgentBuilder {
     pub hooks: Option<Arc<dyn SessionHooks>>,
     /// The MCP servers; `None` if there are none.
     pub servers: Option<Arc<dyn ToolServers>>,
+    /// The sub-agents that the model can start; `None` if it cannot.
+    pub sub_agents: Option<SubAgents>,
+    /// The agent for which this sub-agent works; `None` for the agent of a user.
+    pub parent: Option<ParentAgent>,
     /// The store of the conversation.
     pub store: Store,
     /// The id of a session in the store.
@@ -98,7 +104,7 @@ impl AgentBuilder {
     /// # Errors
     /// [`HistoryError`] if the conversation cannot be read.
     pub async fn build(self) -> Result<Agent, HistoryError> {
-        let instructions = self.instructions + &skills::prompt(&self.skills.skills);
+        let instructions = self.instructions.clone() + &skills::prompt(&self.skills.skills);
         let prompt = prompt::system_prompt(&self.project, &instructions);
         self.compressor.requests.begin(&self.session);
         let registry = ToolRegistry::new(self.executor.tool_definitions_erased());
@@ -119,7 +125,35 @@ impl AgentBuilder {
             origin: Origin::Model,
         };
         let dispatcher = Dispatcher::new(Arc::clone(&self.executor), self.channel, caller)
-            .with_redaction(secrets)
+            .with_redaction(secrets);
+        let asking = dispatcher.question_lock();
+        let host = self.sub_agents.map(|agents| {
+            Arc::new(SubAgentHost {
+                agents,
+                config: self.config.clone(),
+                iterations: self.iterations,
+                tafc: self.tafc.clone(),
+                provider: Arc::clone(&self.provider),
+                result_format: self.result_format,
+                reformatter: self.reformatter.clone(),
+                compressor: self.compressor.clone(),
+                embedder: self.embedder.clone(),
+                stack: Arc::clone(&self.executor),
+                channel: Arc::clone(&dispatcher.channel),
+                undo: Arc::clone(&self.undo),
+                caches: self.caches.clone(),
+                limits: self.limits.clone(),
+                side_usage: Arc::clone(&self.side_usage),
+                permissions: self.permissions.clone(),
+                instructions: self.instructions.clone(),
+                store: session.store.clone(),
+                session: session.id().to_owned(),
+                project: session.project.clone(),
+                reload: self.reload.clone(),
+                asking,
+            })
+        });
+        let dispatcher = dispatcher
             .with_config_reload(self.reload)
             .with_grants(Arc::clone(&self.permissions.grants))
             .with_image_support(self.provider.supports_images())
@@ -128,6 +162,11 @@ impl AgentBuilder {
                 provider: Arc::clone(&self.provider),
                 usage: Arc::clone(&self.side_usage),
             });
+        let dispatcher = match &self.parent {
+            Some(parent) => dispatcher.with_parent(parent.session.clone(), parent.batch.clone()),
+            None => dispatcher,
+        };
+        let dispatcher = dispatcher.with_sub_agents(host);
         let channel = Arc::clone(&dispatcher.channel);
         let filter = self.config.tool_filter.clone();
         let model = ModelClient {
@@ -163,6 +202,7 @@ impl AgentBuilder {
             more_status: self.more_status,
             hooks: self.hooks,
             hook_context: String::new(),
+            parent: self.parent,
             commands: CustomCommands::default(),
         })
     }

@@ -10,7 +10,8 @@ use crate::channel::{CheckIn, CheckInAnswer, LoopbackEvent};
 impl Agent {
     /// Whether the user can be asked and sees questions.
     pub(super) fn is_attended(&self) -> bool {
-        self.channel.can_ask() && self.channel.shows_questions()
+        // A sub-agent has its own limit.
+        self.parent.is_none() && self.channel.can_ask() && self.channel.shows_questions()
     }
 
     /// Asks the user whether the turn continues, or reports the number of rounds if no user can be asked. Returns the limit that

@@ -25,6 +25,7 @@ mod rewind;
 mod session;
 mod status;
 mod strip_reasoning;
+pub mod sub_agent;
 pub mod tokens;
 pub(crate) mod tool_runner;
 mod tool_selection;
@@ -49,6 +50,7 @@ use limits::IterationPolicy;
 use model_client::ModelClient;
 use outcome::TurnOutcome;
 use session::Session;
+use sub_agent::ParentAgent;
 use tool_runner::ToolRunner;
 pub use tool_runner::file_attachments::AttachedPrompt;
 
@@ -66,6 +68,8 @@ pub struct Agent {
     compressor: Compressor,
     more_status: Vec<StatusLine>,
     hooks: Option<Arc<dyn SessionHooks>>,
+    /// The agent for which this sub-agent works.
+    parent: Option<ParentAgent>,
     /// The texts of hooks for the next prompt.
     hook_context: String,
     commands: CustomCommands,
@@ -132,6 +136,14 @@ pub enum SessionSwitch {
 }
 
 impl Agent {
+    /// Removes the state of calls of a session that ends.
+    fn forget_calls(&mut self) {
+        self.tools.clear(&self.session);
+        if let Some(caches) = &self.tools.caches {
+            caches.clear(self.session.id());
+        }
+    }
+
     /// The session's id.
     #[must_use]
     pub fn session(&self) -> &str {

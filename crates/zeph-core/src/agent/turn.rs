@@ -157,8 +157,10 @@ impl Agent {
                 return Ok(());
             }
             outcome.tool_calls += calls.requests.len();
-            let mut batch =
-                Batch::new(calls, &registry, &self.config).with_reflection(is_reflection);
+            let mut batch = Batch::new(calls, &registry, &self.config, |tool, params| {
+                self.tools.dispatcher.is_read_only_task(tool, params)
+            })
+            .with_reflection(is_reflection);
             if self.config.hallucination_detection
                 || (self.config.reasoning_model_detection && self.model.reasons)
             {
@@ -348,7 +350,7 @@ impl Agent {
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<ChatResponse, RequestFailure> {
-        if let Some(over) = self.session.spending.over_budget(&self.config) {
+        if let Some(over) = self.over_budget() {
             return Err(TurnAbort::End(TurnEnd::Budget, over).into());
         }
         let channel = self.channel.as_ref();
@@ -397,6 +399,9 @@ impl Agent {
             .zip(total.known_cost())
             .map(|(before, cost)| before.plus(cost));
         self.channel.emit(LoopbackEvent::Usage(total.usage));
+        if let Some(parent) = &self.parent {
+            parent.usage.merge(spent.clone());
+        }
         Ok(self.session.add_spending(spent).await?)
     }
 

@@ -1,19 +1,28 @@
 //! Custom commands: Markdown files whose text is a prompt.
 //!
-//! `folder` reads the files of a folder, `definition` interprets one file, and `expansion` inserts the arguments.
+//! `definition` interprets one file, and `expansion` inserts the arguments.
 
 mod definition;
 mod expansion;
-mod folder;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zeph_llm::LlmProvider;
 use zeph_tools::Mode;
 use zeph_tools::registry::nearest;
 
-pub use folder::{CommandFolder, RefusedCommand, read_folder};
+pub use crate::markdown_folder::RefusedFile;
+use crate::markdown_folder::{MarkdownFolder, read_markdown_folder};
+
+/// The commands of a folder.
+pub type CommandFolder = MarkdownFolder<CustomCommand>;
+
+/// Reads the commands of `folder`. A folder that does not exist has none.
+#[must_use]
+pub fn read_folder(folder: &Path, of_project: bool) -> CommandFolder {
+    read_markdown_folder(folder, of_project, definition::read)
+}
 
 /// The width of names in `/help`.
 const NAME_COLUMN: usize = 14;
@@ -71,11 +80,11 @@ impl CustomCommands {
         user: CommandFolder,
         project: CommandFolder,
         is_built_in: impl Fn(&str) -> bool,
-    ) -> (Self, Vec<RefusedCommand>) {
+    ) -> (Self, Vec<RefusedFile>) {
         let mut refused = user.refused;
         refused.extend(project.refused);
         let mut commands: Vec<CustomCommand> = Vec::new();
-        for command in user.commands.into_iter().chain(project.commands) {
+        for command in user.items.into_iter().chain(project.items) {
             let reason = if is_built_in(&command.name) {
                 format!("/{} is a built-in command", command.name)
             } else if let Some(other) = commands.iter().find(|other| other.name == command.name) {
@@ -85,7 +94,7 @@ impl CustomCommands {
                 commands.push(command);
                 continue;
             };
-            refused.push(RefusedCommand {
+            refused.push(RefusedFile {
                 file: command.file,
                 reason: format!("{reason}; rename the file"),
             });
@@ -160,7 +169,7 @@ mod tests {
     #[test]
     fn name_of_another_command_is_refused() {
         let folder = |names: &[&str], of_project| CommandFolder {
-            commands: names.iter().map(|name| command(name, of_project)).collect(),
+            items: names.iter().map(|name| command(name, of_project)).collect(),
             ..CommandFolder::default()
         };
         let user = folder(&["fix", "help"], false);

@@ -6,6 +6,7 @@ pub mod memory;
 pub mod rank_fusion;
 pub mod scheduler;
 pub mod skills;
+pub mod task;
 pub mod tasks;
 
 use std::sync::Arc;

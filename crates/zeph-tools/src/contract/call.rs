@@ -64,6 +64,9 @@ pub struct ToolCall {
     /// The batch of changes that are undone together: the calls of one response of a model share one. `None` is a
     /// separate batch.
     pub batch: Option<String>,
+    /// The conversation that the call counts to, for the quota and the undo journal; `None` for its own. The calls of
+    /// a sub-agent count to the conversation of its parent.
+    pub account: Option<String>,
 }
 
 impl ToolCall {
@@ -83,7 +86,14 @@ impl ToolCall {
             phase: Phase::Executor,
             conversation: conversation.into(),
             batch: None,
+            account: None,
         }
+    }
+
+    /// Returns the conversation that the call counts to, for the quota and the undo journal.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        self.account.as_deref().unwrap_or(&self.conversation)
     }
 
     /// Deserializes the arguments to the parameter struct of the tool.

@@ -15,6 +15,7 @@ use crate::contract::quota::BatchQuota;
 use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::executor::SkillEnv;
+use crate::permission_mode::Mode;
 use crate::secrets::Kinds;
 use crate::trust::TrustLevel;
 use crate::user_terminal::UserTerminal;
@@ -154,6 +155,7 @@ pub struct CallContext {
     access_prompt: Option<Arc<dyn AccessPrompt>>,
     questions: Option<Arc<dyn QuestionPort>>,
     terminal: Option<Arc<dyn UserTerminal>>,
+    mode_cap: Option<Mode>,
     events: Arc<dyn EventSink>,
     extensions: Extensions,
     trace: Arc<Mutex<AuditNotes>>,
@@ -204,6 +206,7 @@ impl CallContext {
             access_prompt: None,
             questions: None,
             terminal: None,
+            mode_cap: None,
             events,
             extensions: Extensions::default(),
             trace: Arc::default(),
@@ -336,6 +339,21 @@ impl CallContext {
     #[must_use]
     pub fn terminal(&self) -> Option<&dyn UserTerminal> {
         self.terminal.as_deref()
+    }
+
+    /// Returns a copy with the least restrictive mode in which the call may be judged.
+    #[must_use]
+    pub fn with_mode_cap(&self, mode: Mode) -> Self {
+        Self {
+            mode_cap: Some(mode),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the mode of the call in a session with this mode.
+    #[must_use]
+    pub fn capped_mode(&self, mode: Mode) -> Mode {
+        self.mode_cap.map_or(mode, |cap| cap.min(mode))
     }
 
     /// Sets the origin.

@@ -42,7 +42,7 @@ impl Recorder {
     pub(super) fn new(sandbox: &Arc<Sandbox>, call: &ToolCall) -> Self {
         Self {
             sandbox: Arc::clone(sandbox),
-            session: call.conversation.clone(),
+            session: call.account().to_owned(),
             batch: call.batch.clone().unwrap_or_else(|| call.id.clone()),
             tool: call.tool.clone(),
         }

@@ -36,7 +36,7 @@ impl ToolLayer for QuotaLayer {
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let counted = cx.trace().counted;
         if !counted {
-            cx.seats().take(&self.quota, &call.conversation).await?;
+            cx.seats().take(&self.quota, call.account()).await?;
             cx.trace().counted = true;
         }
         next.run(call, cx).await

@@ -75,13 +75,9 @@ impl ToolLayer for ValidationLayer {
             return next.run(call, cx).await;
         }
         let resolved = ToolCall {
-            id: call.id.clone(),
             tool: def.id.to_string(),
             params: prepared.params.unwrap_or_else(|| call.params.clone()),
-            caller_id: call.caller_id.clone(),
-            phase: call.phase,
-            conversation: call.conversation.clone(),
-            batch: call.batch.clone(),
+            ..call.clone()
         };
         {
             let mut trace = cx.trace();

@@ -69,6 +69,8 @@ impl App {
             instructions: self.instructions.text.clone(),
             skills: self.skills.clone(),
             hooks: self.hooks.clone().map(|hooks| hooks as _),
+            sub_agents: Some(self.sub_agents.clone()),
+            parent: None,
             servers: self.mcp.clone().map(|mcp| mcp as _),
             store: self.store.clone(),
             session: session.to_owned(),

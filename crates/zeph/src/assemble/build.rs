@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use zeph_core::{AuxiliaryUsage, Compressor, CustomCommands, Embedder, SkillCatalog};
+use zeph_core::{AuxiliaryUsage, Compressor, CustomCommands, Embedder, SkillCatalog, SubAgents};
 use zeph_llm::LlmProvider;
 use zeph_mcp::{McpServerConfig, TrustStore};
 use zeph_memory::{SqliteOverflow, Store};
@@ -33,6 +33,7 @@ use super::provider::{compressor, reformatter};
 use super::read_rules::{read_rules, snapshots};
 use super::reload::Reloader;
 use super::secrets::redaction_values;
+use super::sub_agents::{AgentFolders, with_sub_agents};
 use super::{
     App, AuditLines, audit, embedder, expire_overflow, fitting, judge, path_sandbox,
     refuse_full_mode, result_caches,
@@ -157,9 +158,13 @@ impl<'p> AppBuilder<'p> {
         let limits = limits(&self.loaded, &store, self.options.quiet);
         let (loaded, mode) = (&self.loaded, &permissions.mode);
         let hooks = hooks(loaded, &self.env, &files.audit, &secrets, mode)?;
-        let (executors, skills) = self
+        let sub_agents = self.sub_agents();
+        let (mut executors, skills) = self
             .executors(&store, &shell, &files, &models, mcp.as_deref())
             .await?;
+        if self.loaded.config.tools.enabled {
+            with_sub_agents(&mut executors, &sub_agents);
+        }
         let tools = &self.loaded.config.tools;
         let overflow = Arc::new(SqliteOverflow::new(store.clone()));
         let stack = self.stack(StackParts {
@@ -198,6 +203,7 @@ impl<'p> AppBuilder<'p> {
             instructions,
             skills,
             commands,
+            sub_agents,
             mcp,
             hooks,
             store,
@@ -383,6 +389,20 @@ impl<'p> AppBuilder<'p> {
             }
         }
         instructions
+    }
+
+    /// Reads the definitions of sub-agents, and prints the notices about them for a conversation.
+    fn sub_agents(&self) -> SubAgents {
+        let model = self.options.overrides.model.clone();
+        let models = CommandModels::new(self.loaded.clone(), self.env.clone(), model);
+        let folders = AgentFolders::read(&self.loaded, &self.env);
+        let (agents, notices) = folders.usable(Arc::new(models));
+        if self.provider.is_some() && !self.options.quiet {
+            for notice in notices {
+                stderr_line(&clean(&notice));
+            }
+        }
+        agents
     }
 
     /// Reads the custom commands, for a conversation only, and prints the notices about them.

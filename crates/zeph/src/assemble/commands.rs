@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use zeph_core::custom_commands::{CommandFolder, RefusedCommand, read_folder};
+use zeph_core::custom_commands::{CommandFolder, RefusedFile, read_folder};
 use zeph_core::{CustomCommands, ModelSource, is_built_in};
 use zeph_llm::LlmProvider;
 use zeph_tools::audit::chain::hex_digest;
@@ -79,7 +79,7 @@ impl CommandFolders {
             (None, _) => CommandFolder::default(),
             (Some((_, read)), CommandTrust::Trusted) => read,
             (Some((folder, read)), trust) => {
-                let count = read.commands.len() + read.refused.len();
+                let count = read.items.len() + read.refused.len();
                 let reason = match trust {
                     CommandTrust::Changed => "changed since you trusted them",
                     _ => "are not trusted",
@@ -96,7 +96,7 @@ impl CommandFolders {
             }
         };
         let (commands, refused) = CustomCommands::new(self.user, project, is_built_in);
-        let refused = refused.iter().map(|RefusedCommand { file, reason }| {
+        let refused = refused.iter().map(|RefusedFile { file, reason }| {
             format!("{} is not used as a command: {reason}", file.display())
         });
         notices.extend(refused);
@@ -150,13 +150,20 @@ impl CommandPins {
         }
     }
 
+    /// Those of the agents of projects, in the data folder.
+    pub(crate) fn for_agents(data_dir: &Path) -> Self {
+        Self {
+            folder: data_dir.join("agent-trust"),
+        }
+    }
+
     /// The folder, which file tools must not change.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The trust in a project's folder with this content. An unreadable pin approves nothing.
-    fn trust(&self, commands: &Path, sha256: &str) -> CommandTrust {
+    pub(super) fn trust(&self, commands: &Path, sha256: &str) -> CommandTrust {
         let pin = self.file(commands).and_then(|file| read_pin(&file));
         match pin {
             Ok(pin) if pin.sha256 == sha256 => CommandTrust::Trusted,

@@ -26,6 +26,7 @@ mod server_models;
 mod session;
 mod skills;
 mod status;
+mod sub_agents;
 mod trust;
 
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use zeph_core::{
     AgentConfig, AuxiliaryUsage, Compressor, CustomCommands, Embedder, IterationPolicy,
-    SkillCatalog,
+    SkillCatalog, SubAgents,
 };
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteSeenFiles, SqliteUndo, Store};
@@ -80,6 +81,7 @@ pub(crate) use session::{
     stored_events,
 };
 pub(crate) use skills::SkillPins;
+pub(crate) use sub_agents::AgentFolders;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// The parts that every command with tools needs.
@@ -112,6 +114,8 @@ pub(crate) struct App {
     pub(crate) instructions: Instructions,
     /// The skills.
     pub(crate) skills: SkillCatalog,
+    /// The kinds of sub-agents.
+    pub(crate) sub_agents: SubAgents,
     /// The custom commands; none without a conversation.
     pub(crate) commands: CustomCommands,
     /// The MCP servers; `None` if there are none, or if the command calls no tools.
@@ -281,6 +285,7 @@ fn path_sandbox(
     Ok(sandbox
         .reserving_absent(McpPins::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(CommandPins::in_folder(&loaded.paths.data_dir).folder())?
+        .reserving_absent(CommandPins::for_agents(&loaded.paths.data_dir).folder())?
         .reserving_absent(McpTokens::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(KeyStore::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(&loaded.paths.policies)?

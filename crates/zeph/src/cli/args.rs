@@ -254,6 +254,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: super::skills::SkillsCommand,
     },
+    /// List and trust sub-agents
+    Agents {
+        #[command(subcommand)]
+        command: super::agents::AgentsCommand,
+    },
     /// List, show and trust custom commands
     Commands {
         #[command(subcommand)]

@@ -71,9 +71,9 @@ pub(crate) fn run(global: &GlobalArgs, command: CommandsCommand) -> anyhow::Resu
 
 /// The commands and their trust.
 fn all(folders: &CommandFolders) -> impl Iterator<Item = (&CustomCommand, &'static str)> {
-    let project = folders.project.iter().flat_map(|(_, read)| &read.commands);
+    let project = folders.project.iter().flat_map(|(_, read)| &read.items);
     let trust = name_of(folders.trust);
-    let user = folders.user.commands.iter();
+    let user = folders.user.items.iter();
     user.map(|command| (command, "user"))
         .chain(project.map(move |command| (command, trust)))
 }
@@ -153,7 +153,7 @@ fn trust(
         print("the commands of this project are trusted already")?;
         return Ok(Exit::Done);
     }
-    let texts: Vec<String> = read.commands.iter().map(text_of).collect();
+    let texts: Vec<String> = read.items.iter().map(text_of).collect();
     print(&texts.join("\n"))?;
     for refused in &read.refused {
         stderr_line(&visible(&format!(

@@ -39,7 +39,7 @@ use crate::terminal::{plain_question, session_scope};
 const FOREIGN: &str = "mcp_";
 
 /// The tools that need a conversation with a model of Zeph.
-const NEEDS_AGENT: [&str; 1] = ["compress_context"];
+const NEEDS_AGENT: [&str; 2] = ["compress_context", "task"];
 
 /// `zeph mcp serve`
 #[derive(Debug, Args)]

@@ -1,7 +1,8 @@
 //! From arguments to exit code.
 
 mod acp;
-pub(crate) mod args;
+pub(crate) mod agents;
+mod args;
 mod audit;
 mod commands;
 mod completion;
@@ -181,6 +182,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Scheduler { command }) => report(scheduler::run(&global, command).await),
         Some(Command::Skills { command }) => report(skills::run(&global, command)),
+        Some(Command::Agents { command }) => report(agents::run(&global, command)),
         Some(Command::Commands { command }) => report(commands::run(&global, command)),
         Some(Command::Mcp { command }) => report(mcp::run(&global, command).await),
         Some(Command::Models { command }) => report(models::run(&global, command).await),

@@ -51,6 +51,7 @@ pub(crate) const TOOLS: &[(&str, PatternKind)] = &[
     ("read_overflow", PatternKind::Text),
     ("scheduler", PatternKind::Text),
     ("search_code", PatternKind::Path),
+    ("task", PatternKind::Text),
     ("update_task", PatternKind::Text),
     ("web_scrape", PatternKind::Url),
     ("write", PatternKind::Path),

@@ -318,7 +318,8 @@ impl Hook {
 impl CallHooks for Hooks {
     async fn before_call(&self, call: &ToolCall, cx: &CallContext) -> Result<Vec<String>, String> {
         // The raw arguments: the hook judges exactly the call that runs.
-        let fields = json!({ "tool": call.tool, "params": call.params });
+        let mode = cx.capped_mode(self.mode.get());
+        let fields = json!({ "mode": mode, "tool": call.tool, "params": call.params });
         let event = HookEvent::BeforeCall;
         let outcomes = self.run_for_call(event, call, fields, &cx.cancel).await;
         let refusal = outcomes.denied.or_else(|| {
@@ -336,7 +337,9 @@ impl CallHooks for Hooks {
     ) -> Vec<String> {
         let form = ResultFormat::Json.content(result, OutputMetadata::default());
         let form: Value = serde_json::from_str(&form).unwrap_or_default();
-        let fields = json!({ "tool": call.tool, "params": call.params, "result": form });
+        let mode = cx.capped_mode(self.mode.get());
+        let fields =
+            json!({ "mode": mode, "tool": call.tool, "params": call.params, "result": form });
         let event = HookEvent::AfterCall;
         let outcomes = self.run_for_call(event, call, fields, &cx.cancel).await;
         if !cx.cancel.is_cancelled() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
 use zeph_tools::gate::quota::BatchQuota;
@@ -60,15 +61,16 @@ impl Batch {
         calls: ResponseCalls,
         registry: &ToolRegistry,
         config: &AgentConfig,
+        is_read_only_task: impl Fn(&str, &Value) -> bool,
     ) -> Self {
         let max_calls = config.max_calls_per_iteration;
         let counted = calls.runnable().take(max_calls);
         let counted = counted.filter(|it| registry.accepts(&it.name, &it.input));
         let quota = Arc::new(BatchQuota::of(counted.count() as u64));
         let is_read_only = calls.runnable().all(|request| {
-            registry
-                .get(&request.name)
-                .is_some_and(|def| def.annotations.read_only)
+            let def = registry.get(&request.name);
+            def.is_some_and(|def| def.annotations.read_only)
+                || is_read_only_task(&request.name, &request.input)
         });
         Self {
             id: uuid::Uuid::new_v4(),

@@ -53,6 +53,11 @@ impl Confirmer {
         }
     }
 
+    /// The lock that a question holds while it is open.
+    pub(super) fn question_lock(&self) -> Arc<Mutex<()>> {
+        Arc::clone(&self.asking)
+    }
+
     /// Waits until no other question is open, then asks whether `call` may run with `params`.
     ///
     /// `changes` is the change counter of the grants before the call was judged. If it has changed since, the call must be

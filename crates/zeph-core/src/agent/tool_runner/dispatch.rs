@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
 use zeph_tools::argument_repair::{ArgumentRepairer, RepairOutcome};
@@ -20,9 +21,11 @@ use zeph_tools::{
 
 use super::confirm::{CallPrompts, Confirmer, QuestionOutcome};
 use super::sampling::Sampler;
+use crate::agent::sub_agent::SubAgentHost;
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::{RedactedChannel, without_secret_rules};
 use crate::reload::{ConfigReload, ConfigUpdate};
+use crate::sub_agent_port::SubAgentSlot;
 
 /// The caller of the calls of one conversation.
 #[derive(Debug, Clone)]
@@ -47,6 +50,9 @@ pub struct Dispatcher {
     repairer: Option<Arc<dyn ArgumentRepairer>>,
     confirmer: Confirmer,
     sampler: Option<Sampler>,
+    sub_agents: Option<Arc<SubAgentHost>>,
+    /// The session of the parent, and its batch, if a sub-agent makes the calls.
+    parent: Option<(String, Option<String>)>,
 }
 
 impl Dispatcher {
@@ -67,6 +73,8 @@ impl Dispatcher {
             repairer: None,
             confirmer,
             sampler: None,
+            sub_agents: None,
+            parent: None,
         }
     }
 
@@ -115,6 +123,31 @@ impl Dispatcher {
     pub fn with_argument_repair(mut self, repairer: Option<Arc<dyn ArgumentRepairer>>) -> Self {
         self.repairer = repairer;
         self
+    }
+
+    /// Sets the starter of the sub-agents of the calls.
+    #[must_use]
+    pub(in crate::agent) fn with_sub_agents(mut self, host: Option<Arc<SubAgentHost>>) -> Self {
+        self.sub_agents = host;
+        self
+    }
+
+    /// Lets the calls count to the session of the parent, and one undo revert them together with its `batch`.
+    #[must_use]
+    pub(in crate::agent) fn with_parent(mut self, session: String, batch: Option<String>) -> Self {
+        self.parent = Some((session, batch));
+        self
+    }
+
+    /// The lock that a question of the conversation holds while it is open.
+    pub(in crate::agent) fn question_lock(&self) -> Arc<tokio::sync::Mutex<()>> {
+        self.confirmer.question_lock()
+    }
+
+    /// Whether a call starts a sub-agent that only reads.
+    pub(in crate::agent) fn is_read_only_task(&self, tool: &str, params: &Value) -> bool {
+        let host = self.sub_agents.as_ref();
+        host.is_some_and(|host| host.is_read_only(tool, params))
     }
 
     /// Lets MCP servers request responses of the model, after a question.
@@ -215,6 +248,11 @@ impl Dispatcher {
         let cx = cx
             .with_access_prompt(prompt.clone().map(|prompt| prompt as _))
             .with_questions(prompt.clone().map(|prompt| prompt as _));
+        if let Some(host) = &self.sub_agents {
+            cx.extensions()
+                .get::<SubAgentSlot>()
+                .set(Arc::clone(host) as _);
+        }
         for suspect in &suspects {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }
@@ -248,7 +286,11 @@ impl Dispatcher {
             caller_id: self.caller.caller_id.clone(),
             phase: self.caller.phase,
             conversation: self.caller.conversation.clone(),
-            batch: batch.map(|id| id.to_string()),
+            batch: match &self.parent {
+                Some((_, batch)) => batch.clone(),
+                None => batch.map(|id| id.to_string()),
+            },
+            account: self.parent.as_ref().map(|(session, _)| session.clone()),
         }
     }
 

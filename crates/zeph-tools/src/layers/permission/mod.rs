@@ -2,6 +2,7 @@
 //! that the user saw. `command` runs a decided command.
 
 pub(super) mod command;
+mod reason;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use command::after_refusal;
+use reason::{refusal, remembered, rewritten};
 
 use super::grants::Grants;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
@@ -119,6 +121,10 @@ impl PermissionLayer {
     fn given_in(&self, call: &ToolCall, cx: &CallContext) -> PermissionContext {
         let trace = cx.trace();
         let given = self.given(call, trace.trust, trace.sandbox_refusal.is_some());
+        let given = PermissionContext {
+            mode: cx.capped_mode(given.mode),
+            ..given
+        };
         match trace.sandbox_missing {
             true => PermissionContext {
                 sandbox: SandboxSupport::default(),
@@ -450,34 +456,6 @@ impl ToolLayer for PermissionLayer {
             let decision = decide(&subject, &self.permissions.rules, given);
             self.remembering(&subject, decision, call).0.effect == Effect::Ask
         })
-    }
-}
-
-/// Describes the approval that let a call run, for the audit trail.
-fn remembered(used: &[Grant]) -> String {
-    let used: Vec<String> = used
-        .iter()
-        .map(|grant| format!("{} {:?}", grant.tool, grant.pattern))
-        .collect();
-    match used.is_empty() {
-        true => "remembered this very call".to_owned(),
-        false => format!("remembered {}", used.join(", ")),
-    }
-}
-
-/// Describes the text that the shell runs, if it differs in more than quoting and layout.
-fn rewritten(subject: &CallSubject<'_>) -> String {
-    let command = subject.command.as_ref();
-    let text = command.and_then(|command| command.rewritten.as_deref());
-    text.map_or_else(String::new, |text| {
-        format!(" The shell runs: {}", text.trim())
-    })
-}
-
-fn refusal(told: Option<&str>) -> String {
-    match told {
-        Some(told) => format!("the user declined this call: {told}"),
-        None => "the user refused this call".to_owned(),
     }
 }
 

@@ -321,6 +321,26 @@ pub(super) const TEXTS: &[HelpText] = &[
         "zeph skills untrust release",
     ),
     text(
+        "agents",
+        "Lists and trusts sub-agents, which are Markdown files with instructions.",
+        "zeph agents list",
+    ),
+    text(
+        "agents list",
+        "Lists all sub-agents with one line about each, and the files that are refused.",
+        "zeph agents list",
+    ),
+    text(
+        "agents trust",
+        "Shows the agents of this project and asks whether to trust them. A change of a file ends the trust.",
+        "zeph agents trust",
+    ),
+    text(
+        "agents untrust",
+        "Ends the trust in the agents of this project.",
+        "zeph agents untrust",
+    ),
+    text(
         "commands",
         "Lists, shows and trusts custom commands, which are prompts in Markdown files.",
         "zeph commands list",

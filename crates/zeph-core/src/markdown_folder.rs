@@ -1,4 +1,4 @@
-//! The folder of custom commands, read once, so that the text that the user approved is the text that is used.
+//! A folder of Markdown files with front matter, such as custom commands, read once, so that the text that the user approved is the text that is used.
 //!
 //! Every entry is opened relative to its directory's handle, and no link is followed.
 
@@ -10,7 +10,6 @@ use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use zeph_tools::audit::chain::hex_digest;
 
-use super::{CustomCommand, definition};
 use crate::native::skills::package::{entries, open_directory};
 
 /// Bytes of one file.
@@ -22,35 +21,53 @@ const MAX_DEPTH: usize = 4;
 /// Bytes of a name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The commands of a folder.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CommandFolder {
-    /// The usable commands, by name.
-    pub commands: Vec<CustomCommand>,
+/// The items of a folder, one for each usable file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkdownFolder<T> {
+    /// The items, by name.
+    pub items: Vec<T>,
     /// The refused files.
-    pub refused: Vec<RefusedCommand>,
+    pub refused: Vec<RefusedFile>,
     /// SHA-256 of the names and contents of all files, in hex.
     pub sha256: String,
 }
 
-/// A file that is not used as a command.
+impl<T> Default for MarkdownFolder<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            refused: Vec::new(),
+            sha256: String::new(),
+        }
+    }
+}
+
+/// A file that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedCommand {
+pub struct RefusedFile {
     /// The file.
     pub file: PathBuf,
     /// The reason, and how to fix it.
     pub reason: String,
 }
 
-/// Reads the commands of `folder`. A folder that does not exist has none.
+/// Interprets a file: its name without `.md`, its content, its path, and whether it belongs to the project.
+type ReadFn<T> = fn(String, Vec<u8>, PathBuf, bool) -> Result<T, String>;
+
+/// Reads the files of `folder`, each with `read`. A folder that does not exist has none.
 #[must_use]
-pub fn read_folder(folder: &Path, of_project: bool) -> CommandFolder {
+pub(crate) fn read_markdown_folder<T>(
+    folder: &Path,
+    of_project: bool,
+    read: ReadFn<T>,
+) -> MarkdownFolder<T> {
     let mut reader = Reader {
         folder,
         of_project,
+        read,
         entries: 0,
         digests: String::new(),
-        found: CommandFolder::default(),
+        found: MarkdownFolder::default(),
     };
     // The user's own folder may be a link; that of a project may not.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -70,16 +87,17 @@ pub fn read_folder(folder: &Path, of_project: bool) -> CommandFolder {
     found
 }
 
-struct Reader<'f> {
+struct Reader<'f, T> {
     folder: &'f Path,
     of_project: bool,
+    read: ReadFn<T>,
     entries: usize,
     /// The digest and the path of each file.
     digests: String,
-    found: CommandFolder,
+    found: MarkdownFolder<T>,
 }
 
-impl Reader<'_> {
+impl<T> Reader<'_, T> {
     fn directory(&mut self, directory: &OwnedFd, path: &str, depth: usize) {
         let found = match entries(directory, MAX_ENTRIES) {
             Ok(found) => found,
@@ -140,13 +158,13 @@ impl Reader<'_> {
             );
         }
         let file = self.folder.join(format!("{stem}.md"));
-        let command = definition::read(stem.replace('/', ":"), bytes, file, self.of_project)?;
-        self.found.commands.push(command);
+        let item = (self.read)(stem.replace('/', ":"), bytes, file, self.of_project)?;
+        self.found.items.push(item);
         Ok(())
     }
 
     fn refuse(&mut self, path: &str, reason: String) {
-        self.found.refused.push(RefusedCommand {
+        self.found.refused.push(RefusedFile {
             file: self.folder.join(path),
             reason,
         });
@@ -160,7 +178,7 @@ fn is_name(part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::custom_commands::read_folder;
 
     /// Proves CLI-8.
     #[test]
@@ -179,7 +197,7 @@ mod tests {
         std::os::unix::fs::symlink("fix.md", temp.path().join("link.md")).unwrap();
         let read = || read_folder(temp.path(), true);
         let found = read();
-        let names: Vec<_> = found.commands.iter().map(|it| it.name.as_str()).collect();
+        let names: Vec<_> = found.items.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["fix", "git:commit"]);
         let refused: Vec<_> = found
             .refused
@@ -190,6 +208,6 @@ mod tests {
         assert_eq!(found, read());
         write("git/commit.md", "Commit and push.");
         assert_ne!(found.sha256, read().sha256);
-        assert_eq!(read_folder(&temp.path().join("none"), true).commands, []);
+        assert_eq!(read_folder(&temp.path().join("none"), true).items, []);
     }
 }
