@@ -48,6 +48,7 @@ mod instructions;
 mod interrupt;
 mod jobs;
 mod limits;
+mod line_interface;
 mod login;
 mod loops;
 mod mcp;

@@ -24,12 +24,12 @@ fn the_answer_alone_is_on_standard_output() {
     );
     let output = home.zeph(["-p", "what is here?"]).code(0);
     assert_has(&output.stdout, &["Nothing is here."]);
-    assert!(!output.stdout.contains("list_directory"), "{output}");
+    assert!(!output.stdout.contains("List ."), "{output}");
     assert!(
         !output.stdout.contains('\x1b') && !output.stderr.contains('\x1b'),
         "{output}"
     );
-    assert_has(&output.stderr, &["list_directory"]);
+    assert_has(&output.stderr, &["● List ."]);
 
     let home = Home::scripted(HELLO);
     assert_eq!(home.zeph(["-p", "hi"]).code(0).stdout, "Hello there.\n");

@@ -151,7 +151,9 @@ fn a_question_costs_nothing() {
     terminal.prompts("");
     terminal.type_keys("go\r");
     for (command, answer) in [("echo 1", "1"), ("echo 2", "4"), ("echo 3", "1")] {
-        terminal.shows(&format!("$ {command}"));
+        // The title of the call precedes the question.
+        terminal.shows(&format!("  $ {command}"));
+        terminal.shows("[1] once");
         terminal.type_keys(answer);
     }
     terminal.shows("All three.");

@@ -34,12 +34,17 @@ fn a_conversation() {
     terminal.shows("1,200 tokens in (1,000 cached), 34 out");
     terminal.prompts("");
     terminal.type_keys("make it\r");
-    terminal.shows("● bash touch made && echo it is made");
-    terminal.shows("$ touch made && echo it is made");
-    terminal.shows("[1] once  [2] this session  [3] always  [4] no  [5] no, and tell it why");
+    terminal.shows("  $ touch made && echo it is made");
+    terminal.shows("[1] once  [2] this session  [3] always ›[4] no  [5] no, and tell it why");
+    let question = terminal.text();
+    assert_eq!(
+        question.matches("touch made && echo it is made").count(),
+        1,
+        "the command is shown once:\n{question}"
+    );
     assert!(!home.has("made"), "nothing runs before the answer");
     terminal.type_keys("1");
-    terminal.shows("│ it is made");
+    terminal.shows("● $ touch made && echo it is made\n  ⎿ it is made\n");
     terminal.shows("Done.");
     assert!(home.has("made"));
     let (status, raw) = terminal.leaves();
@@ -86,7 +91,8 @@ fn ctrl_c_cancels_the_turn() {
     assert!(!home.has("made"));
     terminal.prompts("");
     terminal.type_keys("a command\r");
-    terminal.shows("$ echo started | tee log; sleep 7213");
+    terminal.shows("  $ echo started | tee log; sleep 7213");
+    terminal.shows("[1] once");
     terminal.type_keys("y");
     terminal.shows("│ started");
     wait_for("the command", || is_running("sleep\x007213").then_some(()));
@@ -346,7 +352,7 @@ fn a_typed_command_is_not_rolled_back() {
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
     terminal.type_keys("!rm notes; exit 1\r");
-    terminal.shows("[exit code: 1]");
+    terminal.shows("exit code: 1");
     terminal.prompts("");
     assert!(!home.has("notes"));
     assert!(!terminal.text().contains("rolled back"));

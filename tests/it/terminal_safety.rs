@@ -39,7 +39,7 @@ fn only_a_single_key_answers_a_question() {
         "1\n",
         "y\r",
         "yy",
-        "\x1b[A",
+        "\x1b[3~",
         "\x1b[200~y\x1b[201~",
         "\x1b[200~1\r\x1b[201~",
         "grün",

@@ -83,7 +83,7 @@ fn full_screen_program_gets_the_terminal() {
     assert!(!terminal.text().contains("/help lists the commands"));
     terminal.type_keys("k");
     terminal.shows("key: k\n");
-    terminal.shows("[exit code: 4]");
+    terminal.shows("exit code: 4");
     // The mode of the terminal is restored.
     terminal.prompts("");
     terminal.type_keys("half");

@@ -112,7 +112,7 @@ pub enum LoopbackEvent {
         /// The costs of the session; `None` if a price is unknown.
         cost: Option<Usd>,
     },
-    /// A prompt of the user, when a stored conversation is shown again.
+    /// A prompt of the user that was submitted during a turn, or is part of a stored conversation that is shown again.
     Prompt(String),
     /// The title of the session changed.
     Title(String),
@@ -200,6 +200,11 @@ pub trait Channel: Send + Sync {
 
     /// The terminal of the user, for commands that the user typed. A channel without a terminal returns `None`.
     fn user_terminal(&self) -> Option<Arc<dyn UserTerminal>> {
+        None
+    }
+
+    /// Takes the oldest prompt that the user submitted during the turn. The turn adds it before its next request.
+    fn take_prompt(&self) -> Option<String> {
         None
     }
 

@@ -36,7 +36,7 @@ pub use agent::reformat::Reformatter;
 pub use agent::replay;
 pub use agent::tool_runner::NO_SERVER;
 pub use agent::tool_runner::dispatch::{CallerIdentity, Dispatcher, display_error};
-pub use agent::tool_runner::mode::{NO_FULL_MODE, effect_of_mode};
+pub use agent::tool_runner::mode::{NO_FULL_MODE, effect_of_mode, next_mode};
 pub use agent::tool_runner::undo::undo_note;
 pub use agent::{Agent, AgentBuilder, AttachedPrompt, Reply, SessionSwitch};
 pub use channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};

@@ -117,6 +117,10 @@ impl Channel for RedactedChannel {
         self.inner.user_terminal()
     }
 
+    fn take_prompt(&self) -> Option<String> {
+        self.inner.take_prompt()
+    }
+
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
         self.inner.check_in(question).await
     }

@@ -14,7 +14,6 @@ mod output;
 mod terminal;
 #[cfg(feature = "tui")]
 mod tui;
-#[allow(dead_code, unused_imports, reason = "the views that show it follow")]
 mod view;
 
 use std::process::ExitCode;

@@ -125,22 +125,6 @@ impl Terminal {
         }
     }
 
-    /// Changes the size of the terminal.
-    pub(crate) fn resize(&self, rows: NonZeroU16, columns: NonZeroU16) {
-        self.screen
-            .lock()
-            .unwrap()
-            .screen_mut()
-            .set_size(rows, columns);
-        let size = Winsize {
-            ws_row: rows.get(),
-            ws_col: columns.get(),
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&self.keys, size).unwrap();
-    }
-
     /// Whether the alternate screen is visible.
     pub(crate) fn is_full_screen(&self) -> bool {
         self.screen.lock().unwrap().screen().alternate_screen()
@@ -151,6 +135,30 @@ impl Terminal {
             self.entered = self.raw.lock().unwrap().len();
         }
         self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a key that acts without a text, and waits until the prompt reads again.
+    #[track_caller]
+    pub(crate) fn type_key_at_prompt(&mut self, key: &str) {
+        const READS: &str = "\x1b[?2004h";
+        let reads = |terminal: &Self| terminal.raw().matches(READS).count();
+        let before = reads(self);
+        self.type_keys(key);
+        wait_for("the next prompt", || (reads(self) > before).then_some(()));
+        self.prompts("");
+    }
+
+    /// Changes the size of the terminal.
+    pub(crate) fn resize(&self, rows: NonZeroU16, columns: NonZeroU16) {
+        let size = Winsize {
+            ws_row: rows.get(),
+            ws_col: columns.get(),
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let mut screen = self.screen.lock().unwrap();
+        screen.set_size(rows, columns);
+        tcsetwinsize(&self.keys, size).unwrap();
     }
 
     pub(crate) fn text(&self) -> String {
@@ -172,10 +180,12 @@ impl Terminal {
         !modes(&self.side).2.contains(LocalModes::ECHO)
     }
 
-    /// Waits until the screen shows `words`.
+    /// Waits until the screen shows `words`, which may be wrapped between two words.
     #[track_caller]
     pub(crate) fn shows(&self, words: &str) {
-        self.until(&format!("{words:?}"), |text| text.contains(words));
+        self.until(&format!("{words:?}"), |text| {
+            text.contains(words) || unwrapped(text).contains(words)
+        });
     }
 
     /// Waits until the last line is a prompt that contains `text`.
@@ -265,6 +275,11 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A text without line breaks and indents.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn modes(side: &OwnedFd) -> Modes {

@@ -1,7 +1,7 @@
 //! One turn: a loop of request, calls and results.
 //!
 //! 1. Changes of the configuration are applied, and the prompt is stored.
-//! 2. A long conversation is compacted (`compact`), the limits are checked, and the request is sent. Its text streams to the channel.
+//! 2. Prompts that were submitted meanwhile are stored. A long conversation is compacted (`compact`), the limits are checked, and the request is sent. Its text streams to the channel.
 //! 3. The response is stored before its calls run.
 //! 4. The results are stored before the next request. Back to 2.
 //!
@@ -13,7 +13,6 @@ use zeph_llm::{
 };
 use zeph_tools::{ImageContent, ToolRegistry};
 
-use super::Agent;
 use super::compact::CompactionState;
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step, context_budget};
@@ -22,6 +21,7 @@ use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
 use super::strip_reasoning::{ResponseCalls, strip_reasoning};
 use super::tool_runner::Batch;
+use super::{Agent, AttachedPrompt};
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 
@@ -115,6 +115,7 @@ impl Agent {
         let mut refused = false;
         let mut reflections = Reflections::new(self.config.max_reflections);
         loop {
+            self.add_submitted_prompts(cancel).await?;
             self.compact_if_needed(cancel, outcome).await;
             let tokens = self.session.history.estimated_tokens();
             let is_attended = self.is_attended();
@@ -197,6 +198,34 @@ impl Agent {
         }
     }
 
+    /// Stores the prompts that the user submitted since the last request. A hook may refuse one.
+    async fn add_submitted_prompts(&mut self, cancel: &CancellationToken) -> Result<(), TurnAbort> {
+        while let Some(text) = self.channel.take_prompt() {
+            self.channel.emit(LoopbackEvent::Prompt(text.clone()));
+            let attached = match self.attach(&text, cancel).await {
+                Ok(attached) => attached,
+                Err(reason) => {
+                    self.channel.emit(LoopbackEvent::Warning(reason));
+                    AttachedPrompt {
+                        text,
+                        images: Vec::new(),
+                    }
+                }
+            };
+            match self.hooked_prompt(&attached.text, cancel).await {
+                Ok(text) => {
+                    let message = prompt_message(&text, attached.images);
+                    self.session.history.push(message, None).await?;
+                }
+                Err(TurnAbort::End(TurnEnd::Refused, reason)) => {
+                    self.channel.emit(LoopbackEvent::Warning(reason));
+                }
+                Err(end) => return Err(end),
+            }
+        }
+        Ok(())
+    }
+
     /// Applies changes of the configuration, selects the tools and stores the prompt. Returns the tools.
     async fn begin_turn(
         &mut self,
@@ -215,13 +244,7 @@ impl Agent {
         let history = &mut self.session.history;
         history.repair_orphaned_calls().await?;
         let is_first = history.messages().is_empty();
-        let mut message = Message::user(prompt);
-        message
-            .parts
-            .extend(images.into_iter().map(|image| MessagePart::Image {
-                media_type: image.media_type,
-                data: image.data,
-            }));
+        let message = prompt_message(prompt, images);
         self.session.room.prompt = Some(history.push(message, None).await?);
         if is_first {
             let provider = self.model.provider.as_ref();
@@ -459,6 +482,17 @@ impl Agent {
         history.push(message, Some(usage)).await?;
         Ok(calls)
     }
+}
+
+/// The message of a prompt with images.
+fn prompt_message(prompt: &str, images: Vec<ImageContent>) -> Message {
+    let mut message = Message::user(prompt);
+    let images = images.into_iter().map(|image| MessagePart::Image {
+        media_type: image.media_type,
+        data: image.data,
+    });
+    message.parts.extend(images);
+    message
 }
 
 fn explain(error: &LlmError) -> String {

@@ -67,12 +67,15 @@ impl Conversation {
         let agent = agent.await?;
         let models = Arc::new(ServerModels::new(&assembly.loaded, &assembly.env, &config));
         let lists = completion_lists(&assembly, &agent).await?;
+        let editor = ["VISUAL", "EDITOR"].into_iter();
+        let mut editor = editor.filter_map(|name| assembly.env.var(name));
         let options = InteractiveOptions {
             model: provider.model().to_owned(),
             models: Arc::new(ModelCompletion::new(Arc::clone(&models), lists)),
             project: assembly.env.cwd.clone(),
             history_file: assembly.loaded.paths.data_dir.join("history.txt"),
-            mode: assembly.permissions.mode.clone(),
+            permissions: assembly.permissions.clone(),
+            external_editor: editor.next().map(|it| it.to_string_lossy().into_owned()),
             notice,
             first_input: None,
         };

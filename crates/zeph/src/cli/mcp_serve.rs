@@ -33,7 +33,7 @@ use crate::config::{Environment, Loaded};
 use crate::output::sanitize::clean;
 use crate::output::{redact, stderr_line};
 use crate::terminal::signals::cancel_on_signals;
-use crate::terminal::{plain_question, session_scope};
+use crate::view::render::{plain_question, session_scope};
 
 /// The prefix of tools of configured MCP servers.
 const FOREIGN: &str = "mcp_";

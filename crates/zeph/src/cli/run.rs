@@ -423,10 +423,10 @@ pub(crate) async fn interactive(
     {
         (loaded, _) = load_config(global)?;
     }
-    let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(
-        global.quiet,
-        global.yes,
-    )));
+    let channel = Arc::new(TerminalChannel::interactive(
+        TerminalOptions::detect(global.quiet, global.yes),
+        loaded.config.terminal.clone(),
+    ));
     let Some(choice) = choose_session(turn, &loaded, &env, channel.options()).await? else {
         return Ok(Exit::Done);
     };

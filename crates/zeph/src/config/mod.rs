@@ -27,6 +27,7 @@ mod reference;
 mod schema;
 mod setting;
 mod template;
+mod terminal;
 mod values;
 mod watch;
 
@@ -76,6 +77,7 @@ pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
 pub(crate) use setting::{Setting, setting, typed_setting};
 pub(crate) use template::{effective, template};
+pub(crate) use terminal::{KeyBindings, Notify, TerminalConfig};
 pub(crate) use watch::{Stamp, Stamped, Stamps};
 
 /// The configuration of Zeph.
@@ -96,6 +98,8 @@ pub(crate) struct Config {
     pub(crate) memory: MemoryConfig,
     /// Tasks that are due later.
     pub(crate) scheduler: SchedulerConfig,
+    /// The interface at the terminal.
+    pub(crate) terminal: TerminalConfig,
     /// The tools that the model may use.
     pub(crate) tools: ToolsConfig,
 }

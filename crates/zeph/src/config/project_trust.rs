@@ -106,6 +106,11 @@ const RULES: &[(&str, Rule)] = &[
     ("scheduler.grace_secs", Rule::Never),
     ("scheduler.run_missed", Rule::Never),
     ("scheduler.skip_questions", Rule::Never),
+    // They belong to the user's terminal, not to a project.
+    ("terminal.keys", Rule::Never),
+    ("terminal.notify", Rule::Never),
+    ("terminal.notify_after_secs", Rule::Never),
+    ("terminal.title", Rule::Never),
     // It could write into any file, or bring its own history.
     ("memory.path", Rule::Never),
     ("memory.synchronous", Rule::Towards(&["normal", "full"])),

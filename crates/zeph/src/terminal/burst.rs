@@ -27,9 +27,13 @@ const CTRL_C: u8 = 0x03;
 pub(super) enum Input {
     /// One key, alone.
     Key(u8),
+    /// The arrow down or right: it decides nothing, so it counts at once.
+    Next,
+    /// The arrow up or left.
+    Previous,
     /// Ctrl-C, at any position.
     Interrupt,
-    /// Other input: several keys, a paste, an arrow.
+    /// Other input: several keys, a paste.
     Other,
     /// The terminal is closed, or no caller waits for the decision.
     End,
@@ -55,6 +59,9 @@ impl Bursts {
         let Some(first) = read(terminal, stop, None)? else {
             return Ok(Input::End);
         };
+        if let Some(step) = arrow(&first) {
+            return Ok(step);
+        }
         let typing = self.typing.take();
         let typing = typing.is_some_and(|last| last.elapsed() < PAUSE);
         let mut burst = Burst::default();
@@ -83,6 +90,15 @@ impl Bursts {
             self.typing = Some(Instant::now());
         }
         Ok(key.map_or(Input::Other, Input::Key))
+    }
+}
+
+/// The step of an arrow key.
+fn arrow(bytes: &[u8]) -> Option<Input> {
+    match bytes {
+        b"\x1b[B" | b"\x1bOB" | b"\x1b[C" | b"\x1bOC" => Some(Input::Next),
+        b"\x1b[A" | b"\x1bOA" | b"\x1b[D" | b"\x1bOD" => Some(Input::Previous),
+        _ => None,
     }
 }
 

@@ -1,7 +1,10 @@
 //! The channel between the agent and the user at the terminal.
 
+mod dialogs;
+
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -12,19 +15,30 @@ use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use zeph_tools::user_terminal::UserTerminal;
 
 use super::check_in_dialog;
-use super::confirm_dialog;
-use super::keyboard::{Keyboard, Pressed, Show, is_connected};
+use super::keyboard::{Keyboard, Pressed, is_connected};
+use super::keys::KeyPress;
 use super::lend::{LendableScreen, OutputEnd, TerminalLender};
-use super::markdown::Markdown;
-use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
-use super::screen::{DisplayMode, Screen};
+use super::notify;
+use super::restore;
+use super::screen::{DisplayMode, Screen, terminal_size};
 use super::server_dialog;
-use super::spinner::{WithSpinner, animate};
 use super::style::{Style, TerminalEnv};
 use crate::browser;
-use crate::config::Environment;
+use crate::config::{Environment, TerminalConfig};
 use crate::output::redact::redacted;
 use crate::output::sanitize::clean;
+use crate::view::render::{render_markdown, to_ansi};
+
+/// The time between two looks at the live region.
+const TICK: Duration = Duration::from_millis(33);
+/// The keys of a turn.
+const TURN_KEYS: &str = "\
+Enter      sends the text at the next step of the turn, or after it
+Up         takes the last sent text back
+Esc        interrupts the turn; Ctrl-C too, and a second Ctrl-C leaves
+Shift-Tab  changes the mode
+Ctrl-O     shows the last result in full
+Ctrl-Z     suspends";
 
 /// The properties of the terminal, and the options of the command line.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,6 +85,7 @@ impl TerminalOptions {
 /// Shows events and asks questions on the terminal; the streams need not be terminals.
 pub(crate) struct TerminalChannel {
     options: TerminalOptions,
+    config: TerminalConfig,
     shared: Arc<Shared>,
     answer: Mutex<Box<dyn Write + Send>>,
     keyboard: Keyboard,
@@ -89,6 +104,21 @@ impl Shared {
 
     fn held(&self) -> MutexGuard<'_, Option<Vec<String>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Handles a key that was typed during a turn.
+    pub(super) fn press(&self, key: KeyPress) {
+        let mut screen = self.screen();
+        match key {
+            KeyPress::Ctrl('o') => screen.expand(),
+            KeyPress::Char('?') if screen.typed().line.is_empty() => screen.say(TURN_KEYS),
+            key => screen.press(key),
+        }
+    }
+
+    /// Writes a sequence that the user does not see.
+    pub(super) fn steer(&self, sequence: &str) {
+        self.screen().steer(sequence);
     }
 
     fn release(&self) {
@@ -111,17 +141,42 @@ impl LendableScreen for Shared {
     }
 }
 
-impl WithSpinner for Shared {
-    fn spin(&self, wait: u64) -> bool {
-        self.screen().spin(wait)
+/// Refreshes an animated screen at regular intervals until nothing moves. Without a runtime nothing is refreshed.
+fn animate(shared: &Arc<Shared>) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    let mut screen = shared.screen();
+    if !screen.style().animate || std::mem::replace(&mut screen.has_ticker, true) {
+        return;
     }
+    drop(screen);
+    let shared = Arc::downgrade(shared);
+    runtime.spawn(async move {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            let shared = shared.upgrade();
+            if !shared.is_some_and(|shared| shared.screen().tick(Instant::now())) {
+                return;
+            }
+        }
+    });
 }
 
 impl TerminalChannel {
     /// A channel for a conversation: everything goes to standard output, text as it streams.
-    pub(crate) fn interactive(options: TerminalOptions) -> Self {
+    pub(crate) fn interactive(options: TerminalOptions, config: TerminalConfig) -> Self {
         let screen = Screen::new(Box::new(io::stdout()), options.stdout, DisplayMode::All);
-        Self::new(options, screen, Box::new(io::stdout()))
+        let config = TerminalConfig {
+            title: config.title && options.stdout.animate,
+            ..config
+        };
+        if config.title {
+            restore::note_title();
+        }
+        Self::new(options, config, screen, Box::new(io::stdout()))
     }
 
     /// A channel for one turn: the response goes to standard output with [`TerminalChannel::finish_answer`],
@@ -133,12 +188,22 @@ impl TerminalChannel {
             DisplayMode::Aside
         };
         let screen = Screen::new(Box::new(io::stderr()), options.stderr, amount);
-        Self::new(options, screen, Box::new(io::stdout()))
+        let config = TerminalConfig {
+            title: false,
+            ..TerminalConfig::default()
+        };
+        Self::new(options, config, screen, Box::new(io::stdout()))
     }
 
-    fn new(options: TerminalOptions, screen: Screen, answer: Box<dyn Write + Send>) -> Self {
+    fn new(
+        options: TerminalOptions,
+        config: TerminalConfig,
+        screen: Screen,
+        answer: Box<dyn Write + Send>,
+    ) -> Self {
         Self {
             options,
+            config,
             shared: Arc::new(Shared {
                 screen: Mutex::new(screen),
                 held: Mutex::default(),
@@ -161,11 +226,9 @@ impl TerminalChannel {
         }
         let style = self.options.stdout;
         let shown = if style.colour {
-            let mut out = String::new();
-            let mut markdown = Markdown::default();
-            markdown.push(text, &mut out);
-            markdown.finish(&mut out);
-            out
+            let lines = render_markdown(text, terminal_size().columns);
+            let lines = lines.iter().map(|line| to_ansi(line, true) + "\n");
+            lines.collect()
         } else if style.terminal {
             format!("{}\n", clean(text))
         } else {
@@ -188,6 +251,42 @@ impl TerminalChannel {
         screen.error(&redacted(text));
     }
 
+    /// Starts to show a turn. If it reads keys, typed keys reach the input line.
+    pub(super) fn begin_turn(&self, reads_keys: bool) {
+        self.screen().begin_turn(reads_keys);
+        self.set_title("working");
+        animate(&self.shared);
+    }
+
+    /// Shows the end of a turn that took `time` without the time in which the user was asked. Returns the time that the
+    /// turn itself took.
+    pub(super) fn end_turn(&self, time: Duration) -> Duration {
+        let asked = self.screen().end_turn();
+        let took = time.saturating_sub(asked);
+        self.set_title("ready");
+        self.signal("the turn has ended", took);
+        took
+    }
+
+    fn set_title(&self, text: &str) {
+        if self.config.title {
+            let mut screen = self.screen();
+            let text = match &screen.status().title {
+                Some(title) => format!("{text}: {title}"),
+                None => text.to_owned(),
+            };
+            screen.steer(&notify::title(&text));
+        }
+    }
+
+    /// Signals an event to a user who waited for `waited`, and may look elsewhere.
+    fn signal(&self, text: &str, waited: Duration) {
+        let mut screen = self.screen();
+        if screen.style().animate {
+            screen.steer(&notify::signal(&self.config, text, waited));
+        }
+    }
+
     /// Queues notices (such as the end of a background job) while the user types, so that they do not interrupt the
     /// line.
     pub(super) fn hold_notices(&self) {
@@ -199,50 +298,24 @@ impl TerminalChannel {
         self.shared.release();
     }
 
-    /// Opens a question: notices wait until the returned guard is dropped.
-    fn open_question(&self) -> Asking {
-        self.hold_notices();
-        Asking {
-            shared: Arc::clone(&self.shared),
-            keyboard: self.keyboard.clone(),
-            marks_pastes: !self.options.dumb,
-            answer: "cancelled",
-        }
-    }
-
-    /// A function that shows the parts of the question `text` with the line `keys`.
-    fn question_view(
-        &self,
-        text: String,
-        keys: &str,
-    ) -> impl Fn(Show<'_>) + Send + 'static + use<> {
-        let (shared, marks_pastes) = (Arc::clone(&self.shared), !self.options.dumb);
-        let keys = format!("\n{keys}");
-        move |show| {
-            let mut screen = shared.screen();
-            match show {
-                Show::Question => {
-                    if marks_pastes {
-                        restore::note_pastes(true);
-                        screen.steer(MARK_PASTES);
-                    }
-                    screen.ask(&text);
-                }
-                Show::Keys => screen.ask_more(&keys),
-                Show::Reason => screen.ask_reason(),
-                Show::Text(text) => screen.ask_more(text),
-            }
-        }
-    }
-
     /// The locked screen.
     pub(super) fn screen(&self) -> MutexGuard<'_, Screen> {
         self.shared.screen()
     }
 
+    /// The part that other threads use.
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// The right to read keys.
     pub(super) fn keyboard(&self) -> &Keyboard {
         &self.keyboard
+    }
+
+    /// `[terminal]`.
+    pub(super) fn config(&self) -> &TerminalConfig {
+        &self.config
     }
 
     /// The options of the terminal.
@@ -251,49 +324,25 @@ impl TerminalChannel {
     }
 }
 
-/// Ends the question on the screen, even if the turn is cancelled meanwhile.
-struct Asking {
-    shared: Arc<Shared>,
-    keyboard: Keyboard,
-    marks_pastes: bool,
-    answer: &'static str,
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        // Wait until an abandoned dialog has restored the mode of the terminal.
-        drop(self.keyboard.hold());
-        let mut screen = self.shared.screen();
-        if self.marks_pastes {
-            screen.steer(LEAVE_PASTES);
-            restore::note_pastes(false);
-        }
-        screen.answered(self.answer);
-        drop(screen);
-        self.shared.release();
-    }
-}
-
 #[async_trait]
 impl Channel for TerminalChannel {
     fn emit(&self, event: LoopbackEvent) {
-        let notice = match &event {
-            LoopbackEvent::Notice(text) => Some(text.clone()),
-            LoopbackEvent::Retrying(retry) => Some(retry.to_string()),
-            _ => None,
-        };
-        if let Some(text) = notice
+        if let LoopbackEvent::Notice(text) = &event
             && let Some(held) = &mut *self.shared.held()
         {
-            held.push(text);
+            held.push(text.clone());
             return;
         }
-        let wait = self.screen().event(event);
-        if let Some(wait) = wait
-            && self.screen().style().animate
-        {
-            animate(&self.shared, wait);
+        let is_title = matches!(event, LoopbackEvent::Title(_));
+        self.screen().event(event, Instant::now());
+        if is_title {
+            self.set_title("working");
         }
+        animate(&self.shared);
+    }
+
+    fn take_prompt(&self) -> Option<String> {
+        self.screen().typed().take_prompt()
     }
 
     fn can_ask(&self) -> bool {
@@ -316,9 +365,8 @@ impl Channel for TerminalChannel {
         if !self.can_ask() {
             return UserAnswer::No(None);
         }
-        let text = confirm_dialog::question(question, params, self.screen().style());
         let mut asking = self.open_question();
-        let show = self.question_view(text, &confirm_dialog::keys(question));
+        let show = self.call_view(question, params);
         let plain = self.options.dumb;
         let pressed = self.keyboard.ask(question.clone(), plain, show).await;
         let (said, answer) = match pressed {
@@ -445,7 +493,12 @@ mod tests {
         let (err, out) = (Kept::default(), Kept::default());
         let screen = Screen::new(Box::new(err.clone()), options.stderr, amount);
         (
-            TerminalChannel::new(options, screen, Box::new(out.clone())),
+            TerminalChannel::new(
+                options,
+                TerminalConfig::default(),
+                screen,
+                Box::new(out.clone()),
+            ),
             err,
             out,
         )
@@ -496,7 +549,7 @@ mod tests {
         assert_eq!(out.text(), "The *answer*\x1b[1m\n");
         assert_eq!(
             err.text(),
-            "I will look.\n\n● bash make\n  │ a\n  │ bb\n  │ c\n  ⎿ done, 3 lines\nwatch out\n"
+            "I will look.\n\n● $ make\n  ⎿ a\n    bb\n    c\nwatch out\n"
         );
     }
 
@@ -534,22 +587,21 @@ mod tests {
 
     /// Proves CLI-4 for an interactive turn.
     #[test]
-    fn a_conversation_is_shown_as_it_happens() {
+    fn conversation_is_shown_as_it_happens() {
         let options = TerminalOptions {
             stderr: COLOUR,
             ..TerminalOptions::default()
         };
         let (channel, shown, _) = channel(options, DisplayMode::All);
         text(&channel, "Let me **lo");
-        assert_eq!(clean(&shown.text()), "Let me ");
-        text(&channel, "ok** there");
+        text(&channel, "ok** there\n\nNow\n");
+        assert_eq!(clean(&shown.text()).trim_end(), "Let me look there");
         call(&channel, "1", &[], "one line");
-        text(&channel, "# Done\nwell");
+        text(&channel, "# Done\n\nwell");
         channel.screen().end_turn();
-        assert_eq!(
-            clean(&shown.text()),
-            "Let me look there\n\n● bash make\n  ⎿ one line\n\nDone\nwell\n"
-        );
+        let all = clean(&shown.text());
+        let expect = "Now\n\n● $ make\n  ⎿ one line\n\n# Done\n\nwell\n";
+        assert!(all.ends_with(expect), "{all}");
         assert!(shown.text().contains("\x1b[1mlook\x1b[0m"));
     }
 
@@ -568,17 +620,45 @@ mod tests {
         assert_eq!(out.text(), "**a** b\n");
     }
 
+    /// Proves CLI-4b: a long result shows its end and its errors.
     #[test]
-    fn long_output_is_counted() {
+    fn long_result_shows_its_end_and_errors() {
         let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::All);
-        let lines: String = (0..25).map(|n| format!("line {n}\n")).collect();
+        let lines: String = (0..50).map(|n| format!("line {n}\n")).collect();
+        let lines = lines.replace("line 9\n", "error: line 9\n");
         call(&channel, "1", &[&lines], &lines);
         let shown = shown.text();
-        assert!(
-            shown.contains("  │ line 19\n  │ … (5 more lines)\n  ⎿ done, 25 lines\n"),
-            "{shown}"
-        );
-        assert!(!shown.contains("line 20"));
+        for words in ["50 lines", "error: line 9", "line 49", "Ctrl-O"] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert!(!shown.contains("line 0\n"), "{shown}");
+    }
+
+    /// Proves CLI-4b: the results of a batch are below their calls, in the order of the calls.
+    #[test]
+    fn results_of_a_batch_are_below_their_calls() {
+        let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::All);
+        let finished = |id: &str| LoopbackEvent::ToolFinished {
+            id: id.to_owned(),
+            tool: "read".to_owned(),
+            failure: None,
+            display: format!("of {id}"),
+            filter: None,
+            locations: Vec::new(),
+            changes: Vec::new(),
+            duration_ms: 0,
+        };
+        for id in ["a", "b"] {
+            channel.emit(LoopbackEvent::ToolStarted {
+                id: id.to_owned(),
+                tool: "read".to_owned(),
+                params: json!({"path": id}),
+            });
+        }
+        channel.emit(finished("b"));
+        channel.emit(finished("a"));
+        let expect = "● Read a\n  ⎿ of a\n● Read b\n  ⎿ of b\n";
+        assert_eq!(shown.text(), expect);
     }
 
     #[test]
@@ -599,7 +679,7 @@ mod tests {
             changes: Vec::new(),
             duration_ms: 0,
         });
-        assert_eq!(shown.text(), "● read x\n  ⎿ x does not exist\n");
+        assert_eq!(shown.text(), "● Read x\n  ⎿ x does not exist\n");
     }
 
     /// Proves CLI-3: a broken pipe is quiet, and nothing is written to it again.
@@ -608,7 +688,12 @@ mod tests {
         let writes = Arc::new(Mutex::new(0));
         let broken = || Box::new(Broken(Arc::clone(&writes)));
         let screen = Screen::new(broken(), Style::default(), DisplayMode::All);
-        let channel = TerminalChannel::new(TerminalOptions::default(), screen, broken());
+        let channel = TerminalChannel::new(
+            TerminalOptions::default(),
+            TerminalConfig::default(),
+            screen,
+            broken(),
+        );
         text(&channel, "a\n");
         call(&channel, "1", &["b\n"], "b");
         assert_eq!(*writes.lock().unwrap(), 1);
@@ -682,9 +767,9 @@ mod tests {
             .unwrap();
         assert!(start.elapsed() >= std::time::Duration::from_millis(300));
         text(&channel, "hello\n");
-        let before = shown.text();
-        assert!(before.ends_with("\r\x1b[2Khello\n"), "{before:?}");
-        assert!(!channel.screen().spin(1));
-        assert_eq!(shown.text(), before);
+        channel.screen().end_turn();
+        let mut screen = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
+        screen.process(shown.text().as_bytes());
+        assert_eq!(screen.screen().contents(), "hello");
     }
 }

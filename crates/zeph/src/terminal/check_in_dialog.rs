@@ -47,7 +47,7 @@ pub(super) fn dialog(
         let answer = match bursts.next(terminal, stop)? {
             Input::End | Input::Interrupt => Some(CheckInAnswer::Stop),
             Input::Key(byte) => answer(byte),
-            Input::Other => None,
+            Input::Other | Input::Next | Input::Previous => None,
         };
         if let Some(answer) = answer {
             return Ok(answer);

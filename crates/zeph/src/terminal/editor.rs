@@ -11,10 +11,11 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use reedline::{
-    Color, DefaultHinter, EditCommand, Emacs, Highlighter, KeyCode, KeyModifiers, Prompt,
-    PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent,
-    ReedlineMenu, Signal, StyledText, ValidationResult, Validator, default_emacs_keybindings,
+    Color, DefaultHinter, EditCommand, Highlighter, Prompt, PromptEditMode, PromptHistorySearch,
+    PromptHistorySearchStatus, PromptViMode, Reedline, ReedlineMenu, Signal, StyledText,
+    ValidationResult, Validator,
 };
+use tempfile::TempPath;
 use tokio::sync::oneshot;
 use zeph_tools::permission_mode::SessionMode;
 
@@ -22,10 +23,11 @@ use super::complete::{ModelWords, Words};
 use super::completion_menu::CompletionMenu;
 use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
-
-const MENU: &str = "completion";
-/// The input of Shift-Tab.
-const NEXT_MODE: &str = "/mode next";
+use super::prompt_keys::{self, MENU, PromptKeys};
+use super::screen::terminal_size;
+use crate::config::KeyBindings;
+use crate::view::SessionStatus;
+use crate::view::render::status_line;
 
 /// The input of the user at the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,16 +41,40 @@ pub(super) enum Input {
     },
     /// Ctrl-D, or the terminal is closed.
     End,
+    /// A key that acts without a text.
+    Key(PromptKey),
 }
 
-type Answer = oneshot::Sender<io::Result<Input>>;
+/// A key at the prompt that acts without a text. The text of the prompt remains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PromptKey {
+    /// Esc at an empty prompt.
+    Escape,
+    /// Ctrl-O.
+    Expand,
+    /// `?` at an empty prompt.
+    Help,
+    /// Ctrl-Z.
+    Suspend,
+    /// Ctrl-G without an editor.
+    NoEditor,
+}
+
+/// The request for an input, with the text that the prompt shows at first.
+struct Request {
+    text: String,
+    answer: oneshot::Sender<io::Result<Input>>,
+}
+
+/// The state of the session, which the prompt shows.
+pub(super) type StatusSource = Arc<dyn Fn() -> SessionStatus + Send + Sync>;
 
 /// The prompt of a terminal without escape sequences.
 const PLAIN_PROMPT: &str = "> ";
 
 /// Reads inputs.
 pub(super) struct Editor {
-    requests: Option<mpsc::Sender<Answer>>,
+    requests: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
     /// The requested input that has not arrived.
     pending: Option<oneshot::Receiver<io::Result<Input>>>,
@@ -56,7 +82,7 @@ pub(super) struct Editor {
 }
 
 /// The look of the editor.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Look {
     /// Whether it may use colours.
     pub(super) colour: bool,
@@ -64,6 +90,12 @@ pub(super) struct Look {
     pub(super) plain: bool,
     /// The mode that the prompt shows.
     pub(super) mode: SessionMode,
+    /// The rest of the state that the prompt shows.
+    pub(super) status: StatusSource,
+    /// The keys that edit the prompt.
+    pub(super) keys: KeyBindings,
+    /// The command of the user's editor.
+    pub(super) external_editor: Option<String>,
 }
 
 impl Editor {
@@ -88,30 +120,35 @@ impl Editor {
             }
         };
         let plain = look.plain;
-        let (requests, receive) = mpsc::channel::<Answer>();
+        let (requests, receive) = mpsc::channel::<Request>();
         let thread = std::thread::Builder::new()
             .name("line editor".to_owned())
             .spawn(move || {
                 let empty = Arc::new(AtomicBool::new(true));
+                let buffer = look.external_editor.as_deref().and_then(buffer_file);
                 let mut editor = match look.plain {
                     true => None,
                     false => Some(build(
                         Words::new(project, models),
                         history,
-                        look.colour,
+                        &look,
+                        buffer.as_ref(),
                         Arc::clone(&empty),
                     )),
                 };
-                while let Ok(answer) = receive.recv() {
+                while let Ok(request) = receive.recv() {
                     let _reading = keyboard.hold();
                     let _restored = Restore;
-                    let prompt = ModePrompt(look.mode.clone());
+                    let prompt = StatusPrompt {
+                        mode: look.mode.clone(),
+                        status: (look.status)(),
+                    };
                     let input = match &mut editor {
-                        Some(editor) => read(editor, &prompt, &empty),
+                        Some(editor) => read(editor, &prompt, &empty, request.text),
                         None => read_plain(),
                     };
                     // The receiver may be gone if the process is exiting.
-                    let _ = answer.send(input);
+                    let _ = request.answer.send(input);
                 }
             })?;
         Ok((
@@ -125,15 +162,17 @@ impl Editor {
         ))
     }
 
-    /// Waits for an input. If the future is dropped, the next call waits for the same input.
+    /// Waits for an input; the prompt gets `text` first. If the future is dropped, the next call waits for the same
+    /// input.
     ///
     /// # Errors
     /// If the terminal cannot be used.
-    pub(super) async fn read(&mut self) -> io::Result<Input> {
+    pub(super) async fn read(&mut self, text: String) -> io::Result<Input> {
         if self.pending.is_none() {
-            let (send, receive) = oneshot::channel();
+            let (answer, receive) = oneshot::channel();
             let requests = self.requests.as_ref();
-            if requests.is_some_and(|requests| requests.send(send).is_ok()) {
+            let request = Request { text, answer };
+            if requests.is_some_and(|requests| requests.send(request).is_ok()) {
                 self.pending = Some(receive);
             }
         }
@@ -193,38 +232,29 @@ impl Drop for Restore {
     }
 }
 
+/// A private file for the text that the user's editor changes, and the words of the command.
+fn buffer_file(command: &str) -> Option<(Vec<String>, TempPath)> {
+    let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+    if words.is_empty() {
+        return None;
+    }
+    let mut file = tempfile::Builder::new();
+    let file = file.prefix("zeph-prompt-").suffix(".md").tempfile();
+    Some((words, file.ok()?.into_temp_path()))
+}
+
 fn build(
     words: Words,
     history: Option<InputHistory>,
-    colour: bool,
+    look: &Look,
+    buffer: Option<&(Vec<String>, TempPath)>,
     empty: Arc<AtomicBool>,
 ) -> Reedline {
-    let mut keys = default_emacs_keybindings();
-    let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
-    keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
-    keys.add_binding(KeyModifiers::SHIFT, KeyCode::Enter, newline());
-    keys.add_binding(
-        KeyModifiers::NONE,
-        KeyCode::Tab,
-        ReedlineEvent::UntilFound(vec![
-            ReedlineEvent::Menu(MENU.to_owned()),
-            ReedlineEvent::MenuNext,
-        ]),
-    );
-    keys.add_binding(
-        KeyModifiers::SHIFT,
-        KeyCode::BackTab,
-        ReedlineEvent::UntilFound(vec![
-            ReedlineEvent::MenuPrevious,
-            ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned()),
-        ]),
-    );
-    // These keys would start an external editor, and none is configured.
-    keys.remove_binding(KeyModifiers::CONTROL, KeyCode::Char('o'));
-    let editor = Reedline::create()
-        .with_ansi_colors(colour)
+    let keys = PromptKeys::new(look.keys, buffer.is_some(), Arc::clone(&empty));
+    let mut editor = Reedline::create()
+        .with_ansi_colors(look.colour)
         .use_bracketed_paste(true)
-        .with_edit_mode(Box::new(Emacs::new(keys)))
+        .with_edit_mode(Box::new(keys))
         .with_completer(Box::new(words))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(
             CompletionMenu::new(MENU),
@@ -235,22 +265,45 @@ fn build(
         .with_highlighter(Box::new(Commands(empty)))
         .with_validator(Box::new(Continued))
         .with_history_exclusion_prefix(Some(" ".to_owned()));
+    if let Some((words, file)) = buffer
+        && let Some((program, arguments)) = words.split_first()
+    {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the user's own editor, which the line editor starts and waits for"
+        )]
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).arg(file);
+        editor = editor.with_buffer_editor(command, file.to_path_buf());
+    }
     match history {
         Some(history) => editor.with_history(Box::new(history)),
         None => editor,
     }
 }
 
-fn read(editor: &mut Reedline, prompt: &ModePrompt, empty: &AtomicBool) -> io::Result<Input> {
+fn read(
+    editor: &mut Reedline,
+    prompt: &StatusPrompt,
+    empty: &AtomicBool,
+    text: String,
+) -> io::Result<Input> {
     if !is_connected() {
         return Ok(Input::End);
     }
     empty.store(true, Ordering::Relaxed);
+    if !text.is_empty() {
+        editor.run_edit_commands(&[EditCommand::InsertString(text)]);
+    }
     let signal = editor.read_line(prompt).map_err(io::Error::other)?;
     // A history that cannot be written now is written at the next chance.
     let _ = editor.sync_history();
     Ok(match signal {
-        Signal::Success(text) | Signal::HostCommand(text) => Input::Text(joined(&text)),
+        Signal::HostCommand(command) => match prompt_keys::key(&command) {
+            Some(key) => Input::Key(key),
+            None => Input::Text(command),
+        },
+        Signal::Success(text) => Input::Text(joined(&text)),
         Signal::CtrlC => Input::Interrupted {
             cleared: !empty.load(Ordering::Relaxed),
         },
@@ -336,20 +389,37 @@ impl Highlighter for Commands {
     }
 }
 
-/// The prompt, which shows the permission mode.
-struct ModePrompt(SessionMode);
+/// The prompt: a line with the state of the session, then the permission mode.
+struct StatusPrompt {
+    mode: SessionMode,
+    status: SessionStatus,
+}
 
-impl Prompt for ModePrompt {
+impl Prompt for StatusPrompt {
     fn render_prompt_left(&self) -> std::borrow::Cow<'_, str> {
-        "".into()
+        let width = terminal_size().columns.saturating_sub(1);
+        let line = status_line(&self.status, 0, width).to_string();
+        match line.is_empty() {
+            true => line.into(),
+            false => format!("{line}\n").into(),
+        }
     }
 
     fn render_prompt_right(&self) -> std::borrow::Cow<'_, str> {
         "".into()
     }
 
-    fn render_prompt_indicator(&self, _mode: PromptEditMode) -> std::borrow::Cow<'_, str> {
-        format!("{} › ", self.0.get().as_str()).into()
+    fn get_prompt_color(&self) -> Color {
+        Color::DarkGray
+    }
+
+    fn render_prompt_indicator(&self, mode: PromptEditMode) -> std::borrow::Cow<'_, str> {
+        let sign = match mode {
+            PromptEditMode::Vi(PromptViMode::Normal) => ':',
+            PromptEditMode::Vi(PromptViMode::Visual) => 'v',
+            _ => '›',
+        };
+        format!("{} {sign} ", self.mode.get().as_str()).into()
     }
 
     fn render_prompt_multiline_indicator(&self) -> std::borrow::Cow<'_, str> {

@@ -5,33 +5,42 @@
 //! terminal.
 
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use futures_util::FutureExt as _;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 #[cfg(feature = "tui")]
 use zeph_core::LoopbackEvent;
 use zeph_core::{Agent, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
-use zeph_tools::permission_mode::SessionMode;
+use zeph_tools::Permissions;
 use zeph_tools::plural::pluralize;
 
+use super::branch::branch_of;
 use super::channel::TerminalChannel;
 use super::clipboard;
 use super::complete::ModelWords;
 use super::diff_text;
-use super::editor::{Editor, Input, Look};
-use super::keyboard::{Keyboard, Mode};
+use super::editor::{Editor, Input, Look, PromptKey};
 use super::recap;
 use super::session_picker::PickerEntry;
 use super::session_switch::switch;
 use super::signals::Handles;
+use super::turn::{Pressed, Signals, suspend, turn};
 use crate::output::redact::redacted;
-use crate::view::RecapItem;
+use crate::view::{Block, RecapItem, SessionStatus};
+
+/// The keys of the prompt.
+const PROMPT_KEYS: &str = "\
+Enter          sends the prompt; Alt-Enter or a backslash at the end begins a new line
+Tab            completes commands, files after @, and models
+Up, Down       earlier prompts; Ctrl-R searches in them
+Shift-Tab      changes the permission mode
+Ctrl-O         shows the last result in full
+Ctrl-G         opens the prompt in $VISUAL or $EDITOR
+Ctrl-Z         suspends; fg continues
+Esc, Ctrl-C    twice at an empty prompt: leaves, as Ctrl-D does
+/help          lists the commands";
 
 /// Two presses of Ctrl-C within this time end the session.
 const TWICE: Duration = Duration::from_secs(2);
@@ -47,8 +56,10 @@ pub(crate) struct InteractiveOptions {
     pub(crate) project: PathBuf,
     /// The file of earlier inputs.
     pub(crate) history_file: PathBuf,
-    /// The permission mode, which the prompt shows.
-    pub(crate) mode: SessionMode,
+    /// The permissions, with the mode that the prompt shows.
+    pub(crate) permissions: Permissions,
+    /// The command of the user's editor.
+    pub(crate) external_editor: Option<String>,
     /// A message at the start.
     pub(crate) notice: Option<String>,
     /// The first input, from the command line.
@@ -109,6 +120,8 @@ pub(crate) async fn run(
     let mut signals = Signals::new().context("signals cannot be waited for")?;
     let _handles = Handles::signals();
     let terminal = channel.options();
+    begin_status(&channel, &options);
+    let (config, shown) = (channel.config(), Arc::clone(&channel));
     let (mut editor, trouble) = Editor::start(
         options.project.clone(),
         Arc::clone(&options.models),
@@ -117,7 +130,14 @@ pub(crate) async fn run(
         Look {
             colour: terminal.stdout.colour,
             plain: terminal.dumb,
-            mode: options.mode.clone(),
+            mode: options.permissions.mode.clone(),
+            // The prompt shows the mode at another place.
+            status: Arc::new(move || SessionStatus {
+                mode: None,
+                ..shown.screen().status().clone()
+            }),
+            keys: config.keys,
+            external_editor: options.external_editor.clone(),
         },
     )
     .context("the line editor cannot be started")?;
@@ -131,15 +151,24 @@ pub(crate) async fn run(
     let mut pressed: Option<Pressed> = None;
     let mut first_input = options.first_input.clone();
     loop {
+        let queued = channel.screen().typed().take_first();
+        let text = match queued.is_some() || first_input.is_some() {
+            true => String::new(),
+            false => unsent(&channel),
+        };
         channel.hold_notices();
         let input = tokio::select! {
             biased;
+            Some(text) = std::future::ready(queued), if queued.is_some() => {
+                channel.screen().push(Block::Prompt(text.clone()));
+                Input::Text(text)
+            }
             Some(text) = std::future::ready(first_input.take()), if first_input.is_some() => {
-                let mode = options.mode.get().as_str();
+                let mode = options.permissions.mode.get().as_str();
                 channel.screen().say(&redacted(&format!("{mode} › {text}")));
                 Input::Text(text)
             }
-            input = editor.read() => input.context("the terminal cannot be read")?,
+            input = editor.read(text) => input.context("the terminal cannot be read")?,
             leaves = signals.at_prompt(terminal.dumb) => {
                 if leaves {
                     editor.abandon();
@@ -169,24 +198,49 @@ pub(crate) async fn run(
                     if editor.is_plain() {
                         channel.screen().end_prompt();
                     }
-                    channel
-                        .screen()
-                        .remark("Ctrl-C once more, or Ctrl-D, leaves");
+                    channel.screen().remark(LEAVES);
                     editor.prompt_again();
                 }
             }
+            Input::Key(key) => match key {
+                PromptKey::Escape => {
+                    let now = Instant::now();
+                    if pressed.take_if(|before| now - before.at <= TWICE).is_some() {
+                        editor.finish();
+                        return Ok(SessionEnd::Left);
+                    }
+                    let leaves = SessionEnd::Left;
+                    pressed = Some(Pressed { at: now, leaves });
+                    channel.screen().end_prompt();
+                    channel.screen().remark(LEAVES);
+                }
+                PromptKey::Expand => {
+                    channel.screen().end_prompt();
+                    channel.screen().expand();
+                }
+                PromptKey::Help => {
+                    channel.screen().end_prompt();
+                    channel.screen().say(PROMPT_KEYS);
+                }
+                PromptKey::Suspend => suspend(&mut signals).await,
+                PromptKey::NoEditor => {
+                    channel.screen().end_prompt();
+                    channel.screen().notice("Ctrl-G needs $VISUAL or $EDITOR");
+                }
+            },
             Input::Text(text) => {
                 pressed = None;
                 let start = Instant::now();
                 let reply = turn(
                     conversation.agent(),
-                    &channel,
+                    (&channel, &options.permissions),
                     &text,
                     &mut signals,
                     &mut pressed,
                 )
                 .await;
-                channel.screen().end_turn();
+                let took = channel.end_turn(start.elapsed());
+                channel.screen().status().branch = branch_of(&options.project);
                 match reply {
                     None => {
                         editor.finish();
@@ -195,9 +249,15 @@ pub(crate) async fn run(
                     Some(Reply::Quit) => break,
                     Some(Reply::Switch(to)) => {
                         let reply = switch(conversation, &channel, to).await;
-                        show(&channel, &reply, start.elapsed());
+                        show(&channel, &reply, took);
                     }
-                    Some(reply) => show(&channel, &reply, start.elapsed()),
+                    Some(reply) => {
+                        show(&channel, &reply, took);
+                        if is_broken_off(&reply) {
+                            // The inputs that wait return to the prompt.
+                            channel.screen().typed().unqueue();
+                        }
+                    }
                 }
                 if let Some(before) = pressed
                     && signals.interrupted()
@@ -212,88 +272,27 @@ pub(crate) async fn run(
     Ok(SessionEnd::Left)
 }
 
-/// Runs one input; `None` if the user exits during it. `pressed` is the time when Ctrl-C cancelled it: the turn may
-/// end before the second one arrives.
-async fn turn(
-    agent: &mut Agent,
-    channel: &TerminalChannel,
-    text: &str,
-    signals: &mut Signals,
-    pressed: &mut Option<Pressed>,
-) -> Option<Reply> {
-    let _echo = Mode::without_echo(std::io::stdin());
-    // An abandoned question restores its mode before the echo is restored.
-    let _settled = Settled(channel.keyboard());
-    let cancel = CancellationToken::new();
-    // Ctrl-C at the prompt does not count for this turn.
-    while signals.interrupted() {}
-    let mut turn = pin!(agent.handle(text, &cancel));
-    loop {
-        tokio::select! {
-            biased;
-            reply = &mut turn => return Some(reply),
-            _ = signals.interrupt.recv() => {
-                if cancel.is_cancelled() {
-                    return None;
-                }
-                cancel.cancel();
-                *pressed = Some(Pressed {
-                    at: Instant::now(),
-                    leaves: SessionEnd::Interrupted,
-                });
-                channel.screen().spinner.relabel("cancelling; Ctrl-C again leaves".to_owned());
-            }
-            _ = signals.terminate.recv() => return None,
-            _ = signals.hangup.recv() => return None,
-        }
-    }
+/// The hint after the first key that leaves.
+const LEAVES: &str = "Esc or Ctrl-C once more, or Ctrl-D, leaves";
+
+/// Sets the state that the status line shows.
+fn begin_status(channel: &TerminalChannel, options: &InteractiveOptions) {
+    let mut screen = channel.screen();
+    let status = screen.status();
+    status.mode = Some(options.permissions.mode.get());
+    status.model.clone_from(&options.model);
+    status.branch = branch_of(&options.project);
 }
 
-/// Waits on drop until no dialog reads keys.
-struct Settled<'k>(&'k Keyboard);
-
-impl Drop for Settled<'_> {
-    fn drop(&mut self) {
-        drop(self.0.hold());
-    }
+/// The text that was typed during a turn and not sent.
+fn unsent(channel: &TerminalChannel) -> String {
+    channel.screen().typed().take_all()
 }
 
-/// The last Ctrl-C, and the end of the session if another one follows.
-#[derive(Debug, Clone, Copy)]
-struct Pressed {
-    at: Instant,
-    leaves: SessionEnd,
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Takes a pending interrupt, and returns whether there was one.
-    fn interrupted(&mut self) -> bool {
-        self.interrupt.recv().now_or_never().flatten().is_some()
-    }
-
-    /// Waits for a signal at the prompt, and returns whether it ends the process. Ctrl-C is a signal there
-    /// only if the terminal edits the line itself (`plain`).
-    async fn at_prompt(&mut self, plain: bool) -> bool {
-        tokio::select! {
-            _ = self.interrupt.recv(), if plain => false,
-            _ = self.terminate.recv() => true,
-            _ = self.hangup.recv() => true,
-        }
-    }
+/// Whether a turn was cancelled or failed.
+fn is_broken_off(reply: &Reply) -> bool {
+    let ends = [TurnEnd::Cancelled, TurnEnd::Error];
+    matches!(reply, Reply::Turn(outcome) if ends.contains(&outcome.end))
 }
 
 fn greet(channel: &TerminalChannel, options: &InteractiveOptions) {
@@ -304,7 +303,7 @@ fn greet(channel: &TerminalChannel, options: &InteractiveOptions) {
         options.model,
         options.project.display()
     ));
-    screen.remark("/help lists the commands, Alt-Enter begins a new line, Ctrl-D leaves");
+    screen.remark("/help lists the commands, ? lists the keys, Ctrl-D leaves");
 }
 
 fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {

@@ -5,7 +5,8 @@
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -18,9 +19,12 @@ use zeph_tools::Confirmation;
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantScope;
 
-use super::burst::{Bursts, Input};
-use super::confirm_dialog::{has_always, has_session};
+use super::burst::{Bursts, Input, read};
+use super::call_question::REASON;
+use super::line::{self, Line};
 use super::remember_dialog::{Choice, choose};
+use super::screen::columns;
+use crate::view::render::{Answer, AnswerOption, default_option, options};
 
 /// The most bytes of a reason.
 const REASON_BYTES: usize = 8 * 1024;
@@ -50,12 +54,68 @@ pub(super) enum Pressed {
 
 /// The right to read keys.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Keyboard(Arc<Mutex<()>>);
+pub(crate) struct Keyboard(Arc<Readers>);
+
+#[derive(Debug, Default)]
+struct Readers {
+    state: Mutex<ReaderState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct ReaderState {
+    is_held: bool,
+    /// Readers that wait. The reader in the background makes way for them.
+    waiting: usize,
+}
+
+/// The right to read keys, returned when dropped.
+pub(super) struct Held(Arc<Readers>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.lock().is_held = false;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Readers {
+    fn lock(&self) -> MutexGuard<'_, ReaderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Keyboard {
     /// Waits until no other reader holds the keyboard.
-    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn hold(&self) -> Held {
+        let mut state = self.0.lock();
+        state.waiting += 1;
+        while state.is_held {
+            let changed = self.0.changed.wait(state);
+            state = changed.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiting -= 1;
+        state.is_held = true;
+        Held(Arc::clone(&self.0))
+    }
+
+    /// Holds the keyboard in the background if no other reader wants it. Otherwise waits for at most `wait`.
+    pub(super) fn hold_in_background(&self, wait: Duration) -> Option<Held> {
+        let mut state = self.0.lock();
+        if state.is_held || state.waiting > 0 {
+            let changed = self.0.changed.wait_timeout(state, wait);
+            state = changed.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.is_held || state.waiting > 0 {
+            return None;
+        }
+        state.is_held = true;
+        Some(Held(Arc::clone(&self.0)))
+    }
+
+    /// Whether another reader waits for the keyboard.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.0.lock().waiting > 0
     }
 
     /// Asks on standard input. A failure counts as no.
@@ -152,18 +212,20 @@ impl<T: AsFd> Drop for Mode<T> {
     }
 }
 
-/// Makes the terminal pass on single keys, and discards earlier input. Output modes are not changed, so that others may
-/// write meanwhile.
+/// Makes the terminal pass on single keys, and discards earlier input. Others may write meanwhile.
 ///
 /// # Errors
 /// If it is not a terminal, or is disconnected.
 pub(super) fn single_keys(terminal: &impl AsFd) -> rustix::io::Result<Mode<BorrowedFd<'_>>> {
-    Mode::change(terminal.as_fd(), OptionalActions::Flush, |mode| {
-        mode.local_modes
-            .remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
-        mode.special_codes[SpecialCodeIndex::VMIN] = 1;
-        mode.special_codes[SpecialCodeIndex::VTIME] = 0;
-    })
+    Mode::change(terminal.as_fd(), OptionalActions::Flush, single_key_mode)
+}
+
+/// Changes a mode so that the terminal passes on single keys. Output modes are not changed.
+pub(super) fn single_key_mode(mode: &mut Termios) {
+    mode.local_modes
+        .remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
+    mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+    mode.special_codes[SpecialCodeIndex::VTIME] = 0;
 }
 
 /// The part of the dialog to show.
@@ -173,14 +235,23 @@ pub(super) enum Show<'a> {
     Question,
     /// Its keys, once more.
     Keys,
-    /// That a reason is to be typed.
-    Reason,
+    /// The selected answer.
+    Select(usize),
+    /// That the input is ignored, and the keys.
+    Ignored,
+    /// The whole text of the question.
+    Expand,
+    /// The reason so far, with the column of the cursor.
+    Reason(&'a str, usize),
     /// This.
     Text(&'a str),
 }
 
 /// The hint after input that is not a decision.
-const ONE_KEY: &str = "\n  ignored: a question takes one key, pressed alone\n";
+pub(super) const ONE_KEY: &str = "ignored: a question takes one key, pressed alone";
+const CTRL_D: u8 = 0x04;
+const CTRL_O: u8 = 0x0f;
+const ESC: u8 = 0x1b;
 
 /// The whole dialog.
 fn dialog(
@@ -194,47 +265,71 @@ fn dialog(
     if is_abandoned(stop)? {
         return Ok(Pressed::No(None));
     }
-    let key = {
-        let _mode = single_keys(terminal)?;
-        // Abandoned before it began, a question is not shown.
-        if is_abandoned(stop)? {
-            return Ok(Pressed::No(None));
-        }
-        show(Show::Question);
-        let mut bursts = Bursts::default();
-        loop {
-            let key = match bursts.next(terminal, stop)? {
-                Input::End => break Key::No,
-                Input::Interrupt => break Key::Interrupt,
-                Input::Key(byte) => key(byte, asked),
-                Input::Other => None,
-            };
-            let Some(key) = key else {
-                show(Show::Text(ONE_KEY));
-                show(Show::Keys);
+    let mode = single_keys(terminal)?;
+    // Abandoned before it began, a question is not shown.
+    if is_abandoned(stop)? {
+        return Ok(Pressed::No(None));
+    }
+    show(Show::Question);
+    let options = options(asked);
+    let mut selected = default_option(&options);
+    let mut bursts = Bursts::default();
+    let key = loop {
+        let key = match bursts.next(terminal, stop)? {
+            Input::End => break Key::Answer(Answer::No),
+            Input::Interrupt => break Key::Interrupt,
+            // A plain terminal shows no selection.
+            Input::Other => None,
+            Input::Next | Input::Previous if plain => None,
+            step @ (Input::Next | Input::Previous) => {
+                let steps = if step == Input::Next {
+                    1
+                } else {
+                    options.len() - 1
+                };
+                selected = (selected + steps) % options.len();
+                show(Show::Select(selected));
                 continue;
-            };
-            match key {
-                Key::Always => match choose(terminal, stop, (asked, plain), &|text| {
-                    show(Show::Text(text))
-                })? {
+            }
+            Input::Key(CTRL_O) => {
+                show(Show::Expand);
+                continue;
+            }
+            Input::Key(b'\r' | b'\n') if !plain => options
+                .get(selected)
+                .map(|option| Key::Answer(option.answer)),
+            Input::Key(byte) => key(byte, &options),
+        };
+        match key {
+            None => show(Show::Ignored),
+            Some(Key::Answer(Answer::Always)) => {
+                let say = |text: &str| show(Show::Text(text));
+                match choose(terminal, stop, (asked, plain), &say)? {
                     Choice::Chosen(grants, scope) => return Ok(Pressed::Always(grants, scope)),
                     Choice::Back => show(Show::Keys),
                     Choice::Key(key) => break key,
-                },
-                key => break key,
+                }
             }
+            Some(Key::Answer(Answer::NoBecause)) if !plain => {
+                match type_reason(terminal, stop, &show)? {
+                    Typed::Done(reason) => return Ok(Pressed::No(reason)),
+                    Typed::Back => show(Show::Keys),
+                    Typed::Interrupt => break Key::Interrupt,
+                }
+            }
+            Some(key) => break key,
         }
     };
+    drop(mode);
     match key {
-        Key::Once => Ok(Pressed::Once),
-        Key::Session => Ok(Pressed::Session),
-        Key::No | Key::Always => Ok(Pressed::No(None)),
-        Key::Reason => {
+        Key::Answer(Answer::Once) => Ok(Pressed::Once),
+        Key::Answer(Answer::Session) => Ok(Pressed::Session),
+        Key::Answer(Answer::No | Answer::Always) => Ok(Pressed::No(None)),
+        Key::Answer(Answer::NoBecause) => {
             let _mode = Mode::change(terminal.as_fd(), OptionalActions::Now, |mode| {
                 mode.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
             })?;
-            show(Show::Reason);
+            show(Show::Reason("", 0));
             Ok(Pressed::No(read_reason(terminal, stop)?))
         }
         Key::Interrupt => {
@@ -249,23 +344,54 @@ fn dialog(
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
-    Once,
-    Session,
-    Always,
-    No,
-    Reason,
+    Answer(Answer),
     Interrupt,
 }
 
 /// The meaning of a key; `None` for a key without one, such as an unavailable decision.
-fn key(byte: u8, asked: &Confirmation) -> Option<Key> {
-    match byte {
-        b'1' | b'y' | b'Y' => Some(Key::Once),
-        b'2' => has_session(asked).then_some(Key::Session),
-        b'3' => has_always(asked).then_some(Key::Always),
-        b'4' | b'n' | b'N' | 0x04 | 0x1b => Some(Key::No),
-        b'5' => Some(Key::Reason),
-        _ => None,
+fn key(byte: u8, options: &[AnswerOption]) -> Option<Key> {
+    let answer = match byte {
+        b'y' | b'Y' => Answer::Once,
+        b'n' | b'N' | CTRL_D | ESC => Answer::No,
+        _ => {
+            let mut options = options.iter();
+            options
+                .find(|option| option.key == char::from(byte))?
+                .answer
+        }
+    };
+    Some(Key::Answer(answer))
+}
+
+/// The end of the input of a reason.
+enum Typed {
+    Done(Option<String>),
+    Back,
+    Interrupt,
+}
+
+/// Reads a reason that is edited in place.
+fn type_reason(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    show: &impl Fn(Show<'_>),
+) -> rustix::io::Result<Typed> {
+    let mut line = Line::default();
+    loop {
+        let (text, cursor) = line.drawn(columns().saturating_sub(REASON.len()));
+        show(Show::Reason(&text, cursor));
+        let Some(bytes) = read(terminal, stop, None)? else {
+            return Ok(Typed::Done(None));
+        };
+        match line.typed(&bytes) {
+            line::Typed::More => {}
+            line::Typed::Back => return Ok(Typed::Back),
+            line::Typed::Interrupt => return Ok(Typed::Interrupt),
+            line::Typed::Done => {
+                let text = line.text().trim().to_owned();
+                return Ok(Typed::Done((!text.is_empty()).then_some(text)));
+            }
+        }
     }
 }
 
@@ -364,14 +490,14 @@ mod tests {
         let ignored = std::cell::Cell::new(0);
         let show = |show: Show<'_>| match show {
             Show::Question => write(typed[0]),
-            Show::Reason => write(reason),
-            Show::Text(ONE_KEY) => {
+            Show::Reason("", _) => write(reason),
+            Show::Ignored => {
                 ignored.set(ignored.get() + 1);
                 // Typed text ends with a pause.
                 std::thread::park_timeout(std::time::Duration::from_millis(1100));
                 write(typed.get(ignored.get()).copied().unwrap_or("n"));
             }
-            Show::Keys | Show::Text(_) => {}
+            _ => {}
         };
         let pressed = dialog(
             &side,
@@ -440,7 +566,7 @@ mod tests {
                 "3",
                 "é",
                 "jé1",
-                "\x1b[A",
+                "\x1b[3~",
                 "\x1b[200~y\x1b[201~",
                 "\x1b[200~1\n\x1b[201~",
                 "\x1b[200~5\x03\x1b[201~",
@@ -448,6 +574,30 @@ mod tests {
                 scope.spawn(move || check(text));
             }
         });
+    }
+
+    /// Proves AGT-5a, CLI-4b: arrows select an answer, Enter takes it, and the first selected answer declines.
+    #[test]
+    fn arrows_and_enter_answer() {
+        let check = |keys: &[&str], pressed: Pressed| {
+            let (main, side) = pty();
+            let (stop, _keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let left = std::cell::RefCell::new(keys.iter());
+            let show = |show: Show<'_>| {
+                if matches!(show, Show::Question | Show::Select(_))
+                    && let Some(key) = left.borrow_mut().next()
+                {
+                    rustix::io::write(&main, key.as_bytes()).unwrap();
+                }
+            };
+            let asked = Confirmation::default();
+            let answer = dialog(&side, &stop, (&asked, false), show, || {}).unwrap();
+            assert_eq!(answer, pressed, "{keys:?}");
+        };
+        check(&["\r"], Pressed::No(None));
+        check(&["\x1b[A", "\r"], Pressed::Once);
+        check(&["\x1b[B", "\x1b[B", "\r"], Pressed::Once);
+        check(&["\x1bOA", "\x1bOB", "\n"], Pressed::No(None));
     }
 
     #[test]

@@ -1,9 +1,13 @@
-//! An editable line with an initial text.
+//! An editable text with an initial text, shown on one row.
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// The most characters of a line.
+use super::keys::{KeyDecoder, KeyPress};
+
+/// The most characters of a line in a dialog.
 const MAX_LINE_CHARS: usize = 2000;
+/// The most characters of a prompt.
+const MAX_PROMPT_CHARS: usize = 1024 * 1024;
 
 /// The result of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +22,14 @@ pub(super) enum Typed {
     Interrupt,
 }
 
-/// The line and the cursor in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The text and the cursor in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Line {
     text: Vec<char>,
     cursor: usize,
-    /// The start of an incomplete character.
-    partial: Vec<u8>,
+    /// The text may contain line breaks.
+    is_prompt: bool,
+    keys: KeyDecoder,
 }
 
 impl Line {
@@ -34,7 +39,15 @@ impl Line {
         Self {
             cursor: text.len(),
             text,
-            partial: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// An empty text that may contain line breaks.
+    pub(super) fn prompt() -> Self {
+        Self {
+            is_prompt: true,
+            ..Self::default()
         }
     }
 
@@ -43,72 +56,97 @@ impl Line {
         self.text.iter().collect()
     }
 
+    /// Whether the text is empty.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Takes the text, and leaves an empty one.
+    pub(super) fn take(&mut self) -> String {
+        self.cursor = 0;
+        std::mem::take(&mut self.text).into_iter().collect()
+    }
+
     /// Handles the bytes of one read.
     pub(super) fn typed(&mut self, bytes: &[u8]) -> Typed {
-        match bytes {
-            [0x1b] => return Typed::Back,
-            [0x1b, rest @ ..] => {
-                self.moved(rest);
-                return Typed::More;
-            }
-            _ => {}
-        }
-        for byte in bytes {
-            match byte {
-                b'\r' | b'\n' => return Typed::Done,
-                0x03 => return Typed::Interrupt,
-                0x04 if self.text.is_empty() => return Typed::Back,
-                0x01 => self.cursor = 0,
-                0x05 => self.cursor = self.text.len(),
-                0x7f | 0x08 if self.cursor > 0 => {
-                    self.cursor -= 1;
-                    self.text.remove(self.cursor);
+        let mut keys = self.keys.push(bytes);
+        keys.extend(self.keys.pause());
+        for key in keys {
+            match key {
+                KeyPress::Enter => return Typed::Done,
+                KeyPress::Esc => return Typed::Back,
+                KeyPress::Ctrl('c') => return Typed::Interrupt,
+                KeyPress::Ctrl('d') if self.text.is_empty() => return Typed::Back,
+                key => {
+                    self.press(key);
                 }
-                0x15 => {
-                    self.text.drain(..self.cursor);
-                    self.cursor = 0;
-                }
-                0x0b => self.text.truncate(self.cursor),
-                0x17 => self.drop_word(),
-                0..0x20 | 0x7f => {}
-                byte => self.push(*byte),
             }
         }
         Typed::More
     }
 
-    fn moved(&mut self, sequence: &[u8]) {
-        match sequence {
-            b"[D" | b"OD" => self.cursor = self.cursor.saturating_sub(1),
-            b"[C" | b"OC" => self.cursor = (self.cursor + 1).min(self.text.len()),
-            b"[H" | b"OH" | b"[1~" => self.cursor = 0,
-            b"[F" | b"OF" | b"[4~" => self.cursor = self.text.len(),
-            b"[3~" if self.cursor < self.text.len() => {
+    /// Handles a key that edits the text. Returns whether it does.
+    pub(super) fn press(&mut self, key: KeyPress) -> bool {
+        match key {
+            KeyPress::Char(c) => self.insert(c),
+            KeyPress::Newline if self.is_prompt => self.insert('\n'),
+            KeyPress::Paste(text) => {
+                let text = text.trim_end_matches('\n');
+                text.chars().for_each(|c| match c {
+                    '\n' if !self.is_prompt => self.insert(' '),
+                    c => self.insert(c),
+                });
+            }
+            KeyPress::Backspace if self.cursor > 0 => {
+                self.cursor -= 1;
                 self.text.remove(self.cursor);
             }
-            _ => {}
+            KeyPress::Delete if self.cursor < self.text.len() => {
+                self.text.remove(self.cursor);
+            }
+            KeyPress::Left | KeyPress::Ctrl('b') => self.cursor = self.cursor.saturating_sub(1),
+            KeyPress::Right | KeyPress::Ctrl('f') => {
+                self.cursor = (self.cursor + 1).min(self.text.len());
+            }
+            KeyPress::Home | KeyPress::Ctrl('a') => self.cursor = 0,
+            KeyPress::End | KeyPress::Ctrl('e') => self.cursor = self.text.len(),
+            KeyPress::WordLeft => self.cursor = self.word_start(),
+            KeyPress::WordRight => {
+                let after = &self.text[self.cursor..];
+                let word = after.iter().position(|c| !c.is_whitespace()).unwrap_or(0);
+                let length = after[word..].iter().position(|c| c.is_whitespace());
+                self.cursor += length.map_or(after.len(), |length| word + length);
+            }
+            KeyPress::Ctrl('u') => {
+                self.text.drain(..self.cursor);
+                self.cursor = 0;
+            }
+            KeyPress::Ctrl('k') => self.text.truncate(self.cursor),
+            KeyPress::DeleteWord => {
+                let start = self.word_start();
+                self.text.drain(start..self.cursor);
+                self.cursor = start;
+            }
+            _ => return false,
         }
+        true
     }
 
-    fn drop_word(&mut self) {
+    /// The start of the word before the cursor.
+    fn word_start(&self) -> usize {
         let before = &self.text[..self.cursor];
-        let word = before.iter().rposition(|c| *c != ' ').unwrap_or(0);
-        let start = before[..word].iter().rposition(|c| *c == ' ');
-        let start = start.map_or(0, |blank| blank + 1);
-        self.text.drain(start..self.cursor);
-        self.cursor = start;
+        let word = before.iter().rposition(|c| !c.is_whitespace()).unwrap_or(0);
+        let start = before[..word].iter().rposition(|c| c.is_whitespace());
+        start.map_or(0, |blank| blank + 1)
     }
 
-    fn push(&mut self, byte: u8) {
-        self.partial.push(byte);
-        let character = match std::str::from_utf8(&self.partial) {
-            Ok(text) => text.chars().next(),
-            Err(error) if error.error_len().is_none() => return,
-            Err(_) => None,
+    fn insert(&mut self, c: char) {
+        let max = match self.is_prompt {
+            true => MAX_PROMPT_CHARS,
+            false => MAX_LINE_CHARS,
         };
-        self.partial.clear();
-        if let Some(character) = character.filter(|_| self.text.len() < MAX_LINE_CHARS) {
-            self.text.insert(self.cursor, character);
+        if self.text.len() < max {
+            self.text.insert(self.cursor, c);
             self.cursor += 1;
         }
     }
@@ -140,7 +178,11 @@ impl Line {
             }
             let visible =
                 character.escape_debug().len() == 1 || matches!(character, '\\' | '\'' | '"');
-            shown.push(if visible { *character } else { '?' });
+            shown.push(match character {
+                '\n' => '↵',
+                c if visible => *c,
+                _ => '?',
+            });
         }
         (shown, cursor)
     }
@@ -176,6 +218,8 @@ mod tests {
             "arXgo test",
         );
         check(&["\x1b[A", "\x1b[1;5C", "\t"], "cargo test");
+        check(&["\x1b[1;5D", "x ", "\x1bf", "s"], "cargo x tests");
+        check(&["\x1b[200~ a\rb\r\x1b[201~"], "cargo test a b");
         check(&["\x01", "\x7f"], "cargo test");
     }
 
@@ -206,5 +250,21 @@ mod tests {
         line.typed(b"\x01");
         assert_eq!(line.drawn(22).1, 0);
         assert_eq!(Line::of("漢a\u{202e}").drawn(40), ("漢a?".to_owned(), 4));
+    }
+
+    #[test]
+    fn a_prompt_may_have_line_breaks() {
+        let mut line = Line::prompt();
+        for key in [
+            KeyPress::Paste("a\nb\n".to_owned()),
+            KeyPress::Newline,
+            KeyPress::Char('c'),
+        ] {
+            assert!(line.press(key));
+        }
+        assert_eq!(line.drawn(40), ("a↵b↵c".to_owned(), 5));
+        assert!(!line.press(KeyPress::Enter) && !line.press(KeyPress::Up));
+        assert_eq!(line.take(), "a\nb\nc");
+        assert!(line.is_empty());
     }
 }

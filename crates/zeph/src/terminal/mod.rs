@@ -2,23 +2,28 @@
 
 mod alternate_screen;
 pub(crate) mod ask;
+mod branch;
 mod burst;
+mod call_question;
 mod channel;
 mod check_in_dialog;
 mod clipboard;
+mod commit;
 mod complete;
 mod completion_menu;
-mod confirm_dialog;
 mod diff_text;
 mod editor;
 mod fuzzy;
 mod history;
 pub(crate) mod interactive;
 mod keyboard;
+mod keys;
 mod lend;
 mod line;
-mod markdown;
-mod reasoning;
+mod live_region;
+mod live_rows;
+mod notify;
+mod prompt_keys;
 mod recap;
 mod remember_dialog;
 mod restore;
@@ -27,9 +32,10 @@ mod server_dialog;
 mod session_picker;
 mod session_switch;
 pub(crate) mod signals;
-mod spinner;
 mod style;
-mod tool_lines;
+mod turn;
+mod type_ahead;
+mod typed_input;
 
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
 #[cfg(feature = "tui")]
@@ -37,7 +43,6 @@ pub(crate) use clipboard::copy as clipboard_sequence;
 #[cfg(feature = "tui")]
 pub(crate) use complete::Words;
 pub(crate) use complete::{CompletionLists, ModelWords};
-pub(crate) use confirm_dialog::{plain_question, session_scope};
 #[cfg(feature = "tui")]
 pub(crate) use history::InputHistory;
 pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};

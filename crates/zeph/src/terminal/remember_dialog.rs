@@ -9,12 +9,11 @@ use zeph_tools::gate::{ApprovalProposal, Grant};
 use zeph_tools::layers::grants::GrantScope;
 
 use super::burst::{Bursts, Input, read};
-use super::confirm_dialog;
 use super::keyboard::Key;
 use super::line::{Line, Typed};
-use super::screen::columns;
-use super::spinner::ERASE;
+use super::screen::{ERASE, columns};
 use crate::output::sanitize::visible;
+use crate::view::render::{Answer, grant};
 
 /// The result of the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +44,7 @@ pub(super) fn choose(
     let mut grants = offered.clone();
     let mut bursts = Bursts::default();
     loop {
-        let rules: Vec<String> = grants.iter().map(confirm_dialog::grant).collect();
+        let rules: Vec<String> = grants.iter().map(grant).collect();
         say(&format!(
             "\n  Kept for good would be:\n    {}\n  [p] in this project ({})  [g] everywhere  [e] edit  [b] back ",
             rules.join("\n    "),
@@ -86,9 +85,9 @@ fn scope_key(
 ) -> rustix::io::Result<ScopeKey> {
     loop {
         let key = match bursts.next(terminal, stop)? {
-            Input::End => return Ok(ScopeKey::End(Key::No)),
+            Input::End => return Ok(ScopeKey::End(Key::Answer(Answer::No))),
             Input::Interrupt => return Ok(ScopeKey::End(Key::Interrupt)),
-            Input::Other => continue,
+            Input::Other | Input::Next | Input::Previous => continue,
             Input::Key(byte) => byte,
         };
         match key {
@@ -96,7 +95,7 @@ fn scope_key(
             b'g' | b'G' => return Ok(ScopeKey::Everywhere),
             b'e' | b'E' => return Ok(ScopeKey::Edit),
             b'b' | b'B' | 0x1b => return Ok(ScopeKey::Back),
-            0x04 => return Ok(ScopeKey::End(Key::No)),
+            0x04 => return Ok(ScopeKey::End(Key::Answer(Answer::No))),
             _ => {}
         }
     }
@@ -110,11 +109,11 @@ fn edit(
     (grants, at): (&mut [Grant], usize),
     say: &impl Fn(&str),
 ) -> rustix::io::Result<Option<Key>> {
-    let Some(grant) = grants.get_mut(at) else {
+    let Some(edited) = grants.get_mut(at) else {
         return Ok(None);
     };
-    let mut line = Line::of(&grant.pattern);
-    let prompt = format!("  {}: ", visible(&grant.tool));
+    let mut line = Line::of(&edited.pattern);
+    let prompt = format!("  {}: ", visible(&edited.tool));
     say("\n  Enter takes the rule, Esc leaves it as it was\n");
     let mut before = String::new();
     loop {
@@ -128,15 +127,15 @@ fn edit(
         }
         before = text;
         let Some(bytes) = read(terminal, stop, None)? else {
-            return Ok(Some(Key::No));
+            return Ok(Some(Key::Answer(Answer::No)));
         };
         match line.typed(&bytes) {
             Typed::More => {}
             Typed::Back => return Ok(None),
             Typed::Interrupt => return Ok(Some(Key::Interrupt)),
             Typed::Done => match asked.offer.edited(at, &line.text()) {
-                Ok(edited) => {
-                    *grant = edited;
+                Ok(grant) => {
+                    *edited = grant;
                     return Ok(None);
                 }
                 Err(why) => say(&format!("\n  not taken: {}\n", visible(&why))),

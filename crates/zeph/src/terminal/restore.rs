@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
+use super::notify::{RESTORE_TITLE, SAVE_TITLE};
+
 /// The mode in which the terminal was found.
 static FOUND: OnceLock<Option<Termios>> = OnceLock::new();
 /// Whether the terminal marks pastes for a question.
@@ -21,6 +23,8 @@ static HAS_FULL_SCREEN: AtomicBool = AtomicBool::new(false);
 static HAS_ALTERNATE: AtomicBool = AtomicBool::new(false);
 /// Shows the cursor, and leaves the alternate screen.
 const LEAVE_ALTERNATE: &str = "\x1b[?25h\x1b[?1049l";
+/// Whether the title of the window was saved.
+static HAS_TITLE: AtomicBool = AtomicBool::new(false);
 
 /// Makes the terminal mark pasted text.
 pub(super) const MARK_PASTES: &str = "\x1b[?2004h";
@@ -79,6 +83,13 @@ pub(super) fn note_alternate(shown: bool) {
     HAS_ALTERNATE.store(shown, Ordering::Relaxed);
 }
 
+/// Saves the title of the window, which the session changes.
+pub(super) fn note_title() {
+    if !HAS_TITLE.swap(true, Ordering::Relaxed) {
+        let _ = io::stdout().write_all(SAVE_TITLE.as_bytes());
+    }
+}
+
 /// Restores the terminal. No effect if it was not changed.
 pub(crate) fn put_back() {
     leave_full_screen();
@@ -93,6 +104,9 @@ pub(crate) fn put_back() {
     }
     if MARKS_PASTES.swap(false, Ordering::Relaxed) {
         let _ = io::stderr().write_all(LEAVE_PASTES.as_bytes());
+    }
+    if HAS_TITLE.swap(false, Ordering::Relaxed) {
+        let _ = io::stderr().write_all(RESTORE_TITLE.as_bytes());
     }
 }
 

@@ -1,25 +1,32 @@
-//! The displayed parts of a turn, and the layout of the next part below them.
+//! The screen of a conversation: printed text, and the live region below it.
+//!
+//! Events change the [`Transcript`]. [`Screen::refresh`] prints the parts of it that are final, and paints
+//! the rest in place. A stream that is not animated gets only the printed text.
 
-mod exclusive;
+mod dialogs;
 
-use std::collections::HashMap;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use zeph_core::LoopbackEvent;
-use zeph_llm::Retry;
+use zeph_memory::Task;
 
-use super::markdown::Markdown;
-use super::reasoning::Reasoning;
-use super::spinner::{ERASE, Spinner};
-use super::style::{DIM, RED, Style, YELLOW};
-use super::tool_lines;
-use crate::output::sanitize::{Sanitizer, clean};
+use super::call_question::CallQuestion;
+use super::commit::{Commit, Target};
+use super::keys::KeyPress;
+use super::live_region::{LiveRegion, LiveRows, Size};
+use super::live_rows::LiveView;
+use super::style::Style;
+use super::typed_input::TypedInput;
+use crate::view::render::{Detail, block_lines, task_lines};
+use crate::view::{Block, SessionStatus, Severity, Transcript};
 
-/// Lines of a command's output that are shown while it runs.
-const LIVE_LINES: usize = 20;
-/// The maximum number of bytes of a buffered output line.
-const LIVE_BYTES: usize = 16 * 1024;
+/// Erases the row of the cursor.
+pub(super) const ERASE: &str = "\r\x1b[2K";
+/// The least time between two frames.
+const FRAME: Duration = Duration::from_millis(17);
+/// Columns of a line in a file or a pipe.
+const UNBOUNDED: usize = 100_000;
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,62 +39,68 @@ pub(super) enum DisplayMode {
     Quiet,
 }
 
-/// The last thing shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Section {
-    Nothing,
-    Text,
-    Reasoning,
-    Calls,
-}
-
-/// A running call.
+/// The turn that runs.
 #[derive(Debug)]
-struct Running {
-    tool: String,
-    /// The line of output that has not ended.
-    partial: String,
-    lines: usize,
-    /// The user saw its output directly.
-    had_terminal: bool,
+struct Turn {
+    began: Instant,
+    /// Typed keys reach the input line.
+    reads_keys: bool,
+    is_cancelling: bool,
+    last_event: Instant,
+    /// The time in which the user was asked.
+    asked: Duration,
 }
 
 /// An output stream that the user reads.
 pub(super) struct Screen {
     out: Box<dyn Write + Send>,
-    broken: bool,
+    is_broken: bool,
     style: Style,
-    amount: DisplayMode,
-    section: Section,
-    /// The cursor is after text, not at the start of a line.
-    midline: bool,
-    markdown: Markdown,
-    sanitizer: Sanitizer,
-    /// The model's text while it may be the response.
-    aside: String,
-    running: HashMap<String, Running>,
-    /// Whether a question or a command has the screen. Nothing else moves then.
+    mode: DisplayMode,
+    transcript: Transcript,
+    commit: Commit,
+    region: LiveRegion,
+    typed: TypedInput,
+    turn: Option<Turn>,
+    /// The question about a call that is painted in place.
+    question: Option<CallQuestion>,
+    /// The start of the open question.
+    asked_at: Option<Instant>,
+    /// A dialog or a command has the screen: nothing else is printed.
     is_exclusive: bool,
-    reasoning: Reasoning,
-    pub(super) spinner: Spinner,
+    /// The dialog has printed text without a line break.
+    is_midline: bool,
+    painted_at: Option<Instant>,
+    is_dirty: bool,
+    /// The time of the last request, whose response may be printed elsewhere.
+    requested_at: Option<Instant>,
+    /// The task list that was printed last.
+    printed_tasks: Vec<Task>,
+    /// A task refreshes the screen.
+    pub(super) has_ticker: bool,
 }
 
 impl Screen {
-    pub(super) fn new(out: Box<dyn Write + Send>, style: Style, amount: DisplayMode) -> Self {
+    pub(super) fn new(out: Box<dyn Write + Send>, style: Style, mode: DisplayMode) -> Self {
         Self {
             out,
-            broken: false,
+            is_broken: false,
             style,
-            amount,
-            section: Section::Nothing,
-            midline: false,
-            markdown: Markdown::default(),
-            sanitizer: Sanitizer::default(),
-            aside: String::new(),
-            running: HashMap::new(),
+            mode,
+            transcript: Transcript::default(),
+            commit: Commit::default(),
+            region: LiveRegion::default(),
+            typed: TypedInput::default(),
+            turn: None,
+            question: None,
+            asked_at: None,
             is_exclusive: false,
-            reasoning: Reasoning::default(),
-            spinner: Spinner::default(),
+            is_midline: false,
+            painted_at: None,
+            is_dirty: false,
+            requested_at: None,
+            printed_tasks: Vec::new(),
+            has_ticker: false,
         }
     }
 
@@ -95,282 +108,268 @@ impl Screen {
         self.style
     }
 
-    /// Shows an event, and returns the number of the wait that it starts.
-    pub(super) fn event(&mut self, event: LoopbackEvent) -> Option<u64> {
-        match event {
-            LoopbackEvent::Requesting { .. } => {
-                self.end_text();
-                Some(self.spinner.start("waiting for the model".to_owned()))
-            }
-            LoopbackEvent::SummingUp => {
-                self.end_text();
-                Some(self.spinner.start("summing up older messages".to_owned()))
-            }
-            LoopbackEvent::Text(text) => {
-                self.text(&text);
-                None
-            }
-            LoopbackEvent::Reasoning(text) => {
-                self.reasoning(&text);
-                None
-            }
-            LoopbackEvent::ToolStarted { id, tool, params } => {
-                Some(self.started(id, tool, &params))
-            }
-            LoopbackEvent::ToolOutput {
-                id,
-                text,
-                skipped_lines,
-                ..
-            } => {
-                self.output(&id, &text, skipped_lines);
-                None
-            }
-            LoopbackEvent::ToolFinished {
-                id,
-                failure,
-                display,
-                duration_ms,
-                filter,
-                ..
-            } => {
-                self.finished(&id, failure.is_some(), &display, duration_ms);
-                if let Some(told) = filter.and_then(|filter| filter.notice()) {
-                    self.notice(&told);
-                }
-                None
-            }
-            LoopbackEvent::Notice(text) => {
-                self.notice(&text);
-                None
-            }
-            LoopbackEvent::Retrying(retry) => self.retrying(&retry),
-            LoopbackEvent::Warning(text) => {
-                self.warning(&text);
-                None
-            }
-            LoopbackEvent::Error(text) => {
-                self.error(&text);
-                None
-            }
-            LoopbackEvent::Rollback { changes, .. } => {
-                self.notice(&format!("The command was rolled back: {changes}."));
-                None
-            }
-            // The question, the end of the turn and the prompt line show these, or the terminal does not show them.
-            LoopbackEvent::Permission { .. }
-            | LoopbackEvent::Terminal { .. }
-            | LoopbackEvent::Usage(_)
-            | LoopbackEvent::Context { .. }
-            | LoopbackEvent::Prompt(_)
-            | LoopbackEvent::Title(_)
-            | LoopbackEvent::Tasks(_)
-            | LoopbackEvent::Mode(_) => None,
+    /// The state of the session for the status line.
+    pub(super) fn status(&mut self) -> &mut SessionStatus {
+        self.transcript.status_mut()
+    }
+
+    /// The input that the user types during a turn.
+    pub(super) fn typed(&mut self) -> &mut TypedInput {
+        &mut self.typed
+    }
+
+    /// Shows an event.
+    pub(super) fn event(&mut self, event: LoopbackEvent, now: Instant) {
+        if let LoopbackEvent::Retrying(retry) = &event
+            && !self.is_animated()
+        {
+            self.transcript.message(Severity::Notice, retry.to_string());
+        }
+        if matches!(event, LoopbackEvent::Requesting { .. }) {
+            self.requested_at = Some(now);
+        }
+        self.transcript.apply(event, now);
+        if let Some(turn) = &mut self.turn {
+            turn.last_event = now;
+        }
+        self.change(now);
+    }
+
+    /// Handles a key that was typed during a turn.
+    pub(super) fn press(&mut self, key: KeyPress) {
+        self.typed.press(key);
+        self.refresh(Instant::now());
+    }
+
+    /// Notes a change. The next frame shows it.
+    fn change(&mut self, now: Instant) {
+        self.is_dirty = true;
+        let is_due = self
+            .painted_at
+            .is_none_or(|last| now.saturating_duration_since(last) >= FRAME);
+        if is_due || !self.is_animated() {
+            self.refresh(now);
         }
     }
 
-    /// Shows a failed request. On an animated terminal, one line reports all attempts, unless text precedes it.
-    fn retrying(&mut self, retry: &Retry) -> Option<u64> {
-        if self.style.animate && !self.midline && self.amount != DisplayMode::Quiet {
-            let label = format!("attempt {}: {}", retry.attempt, clean(&retry.reason));
-            let wait = self.spinner.count_down(label, retry.wait);
-            self.spin(wait);
-            return Some(wait);
-        }
-        self.notice(&retry.to_string());
-        None
+    /// Shows the current state.
+    pub(super) fn refresh(&mut self, now: Instant) {
+        self.print(String::new(), false, now);
     }
 
-    fn text(&mut self, text: &str) {
-        match self.amount {
-            DisplayMode::All => {
-                self.spinner.stop();
-                self.end_reasoning();
-                self.begin(Section::Text);
-                self.render(text);
-            }
-            DisplayMode::Aside => self.aside.push_str(text),
-            DisplayMode::Quiet => {}
-        }
+    /// Shows the current state at regular intervals. Returns whether another interval is needed.
+    pub(super) fn tick(&mut self, now: Instant) -> bool {
+        self.refresh(now);
+        let is_moving = self.turn.is_some() || self.is_busy() || self.is_dirty;
+        self.has_ticker = is_moving && !self.is_broken;
+        self.has_ticker
     }
 
-    fn render(&mut self, text: &str) {
-        let mut out = String::new();
-        if self.style.colour {
-            self.markdown.push(text, &mut out);
-        } else if self.style.terminal {
-            self.sanitizer.push(text, &mut out);
+    /// Whether a request or a call runs.
+    fn is_busy(&self) -> bool {
+        let mut open = self.commit.uncommitted(&self.transcript).iter();
+        let is_running = |block: &Block| matches!(block, Block::Call(call) if call.is_running());
+        let is_waiting = self.transcript.activity().is_some() || self.received_since().is_some();
+        is_waiting || open.any(is_running)
+    }
+
+    /// The start of a response that streams and is not shown.
+    fn received_since(&self) -> Option<Instant> {
+        let last = self.transcript.blocks().len().checked_sub(1)?;
+        let is_hidden = self.mode == DisplayMode::Aside && self.transcript.is_growing(last);
+        self.requested_at.filter(|_| is_hidden)
+    }
+
+    /// Prints the committed text and `more`, and paints the live region. After a turn `is_over`, no block grows.
+    fn print(&mut self, more: String, is_over: bool, now: Instant) {
+        if self.is_exclusive || self.is_broken {
+            return;
+        }
+        self.is_dirty = false;
+        let target = self.target();
+        let mut above = self.commit.advance(&self.transcript, target, is_over);
+        above.push_str(&more);
+        if !self.is_animated() {
+            return self.raw(&above);
+        }
+        self.painted_at = Some(now);
+        let live = if is_over {
+            LiveRows::default()
         } else {
-            out.push_str(text);
-        }
-        self.write(&out);
-    }
-
-    /// Collects reasoning. The spinner shows that it grows, and one line replaces it when it ends.
-    fn reasoning(&mut self, text: &str) {
-        let is_shown = match self.amount {
-            DisplayMode::All => true,
-            DisplayMode::Aside => self.style.terminal,
-            DisplayMode::Quiet => false,
+            self.live(now)
         };
-        if is_shown {
-            self.reasoning.push(text);
-            self.spinner.relabel(self.reasoning.label());
-        }
+        let bytes = self
+            .region
+            .paint(&above, live, terminal_size(), self.style.colour);
+        self.raw(&bytes);
     }
 
-    /// Shows the line of the reasoning that has ended.
-    fn end_reasoning(&mut self) {
-        if let Some(line) = self.reasoning.take() {
-            self.begin(Section::Reasoning);
-            let line = self.style.paint(DIM, &line);
-            self.write(&line);
-            self.write("\n");
+    /// The rows of the live region.
+    fn live(&mut self, now: Instant) -> LiveRows {
+        let size = terminal_size();
+        if let Some(question) = &self.question {
+            return question.rows(size);
         }
+        if self.turn.is_none() && !self.is_busy() {
+            return LiveRows::default();
+        }
+        let turn = self.turn.as_ref();
+        let reads_keys = turn.is_some_and(|turn| turn.reads_keys);
+        let view = LiveView {
+            transcript: &self.transcript,
+            commit: &self.commit,
+            typed: reads_keys.then_some(&self.typed),
+            last_event: turn.map(|turn| turn.last_event).or(self.received_since()),
+            is_cancelling: turn.is_some_and(|turn| turn.is_cancelling),
+            size,
+            now,
+        };
+        view.rows()
     }
 
-    fn started(&mut self, id: String, tool: String, params: &Value) -> u64 {
-        self.end_text();
-        if self.amount != DisplayMode::Quiet {
-            self.begin(Section::Calls);
-            let line = tool_lines::started(&tool, params, self.style);
-            self.write(&line);
-        }
-        let wait = self.spinner.start(clean(&tool));
-        self.running.insert(
-            id,
-            Running {
-                tool,
-                partial: String::new(),
-                lines: 0,
-                had_terminal: false,
+    fn is_animated(&self) -> bool {
+        self.style.animate && self.mode != DisplayMode::Quiet
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            style: self.style,
+            mode: self.mode,
+            width: match self.style.terminal {
+                true => terminal_size().columns,
+                false => UNBOUNDED,
             },
-        );
-        wait
-    }
-
-    fn output(&mut self, id: &str, text: &str, skipped_lines: u64) {
-        let Some(running) = self.running.get_mut(id) else {
-            return;
-        };
-        running.lines += usize::try_from(skipped_lines).unwrap_or(usize::MAX);
-        let mut shown = String::new();
-        for piece in text.split_inclusive('\n') {
-            let room = LIVE_BYTES.saturating_sub(running.partial.len());
-            let cut = piece.len() > room;
-            let end = (0..=piece.len().min(room))
-                .rev()
-                .find(|end| piece.is_char_boundary(*end));
-            running.partial.push_str(&piece[..end.unwrap_or(0)]);
-            if !piece.ends_with('\n') {
-                continue;
-            }
-            let line = std::mem::take(&mut running.partial);
-            running.lines += 1;
-            if running.lines <= LIVE_LINES {
-                let line = if cut {
-                    line.as_str()
-                } else {
-                    line.trim_end_matches('\n')
-                };
-                shown.push_str(&tool_lines::output_line(line, self.style));
-            }
-        }
-        if self.amount != DisplayMode::Quiet && !shown.is_empty() {
-            self.begin(Section::Calls);
-            self.write(&shown);
         }
     }
 
-    fn finished(&mut self, id: &str, failed: bool, display: &str, duration_ms: u64) {
-        let (mut lines, mut had_terminal) = (0, false);
-        if let Some(mut running) = self.running.remove(id) {
-            if !running.partial.is_empty() {
-                running.lines += 1;
-                if self.amount != DisplayMode::Quiet && running.lines <= LIVE_LINES {
-                    let line = tool_lines::output_line(&running.partial, self.style);
-                    self.begin(Section::Calls);
-                    self.write(&line);
-                }
-            }
-            (lines, had_terminal) = (running.lines, running.had_terminal);
+    /// A turn begins. If it reads keys, typed keys reach the input line.
+    pub(super) fn begin_turn(&mut self, reads_keys: bool) {
+        let now = Instant::now();
+        self.turn = Some(Turn {
+            began: now,
+            reads_keys,
+            is_cancelling: false,
+            last_event: now,
+            asked: Duration::ZERO,
+        });
+        self.change(now);
+    }
+
+    /// The time since the turn began, without the time in which the user was asked.
+    pub(super) fn turn_time(&self) -> Duration {
+        let turn = self.turn.as_ref();
+        turn.map_or(Duration::ZERO, |turn| {
+            turn.began.elapsed().saturating_sub(turn.asked)
+        })
+    }
+
+    /// The user cancels the turn.
+    pub(super) fn cancel_turn(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.is_cancelling = true;
         }
-        match self.running.values().next() {
-            Some(other) => {
-                let label = clean(&other.tool);
-                self.spinner.relabel(label);
-            }
-            None => self.spinner.stop(),
+        self.refresh(Instant::now());
+    }
+
+    /// The turn is over: nothing grows, and the cursor is at the beginning of a line. Returns the time in which the user
+    /// was asked.
+    pub(super) fn end_turn(&mut self) -> Duration {
+        self.transcript.end_turn();
+        self.is_exclusive = false;
+        self.question = None;
+        let tasks = self.changed_tasks();
+        self.print(tasks, true, Instant::now());
+        self.commit.begin();
+        let turn = self.turn.take();
+        turn.map_or(Duration::ZERO, |turn| turn.asked)
+    }
+
+    /// The task list if it has changed since it was printed.
+    fn changed_tasks(&mut self) -> String {
+        let tasks = self.transcript.tasks();
+        if tasks == self.printed_tasks.as_slice() || self.mode == DisplayMode::Quiet {
+            return String::new();
         }
-        if self.amount == DisplayMode::Quiet {
-            return;
+        self.printed_tasks = tasks.to_vec();
+        let target = self.target();
+        let text = target.text(&task_lines(&self.printed_tasks, target.width));
+        if text.is_empty() {
+            text
+        } else {
+            format!("\n{text}")
         }
-        if had_terminal {
-            let shown = tool_lines::finished_at_terminal(failed, display, self.style);
-            self.end_line();
-            return self.write(&shown);
-        }
-        self.begin(Section::Calls);
-        let mut shown = String::new();
-        if lines > LIVE_LINES {
-            shown.push_str(&tool_lines::more_lines(lines - LIVE_LINES, self.style));
-        }
-        shown.push_str(&tool_lines::finished(
-            failed,
-            display,
-            lines,
-            duration_ms,
-            self.style,
-        ));
-        self.write(&shown);
     }
 
     /// Shows a notice to the user.
     pub(super) fn notice(&mut self, text: &str) {
-        if let Some(shown) = self.noticed(text) {
-            self.line(&shown);
-        }
-    }
-
-    /// The notice as displayed; `None` if notices are not shown.
-    pub(super) fn noticed(&self, text: &str) -> Option<String> {
-        (self.amount != DisplayMode::Quiet).then(|| self.style.paint(YELLOW, &clean(text)))
+        self.message(Severity::Notice, text);
     }
 
     /// Shows a remark of little weight.
     pub(super) fn remark(&mut self, text: &str) {
-        if self.amount != DisplayMode::Quiet {
-            self.line(&self.style.paint(DIM, &clean(text)));
-        }
+        self.message(Severity::Remark, text);
     }
 
-    /// Shows a warning, even in quiet mode.
-    fn warning(&mut self, text: &str) {
-        let text = format!("{} {}", self.style.paint(YELLOW, "warning:"), clean(text));
-        self.line(&text);
-    }
-
-    /// Shows a failure, however quiet it is to be.
+    /// Shows a failure, also in quiet mode.
     pub(super) fn error(&mut self, text: &str) {
-        let text = format!("{} {}", self.style.paint(RED, "error:"), clean(text));
-        self.line(&text);
+        self.message(Severity::Error, text);
+    }
+
+    fn message(&mut self, severity: Severity, text: &str) {
+        self.push(Block::Message(severity, text.to_owned()));
     }
 
     /// Shows the result of a command of the user.
     pub(super) fn say(&mut self, text: &str) {
-        self.line(&clean(text));
+        self.push(Block::Reply(text.to_owned()));
     }
 
-    fn line(&mut self, text: &str) {
-        // Streamed text continues below the line.
-        self.end_line();
-        self.write(text.trim_end_matches('\n'));
-        self.write("\n");
+    /// Shows a block.
+    pub(super) fn push(&mut self, block: Block) {
+        self.transcript.push(block);
+        self.refresh(Instant::now());
     }
 
-    /// Ends the line of a prompt that the terminal shows.
-    pub(super) fn end_prompt(&mut self) {
-        self.raw("\n");
+    /// Shows the whole question, or the last result in full.
+    pub(super) fn expand(&mut self) {
+        let target = self.target();
+        let lines = match &mut self.question {
+            Some(question) => {
+                question.is_printed = true;
+                question.lines(target.width, Detail::Full)
+            }
+            None => {
+                let mut blocks = self.transcript.blocks().iter().rev();
+                let last = blocks.find(|block| match block {
+                    Block::Call(call) => !call.is_running(),
+                    Block::Reasoning(_) => true,
+                    _ => false,
+                });
+                last.map(|block| block_lines(block, target.width, Detail::Full))
+                    .unwrap_or_default()
+            }
+        };
+        if !self.is_exclusive {
+            self.print(target.text(&lines), false, Instant::now());
+        } else if !lines.is_empty() {
+            let text = format!("\n{}", target.text(&lines));
+            self.append(&text);
+            self.return_to_question();
+        }
+    }
+
+    /// Erases the live region, and prints nothing until [`Screen::resume`].
+    pub(super) fn suspend(&mut self) {
+        let erased = self.region.erase();
+        self.raw(&erased);
+        self.is_exclusive = true;
+    }
+
+    /// Continues after the process was stopped. Others may have used the screen.
+    pub(super) fn resume(&mut self) {
+        self.is_exclusive = false;
+        self.region.forget();
+        self.refresh(Instant::now());
     }
 
     /// Writes a sequence that a reader does not see.
@@ -378,93 +377,40 @@ impl Screen {
         self.raw(sequence);
     }
 
-    /// The turn is over: nothing is waited for, and the cursor is at a line's beginning.
-    pub(super) fn end_turn(&mut self) {
-        self.spinner.stop();
-        self.aside.clear();
-        self.end_text();
-        self.running.clear();
-        self.section = Section::Nothing;
-    }
-
-    /// Draws the spinner; `false` if the wait has ended.
-    pub(super) fn spin(&mut self, wait: u64) -> bool {
-        if self.broken || !self.spinner.is_current(wait) {
-            // No later output may come to erase a drawn line.
-            self.write("");
-            return false;
-        }
-        let may_draw = self.style.animate && !self.is_exclusive && !self.midline;
-        if may_draw
-            && self.amount != DisplayMode::Quiet
-            && let Some(line) = self.spinner.draw(columns())
-        {
-            let line = format!("{ERASE}{}", self.style.paint(DIM, &line));
-            self.raw(&line);
-        }
-        true
-    }
-
-    /// Ends the model's text, and shows its buffered part.
-    fn end_text(&mut self) {
-        self.end_reasoning();
-        let aside = std::mem::take(&mut self.aside);
-        if !aside.trim().is_empty() {
-            self.begin(Section::Text);
-            self.render(&aside);
-        }
-        self.end_line();
-        self.sanitizer = Sanitizer::default();
-    }
-
-    fn end_line(&mut self) {
-        let mut rest = String::new();
-        self.markdown.finish(&mut rest);
-        self.write(&rest);
-        if self.midline {
-            self.write("\n");
-        }
-    }
-
-    /// Writes an empty line between different sections.
-    fn begin(&mut self, section: Section) {
-        if self.section == section {
-            return;
-        }
-        let first = self.section == Section::Nothing;
-        self.end_line();
-        if !first {
-            self.write("\n");
-        }
-        self.section = section;
-    }
-
-    /// Writes below the current output, after erasing the spinner.
-    fn write(&mut self, text: &str) {
-        if self.spinner.take_drawn() {
-            self.raw(ERASE);
-        }
-        if !text.is_empty() {
-            self.raw(text);
-            self.midline = !text.ends_with('\n');
-        }
+    /// Ends the line of a prompt that the terminal shows.
+    pub(super) fn end_prompt(&mut self) {
+        self.raw("\n");
     }
 
     /// Writes to the stream. A failure only stops the output.
     fn raw(&mut self, text: &str) {
-        if !self.broken {
+        if !self.is_broken && !text.is_empty() {
             let written = self
                 .out
                 .write_all(text.as_bytes())
                 .and_then(|()| self.out.flush());
-            self.broken = written.is_err();
+            self.is_broken = written.is_err();
         }
     }
 }
 
-/// The terminal's width.
+/// The size of the terminal.
+pub(super) fn terminal_size() -> Size {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    size.map_or(
+        Size {
+            columns: 80,
+            rows: 24,
+        },
+        |size| Size {
+            columns: usize::from(size.ws_col),
+            rows: usize::from(size.ws_row),
+        },
+    )
+}
+
+/// The width of a line in a dialog.
 pub(super) fn columns() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stderr())
-        .map_or(80, |size| usize::from(size.ws_col))
-        .max(20)
+    terminal_size().columns.max(20)
 }

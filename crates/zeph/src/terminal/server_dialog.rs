@@ -12,8 +12,7 @@ use zeph_tools::question::{
 use super::burst::{Bursts, Input, read};
 use super::keyboard::{Show, is_abandoned, single_keys};
 use super::line::{Line, Typed};
-use super::screen::columns;
-use super::spinner::ERASE;
+use super::screen::{ERASE, columns};
 use super::style::{BOLD, DIM, Style, YELLOW};
 use crate::output::sanitize::visible;
 
@@ -85,7 +84,7 @@ pub(super) fn dialog(
         let byte = match bursts.next(terminal, stop)? {
             Input::End | Input::Interrupt => return Ok(ServerAnswer::Cancel),
             Input::Key(byte) => byte,
-            Input::Other => 0,
+            Input::Other | Input::Next | Input::Previous => 0,
         };
         match byte {
             b'y' | b'Y' => break,

@@ -58,13 +58,13 @@ pub(crate) const RESET: &str = "\x1b[0m";
 pub(crate) const BOLD: &str = "\x1b[1m";
 /// Less important text.
 pub(crate) const DIM: &str = "\x1b[2m";
-/// Errors, removed lines.
+/// Errors.
 pub(crate) const RED: &str = "\x1b[31m";
-/// Successes, added lines.
+/// Added lines.
 pub(crate) const GREEN: &str = "\x1b[32m";
 /// Questions, notices.
 pub(crate) const YELLOW: &str = "\x1b[33m";
-/// Code.
+/// Places in a diff.
 pub(crate) const CYAN: &str = "\x1b[36m";
 
 #[cfg(test)]

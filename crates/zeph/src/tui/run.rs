@@ -162,7 +162,7 @@ impl Ui {
             completion,
             signals,
             resources,
-            mode: options.mode.clone(),
+            mode: options.permissions.mode.clone(),
             session,
             is_dirty: true,
             next_frame: Instant::now(),

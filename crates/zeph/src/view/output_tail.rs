@@ -3,14 +3,18 @@
 use std::collections::VecDeque;
 
 /// Lines that are stored.
-const MAX_LINES: usize = 200;
+const MAX_LINES: usize = 20_000;
 /// Bytes of one stored line.
 const MAX_LINE_BYTES: usize = 4 * 1024;
+/// Bytes of all stored lines.
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// The last lines of an output, and the number of all lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutputTail {
     lines: VecDeque<String>,
+    /// The bytes of `lines`.
+    bytes: usize,
     /// The last line has not ended.
     is_open: bool,
     total: u64,
@@ -27,14 +31,17 @@ impl OutputTail {
             if !self.is_open {
                 self.lines.push_back(String::new());
                 self.total += 1;
-                if self.lines.len() > MAX_LINES {
-                    self.lines.pop_front();
-                }
             }
             let line = piece.strip_suffix('\n').unwrap_or(piece);
             if let Some(last) = self.lines.back_mut() {
                 let room = MAX_LINE_BYTES.saturating_sub(last.len());
-                last.push_str(&line[..line.floor_char_boundary(room)]);
+                let added = &line[..line.floor_char_boundary(room)];
+                last.push_str(added);
+                self.bytes += added.len();
+            }
+            while self.lines.len() > MAX_LINES || (self.bytes > MAX_BYTES && self.lines.len() > 1) {
+                let first = self.lines.pop_front();
+                self.bytes -= first.map_or(0, |line| line.len());
             }
             self.is_open = !piece.ends_with('\n');
         }
@@ -43,6 +50,18 @@ impl OutputTail {
     /// The number of lines so far, with the ones that are not stored.
     pub(crate) fn total(&self) -> u64 {
         self.total
+    }
+
+    /// Drops the stored lines. Their number remains.
+    pub(crate) fn forget_lines(&mut self) {
+        self.lines = VecDeque::new();
+        self.bytes = 0;
+        self.is_open = false;
+    }
+
+    /// The number of stored lines.
+    pub(crate) fn stored(&self) -> usize {
+        self.lines.len()
     }
 
     /// The last `count` lines.
@@ -79,7 +98,8 @@ mod tests {
         for _ in 0..1000 {
             tail.push(&format!("{}\n", "é".repeat(10_000)), 0);
         }
-        assert_eq!((tail.total(), tail.lines.len()), (1000, MAX_LINES));
+        assert_eq!(tail.total(), 1000);
+        assert!(tail.lines.iter().map(String::len).sum::<usize>() <= MAX_BYTES);
         assert!(tail.lines.iter().all(|line| line.len() <= MAX_LINE_BYTES));
     }
 }

@@ -8,6 +8,9 @@ use zeph_tools::ToolErrorCategory;
 
 use super::{Call, CallResult, OutputTail, SessionStatus};
 
+/// The ended calls whose output is stored.
+const MAX_OUTPUTS: usize = 16;
+
 /// One part of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Block {
@@ -124,6 +127,7 @@ impl Transcript {
                 if failure.is_some_and(is_refusal) {
                     self.status.gates.refused += 1;
                 }
+                self.forget_old_output();
                 if let Some(call) = self.running_call(&id) {
                     call.result = Some(CallResult {
                         failure,
@@ -165,6 +169,29 @@ impl Transcript {
     /// Adds a message of Zeph. Text that streams continues in a new block below it.
     pub(crate) fn message(&mut self, severity: Severity, text: String) {
         self.push(Block::Message(severity, text));
+    }
+
+    /// Adds a time in which the user was asked: no operation is older than before it.
+    pub(crate) fn postpone(&mut self, waited: Duration) {
+        for block in &mut self.blocks {
+            if let Block::Call(call) = block
+                && call.is_running()
+            {
+                call.started += waited;
+            }
+        }
+        if let Some(activity) = &mut self.activity {
+            activity.since += waited;
+        }
+    }
+
+    /// The ids of the calls that run.
+    pub(crate) fn running_ids(&self) -> Vec<String> {
+        let running = self.blocks.iter().filter_map(|block| match block {
+            Block::Call(call) if call.is_running() => Some(call.id.clone()),
+            _ => None,
+        });
+        running.collect()
     }
 
     /// Ends the turn: nothing grows and nothing is waited for. Calls that did not end have no result.
@@ -221,6 +248,21 @@ impl Transcript {
             since: now,
             until: wait.and_then(|wait| now.checked_add(wait)),
         });
+    }
+
+    /// Drops the output of calls that ended long ago. Their results remain.
+    fn forget_old_output(&mut self) {
+        let ended = self
+            .blocks
+            .iter_mut()
+            .rev()
+            .filter_map(|block| match block {
+                Block::Call(call) if !call.is_running() => Some(call),
+                _ => None,
+            });
+        for call in ended.skip(MAX_OUTPUTS) {
+            call.output.forget_lines();
+        }
     }
 
     fn running_call(&mut self, id: &str) -> Option<&mut Call> {

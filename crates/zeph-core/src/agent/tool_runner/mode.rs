@@ -39,11 +39,22 @@ pub fn effect_of_mode(mode: Mode, permissions: &Permissions) -> String {
     effect.to_owned()
 }
 
+/// The mode that Shift-Tab selects after `mode`. It never selects `full`.
+#[must_use]
+pub fn next_mode(mode: Mode) -> Mode {
+    match mode {
+        Mode::Plan => Mode::Ask,
+        Mode::Ask => Mode::AutoEdit,
+        Mode::AutoEdit => Mode::Auto,
+        Mode::Auto | Mode::Full => Mode::Plan,
+    }
+}
+
 impl ToolRunner {
     /// Changes the mode of the session.
     pub(in crate::agent) fn set_mode(&mut self, name: &str) -> CommandOutput {
         let mode = match name {
-            NEXT => self.next_mode(),
+            NEXT => next_mode(self.permissions.mode.get()),
             name => Mode::from_name(name).ok_or_else(|| {
                 let names: Vec<&str> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
                 format!("{name:?} is not a mode; the modes are {}", names.join(", "))
@@ -79,16 +90,6 @@ impl ToolRunner {
         }
         text.push_str("/mode NAME or Shift-Tab changes it for this session.");
         text
-    }
-
-    /// The next mode that Shift-Tab selects. It never selects `full`.
-    fn next_mode(&self) -> Mode {
-        match self.permissions.mode.get() {
-            Mode::Plan => Mode::Ask,
-            Mode::Ask => Mode::AutoEdit,
-            Mode::AutoEdit => Mode::Auto,
-            Mode::Auto | Mode::Full => Mode::Plan,
-        }
     }
 
     fn effect(&self, mode: Mode) -> String {

@@ -209,7 +209,8 @@ impl View {
         self.summary(message, RED, facts);
         if !call.had_terminal {
             let (printed, shown) = (call.output.total(), count_lines(output));
-            self.body(output, printed.max(shown), Style::new());
+            let output = self.printed(call, output);
+            self.body(&output, printed.max(shown), Style::new());
         }
     }
 
@@ -254,7 +255,7 @@ impl View {
             };
             self.summary(&format!("{}{hint}", pluralize(total, "line")), DIM, all);
             if hint.is_empty() {
-                self.body(output, total, DIM);
+                self.body(&self.printed(call, output), total, DIM);
             }
         }
     }
@@ -287,6 +288,19 @@ impl View {
             };
             self.lines
                 .extend(wrap(&StyledText::new(line, DIM), self.width, &hanging));
+        }
+    }
+
+    /// The output in full if it is wanted and known: the result may have less than the command printed.
+    fn printed(&self, call: &Call, output: &str) -> String {
+        match self.detail == Detail::Full && call.output.stored() > output.lines().count() {
+            true => call
+                .output
+                .last(usize::MAX)
+                .map(output_line)
+                .collect::<Vec<_>>()
+                .join("\n"),
+            false => output.to_owned(),
         }
     }
 

@@ -24,10 +24,9 @@ pub(crate) use activity::activity_line;
 pub(crate) use ansi::to_ansi;
 pub(crate) use block::block_lines;
 pub(crate) use call::{call_result, call_title};
-pub(crate) use diff::diff_lines;
 pub(crate) use markdown::render as render_markdown;
 pub(crate) use question::{
-    Answer, AnswerOption, default_option, grant, options, options_line, plain_question,
+    Answer, AnswerOption, default_option, grant, option_lines, options, plain_question,
     question_lines, session_scope,
 };
 pub(crate) use status::status_line;

@@ -24,6 +24,8 @@ const MAX_CONTENT_LINES: usize = 20;
 const MAX_CONTENT_CHARS: usize = 400;
 /// Characters of a part of a command in the list of reasons.
 const MAX_LABEL_CHARS: usize = 32;
+/// The sign before the selected option.
+const SELECTED: &str = " ›";
 /// The prefix of foreign text.
 const BAR: &str = "  │ ";
 /// The remark below a question about a change of a file.
@@ -78,21 +80,34 @@ pub(crate) fn default_option(options: &[AnswerOption]) -> usize {
     no.unwrap_or(options.len().saturating_sub(1))
 }
 
-/// The keys, with the selected option highlighted.
-pub(crate) fn options_line(options: &[AnswerOption], selected: usize) -> Line<'static> {
-    let mut spans = Vec::new();
+/// The keys in at most `width` columns, on as many lines as they need. A sign marks the selected option, also without
+/// colours.
+pub(crate) fn option_lines(
+    options: &[AnswerOption],
+    selected: Option<usize>,
+    width: usize,
+) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::default()];
     for (at, option) in options.iter().enumerate() {
-        let style = match at == selected {
-            true => Style::new().add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
-            false => Style::new(),
+        let (sign, style) = match selected == Some(at) {
+            true => (
+                SELECTED,
+                Style::new().add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
+            ),
+            false => ("  ", Style::new()),
         };
-        spans.push(Span::raw("  "));
-        spans.push(Span::styled(
-            format!("[{}] {}", option.key, option.label),
-            style,
-        ));
+        let text = format!("[{}] {}", option.key, option.label);
+        let spans = [Span::raw(sign), Span::styled(text, style)];
+        let columns: usize = spans.iter().map(Span::width).sum();
+        let used = lines.last().map_or(0, Line::width);
+        if used > 0 && used + columns > width {
+            lines.push(Line::default());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.spans.extend(spans);
+        }
     }
-    Line::from(spans)
+    lines
 }
 
 /// The question without its keys.

@@ -186,12 +186,17 @@ fn first_selected_answer_is_no() {
         let options = options(question);
         let no = default_option(&options);
         assert_eq!(options[no].answer, Answer::No);
-        options_line(&options, no)
+        assert!(
+            option_lines(&options, Some(no), 25)
+                .iter()
+                .all(|line| line.width() <= 25)
+        );
+        option_lines(&options, Some(no), 80).remove(0)
     };
     let line = keys(&question);
     assert_eq!(
         line.to_string(),
-        "  [1] once  [4] no  [5] no, and tell it why"
+        "  [1] once ›[4] no  [5] no, and tell it why"
     );
     let reversed: Vec<&str> = line
         .spans
@@ -203,12 +208,12 @@ fn first_selected_answer_is_no() {
     question.offer.proposal = ApprovalProposal::Grants(Vec::new());
     assert_eq!(
         keys(&question).to_string(),
-        "  [1] once  [2] this session  [4] no  [5] no, and tell it why"
+        "  [1] once  [2] this session ›[4] no  [5] no, and tell it why"
     );
     question.offer.project = Some("/p".into());
     assert_eq!(
         keys(&question).to_string(),
-        "  [1] once  [2] this session  [3] always  [4] no  [5] no, and tell it why"
+        "  [1] once  [2] this session  [3] always ›[4] no  [5] no, and tell it why"
     );
 }
 

@@ -164,7 +164,7 @@ fn questions_fit_every_width() {
     check("questions", |width| {
         let mut lines = question_lines(&bash, &command, width, Detail::Excerpt);
         let keys = options(&bash);
-        lines.push(options_line(&keys, default_option(&keys)));
+        lines.extend(option_lines(&keys, Some(default_option(&keys)), width));
         lines.extend(question_lines(&write, &file, width, Detail::Excerpt));
         lines
     });

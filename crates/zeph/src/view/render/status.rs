@@ -2,6 +2,7 @@
 
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
+use zeph_llm::Usd;
 use zeph_tools::Mode;
 
 use super::styled_text::{CYAN, DIM, GREEN, RED, YELLOW, fit, safe};
@@ -70,7 +71,8 @@ fn parts(status: &SessionStatus, running: usize) -> Vec<Part> {
         };
         push(2, Span::styled(format!("{left}% context left"), style));
     }
-    if let Some(cost) = status.cost {
+    // A cost of zero is not shown.
+    if let Some(cost) = status.cost.filter(|cost| *cost > Usd::default()) {
         push(4, Span::styled(cost.to_string(), DIM));
     }
     if running > 0 {
@@ -91,8 +93,6 @@ fn columns(parts: &[Part]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use zeph_llm::Usd;
-
     use super::*;
 
     fn status() -> SessionStatus {

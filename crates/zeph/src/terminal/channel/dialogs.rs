@@ -1,0 +1,117 @@
+//! The dialogs of the channel: functions that show their parts, and the guard that ends them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use zeph_tools::Confirmation;
+
+use super::{Shared, TerminalChannel};
+use crate::terminal::call_question::{CallQuestion, REASON};
+use crate::terminal::keyboard::{Keyboard, ONE_KEY, Show};
+use crate::terminal::restore::{self, LEAVE_PASTES, MARK_PASTES};
+use crate::terminal::screen::Screen;
+
+impl TerminalChannel {
+    /// Opens a question: notices wait until the returned guard is dropped.
+    pub(super) fn open_question(&self) -> Asking {
+        self.hold_notices();
+        self.set_title("question");
+        let waited = self.screen().turn_time();
+        self.signal("a question waits for an answer", waited);
+        Asking {
+            shared: Arc::clone(&self.shared),
+            keyboard: self.keyboard.clone(),
+            marks_pastes: !self.options.dumb,
+            answer: "cancelled",
+        }
+    }
+
+    /// A function that shows the parts of a dialog with the text `text` and the line `keys`.
+    pub(super) fn question_view(
+        &self,
+        text: String,
+        keys: &str,
+    ) -> impl Fn(Show<'_>) + Send + 'static + use<> {
+        let (shared, marks_pastes) = (Arc::clone(&self.shared), !self.options.dumb);
+        let keys = format!("\n{keys}");
+        move |show| {
+            let mut screen = shared.screen();
+            match show {
+                Show::Question => {
+                    mark_pastes(&mut screen, marks_pastes);
+                    screen.ask(&text);
+                }
+                Show::Keys => screen.ask_more(&keys),
+                Show::Text(text) => screen.ask_more(text),
+                // Such a dialog has no answers to select, and no excerpt.
+                Show::Select(_) | Show::Ignored | Show::Expand | Show::Reason(..) => {}
+            }
+        }
+    }
+
+    /// A function that shows the parts of the question about a call.
+    pub(super) fn call_view(
+        &self,
+        question: &Confirmation,
+        params: &Value,
+    ) -> impl Fn(Show<'_>) + Send + 'static + use<> {
+        let (shared, plain) = (Arc::clone(&self.shared), self.options.dumb);
+        let opened = Mutex::new(Some(CallQuestion::new(question.clone(), params.clone())));
+        move |show| {
+            let mut screen = shared.screen();
+            match show {
+                Show::Question => {
+                    mark_pastes(&mut screen, !plain);
+                    let opened = opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    if let Some(opened) = opened {
+                        screen.ask_call(opened);
+                    }
+                }
+                Show::Keys => screen.return_to_question(),
+                Show::Select(at) => screen.change_question(|question| {
+                    question.selected = at;
+                    question.note = None;
+                }),
+                Show::Ignored => screen.note_question(ONE_KEY),
+                Show::Expand => screen.expand(),
+                Show::Reason(..) if plain => screen.ask_line(REASON),
+                Show::Reason(text, column) => screen.change_question(|question| {
+                    question.note = None;
+                    question.reason = Some((text.to_owned(), column));
+                }),
+                Show::Text(text) => screen.ask_more(text),
+            }
+        }
+    }
+}
+
+/// Makes the terminal mark pastes for a dialog.
+fn mark_pastes(screen: &mut Screen, marks_pastes: bool) {
+    if marks_pastes {
+        restore::note_pastes(true);
+        screen.steer(MARK_PASTES);
+    }
+}
+
+/// Ends the question on the screen, even if the turn is cancelled meanwhile.
+pub(super) struct Asking {
+    shared: Arc<Shared>,
+    keyboard: Keyboard,
+    marks_pastes: bool,
+    pub(super) answer: &'static str,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // Wait until an abandoned dialog has restored the mode of the terminal.
+        let _held = self.keyboard.hold();
+        let mut screen = self.shared.screen();
+        if self.marks_pastes {
+            screen.steer(LEAVE_PASTES);
+            restore::note_pastes(false);
+        }
+        screen.answered(self.answer);
+        drop(screen);
+        self.shared.release();
+    }
+}

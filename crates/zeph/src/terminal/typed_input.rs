@@ -1,0 +1,121 @@
+//! The text that the user types while a turn runs, and the inputs that wait.
+
+use std::collections::VecDeque;
+
+use zeph_core::agent::commands::{Input, parse};
+
+use super::keys::KeyPress;
+use super::line::Line;
+
+/// The line that is typed, and the submitted inputs that no turn has taken.
+#[derive(Debug)]
+pub(super) struct TypedInput {
+    pub(super) line: Line,
+    queued: VecDeque<String>,
+}
+
+impl Default for TypedInput {
+    fn default() -> Self {
+        Self {
+            line: Line::prompt(),
+            queued: VecDeque::new(),
+        }
+    }
+}
+
+impl TypedInput {
+    /// Handles a key. Enter submits the line, and Up takes the last submitted input back into an empty line.
+    pub(super) fn press(&mut self, key: KeyPress) {
+        match key {
+            KeyPress::Enter => {
+                let text = self.line.take();
+                if !text.trim().is_empty() {
+                    self.queued.push_back(text);
+                }
+            }
+            KeyPress::Up if self.line.is_empty() => {
+                if let Some(text) = self.queued.pop_back() {
+                    self.line.press(KeyPress::Paste(text));
+                }
+            }
+            key => {
+                self.line.press(key);
+            }
+        }
+    }
+
+    /// The submitted inputs, the oldest first.
+    pub(super) fn queued(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.queued.iter().map(String::as_str)
+    }
+
+    /// Takes the oldest submitted input if it is a prompt. A command waits for the end of the turn.
+    pub(super) fn take_prompt(&mut self) -> Option<String> {
+        let is_prompt = |text: &String| matches!(parse(text), Input::Prompt(_));
+        let is_prompt = self.queued.front().is_some_and(is_prompt);
+        is_prompt.then(|| self.queued.pop_front()).flatten()
+    }
+
+    /// Takes the oldest submitted input.
+    pub(super) fn take_first(&mut self) -> Option<String> {
+        self.queued.pop_front()
+    }
+
+    /// Puts the submitted inputs back into the line.
+    pub(super) fn unqueue(&mut self) {
+        let text = self.take_all();
+        self.line.press(KeyPress::Paste(text));
+    }
+
+    /// Takes everything as one text for the prompt.
+    pub(super) fn take_all(&mut self) -> String {
+        let mut texts: Vec<String> = self.queued.drain(..).collect();
+        if !self.line.is_empty() {
+            texts.push(self.line.take());
+        }
+        texts.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(texts: &[&str]) -> TypedInput {
+        let mut input = TypedInput::default();
+        for text in texts {
+            input.press(KeyPress::Paste((*text).to_owned()));
+            input.press(KeyPress::Enter);
+        }
+        input
+    }
+
+    /// Proves CLI-4d: prompts are sent at the next step, and commands wait for the end of the turn.
+    #[test]
+    fn prompts_before_a_command_are_taken() {
+        let mut input = typed(&["one", "  ", "two\nlines", "/status", "three"]);
+        assert_eq!(input.take_prompt().as_deref(), Some("one"));
+        assert_eq!(input.take_prompt().as_deref(), Some("two\nlines"));
+        assert_eq!(input.take_prompt(), None);
+        assert_eq!(input.take_first().as_deref(), Some("/status"));
+        assert_eq!(input.take_prompt().as_deref(), Some("three"));
+    }
+
+    /// Proves CLI-4d: no typed text is lost.
+    #[test]
+    fn everything_typed_becomes_one_text() {
+        let mut input = typed(&["one", "/mode plan"]);
+        input.press(KeyPress::Char('x'));
+        assert_eq!(input.take_all(), "one\n/mode plan\nx");
+        assert_eq!(input.take_all(), "");
+    }
+
+    #[test]
+    fn up_takes_the_last_input_back() {
+        let mut input = typed(&["one", "two"]);
+        input.press(KeyPress::Up);
+        assert_eq!(input.line.text(), "two");
+        input.press(KeyPress::Up);
+        assert_eq!(input.queued().collect::<Vec<_>>(), ["one"]);
+    }
+}
