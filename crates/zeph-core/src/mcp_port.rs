@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
+use zeph_tools::EventSink;
 use zeph_tools::question::QuestionPort;
 
 /// The MCP servers.
@@ -33,7 +34,8 @@ pub trait ToolServers: Send + Sync {
     /// The slash commands of the servers' prompts, with their descriptions.
     fn prompts(&self) -> Vec<(String, String)>;
 
-    /// The text of a server's prompt. `arguments` is the rest of the command.
+    /// The text of a server's prompt. `arguments` is the rest of the command. `user` receives notices, and answers questions
+    /// if that is possible.
     ///
     /// # Errors
     /// The prompt does not exist, an argument is missing, or the server fails.
@@ -42,7 +44,7 @@ pub trait ToolServers: Send + Sync {
         server: &str,
         prompt: &str,
         arguments: &str,
-        questions: Option<Arc<dyn QuestionPort>>,
+        user: (Arc<dyn EventSink>, Option<Arc<dyn QuestionPort>>),
         cancel: &CancellationToken,
     ) -> Result<String, String>;
 }

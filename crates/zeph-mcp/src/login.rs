@@ -52,6 +52,9 @@ pub trait TokenStore: Send + Sync {
     /// # Errors
     /// An error of the system.
     fn lock(&self, server: &str, url: &str) -> io::Result<Box<dyn Send>>;
+
+    /// Redacts these tokens from all later output.
+    fn redact(&self, tokens: &[String]);
 }
 
 /// The login at one server, as it is stored.
@@ -112,17 +115,7 @@ impl StoredLogin {
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         let credentials = self.record().ok().and_then(|record| record.credentials);
-        let tokens = credentials.and_then(|stored| stored.token_response);
-        let form = tokens.and_then(|tokens| serde_json::to_value(tokens).ok());
-        let form = form.unwrap_or_default();
-        let secret = |key: &str| {
-            form.get(key)
-                .and_then(|value| value.as_str().map(str::to_owned))
-        };
-        ["access_token", "refresh_token"]
-            .into_iter()
-            .filter_map(secret)
-            .collect()
+        credentials.as_ref().map(tokens).unwrap_or_default()
     }
 
     /// Stores the metadata of the authorization server.
@@ -161,6 +154,14 @@ impl StoredLogin {
     }
 }
 
+/// The secrets of a login.
+fn tokens(credentials: &StoredCredentials) -> Vec<String> {
+    let form = serde_json::to_value(&credentials.token_response).unwrap_or_default();
+    let secret = |key: &str| form.get(key)?.as_str().map(str::to_owned);
+    let keys = ["access_token", "refresh_token"].into_iter();
+    keys.filter_map(secret).collect()
+}
+
 fn stored<T>(result: io::Result<T>) -> Result<T, AuthError> {
     result.map_err(|error| AuthError::CredentialStoreError(error.to_string()))
 }
@@ -168,10 +169,16 @@ fn stored<T>(result: io::Result<T>) -> Result<T, AuthError> {
 #[async_trait]
 impl CredentialStore for StoredLogin {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        stored(self.record()).map(|record| record.credentials)
+        let credentials = stored(self.record())?.credentials;
+        // Another process may have refreshed the tokens.
+        if let Some(credentials) = &credentials {
+            self.store.redact(&tokens(credentials));
+        }
+        Ok(credentials)
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        self.store.redact(&tokens(&credentials));
         let mut record = stored(self.record())?;
         // The new token has the scopes that were requested.
         record
@@ -499,6 +506,8 @@ mod tests {
         fn remove(&self, _server: &str, _url: &str) -> io::Result<bool> {
             Ok(self.with(|(record, _)| record.take().is_some()))
         }
+
+        fn redact(&self, _tokens: &[String]) {}
 
         fn lock(&self, _server: &str, _url: &str) -> io::Result<Box<dyn Send>> {
             let (state, changed) = &*self.0;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
+use zeph_tools::EventSink;
 use zeph_tools::question::QuestionPort;
 
 use crate::connection::{Caller, ServerPrompt};
@@ -46,7 +47,8 @@ impl McpServers {
         self.all().iter().flat_map(of_server).collect()
     }
 
-    /// The text of a prompt. `arguments` is the text after the slash command.
+    /// The text of a prompt. `arguments` is the text after the slash command. `user` receives notices, and answers questions
+    /// if that is possible.
     ///
     /// # Errors
     /// The prompt does not exist, an argument is missing, or the server fails.
@@ -55,7 +57,7 @@ impl McpServers {
         server: &str,
         name: &str,
         arguments: &str,
-        questions: Option<Arc<dyn QuestionPort>>,
+        user: (Arc<dyn EventSink>, Option<Arc<dyn QuestionPort>>),
         cancel: &CancellationToken,
     ) -> Result<String, String> {
         let (server, link) = self.link(server).map_err(|error| error.to_string())?;
@@ -81,7 +83,7 @@ impl McpServers {
             server: &server.config.name,
             tool: Some(name),
         };
-        let caller = Arc::new(Caller::of_session(questions));
+        let caller = Arc::new(Caller::of_session(user.0, user.1));
         let limit = server.config.call_timeout();
         let result = link
             .prompt(about, name, arguments, limit, &caller, cancel)

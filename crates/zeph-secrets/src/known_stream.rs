@@ -26,7 +26,7 @@ impl KnownStream {
     #[must_use]
     pub fn push(&mut self, text: &str) -> String {
         let mut text = std::mem::take(&mut self.held) + text;
-        let held = self.secrets.known.begun(&text);
+        let held = self.secrets.known.load().begun(&text);
         // `begun` counts bytes. A value in an encoded form can begin inside of a character.
         let at = (0..=text.len() - held)
             .rev()
@@ -49,6 +49,19 @@ mod tests {
 
     use super::*;
     use crate::{KnownSecrets, SecurityConfig};
+
+    /// A value that is added during a stream is redacted from then on.
+    #[test]
+    fn added_value_is_redacted() {
+        let secrets = Arc::new(SecurityPatterns::default());
+        let mut stream = KnownStream::new(Arc::clone(&secrets));
+        let token = "refreshed-0123456789abcdef";
+        assert_eq!(stream.push(&format!("{token} ")), format!("{token} "));
+        secrets.add(&[token.to_owned()]);
+        let shown = stream.push(&format!("{token} ")) + &stream.finish();
+        assert_eq!(shown, "[redacted:known_secret] ");
+        assert!(!secrets.redact(&format!("x={token}")).text.contains(token));
+    }
 
     const KEY: &str = "sk-known-0123456789abcdef";
 

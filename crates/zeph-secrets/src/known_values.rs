@@ -4,7 +4,7 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
@@ -27,13 +27,22 @@ impl Known {
     /// ignored as well.
     pub(super) fn new(keys: &[String], values: &[String]) -> Self {
         let values = values.iter().filter(|value| is_unlike_others(value));
-        let mut forms: Vec<String> = Vec::new();
-        for value in keys.iter().chain(values) {
-            let value = value.trim();
-            if value.len() >= MIN_VALUE_BYTES && variety(value) >= 3 {
-                forms.extend(forms_of(value));
-            }
+        Self::of_forms(forms(keys.iter().chain(values)))
+    }
+
+    /// Builds the search with more values.
+    pub(super) fn with(self: &Arc<Self>, values: &[String]) -> Arc<Self> {
+        let values = values.iter().filter(|value| is_unlike_others(value));
+        let mut new = forms(values);
+        new.retain(|form| !self.forms.contains(form));
+        if new.is_empty() {
+            return Arc::clone(self);
         }
+        new.extend_from_slice(&self.forms);
+        Arc::new(Self::of_forms(new))
+    }
+
+    fn of_forms(mut forms: Vec<String>) -> Self {
         forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         forms.dedup();
         let automaton = AhoCorasick::builder()
@@ -86,6 +95,13 @@ impl Known {
             .find(|length| begins(*length))
             .unwrap_or_default()
     }
+}
+
+/// The forms in which the values are searched.
+fn forms<'v>(values: impl Iterator<Item = &'v String>) -> Vec<String> {
+    let values = values.map(|value| value.trim());
+    let long = values.filter(|value| value.len() >= MIN_VALUE_BYTES && variety(value) >= 3);
+    long.flat_map(forms_of).collect()
 }
 
 /// Sorts ranges, and merges those that overlap.

@@ -40,6 +40,8 @@ pub use known_stream::KnownStream;
 pub use placeholder::{added_mark, marks};
 pub use stream::StreamRedactor;
 
+use arc_swap::ArcSwap;
+
 use custom_patterns::CustomPattern;
 use known_values::Known;
 
@@ -48,7 +50,7 @@ use known_values::Known;
 pub struct SecurityPatterns {
     shows: bool,
     extras: Vec<CustomPattern>,
-    known: Known,
+    known: ArcSwap<Known>,
 }
 
 /// Values that are secret, regardless of their form.
@@ -77,9 +79,14 @@ impl SecurityPatterns {
         let secrets = Self {
             shows: !config.redact,
             extras,
-            known: Known::new(&known.keys, &known.likely),
+            known: ArcSwap::from_pointee(Known::new(&known.keys, &known.likely)),
         };
         (secrets, skipped)
+    }
+
+    /// Adds values that are likely secret, such as a token that was refreshed. Text that was passed before is unchanged.
+    pub fn add(&self, likely: &[String]) {
+        self.known.rcu(|known| known.with(likely));
     }
 
     /// Whether values are shown to the model, with a warning.
@@ -124,7 +131,7 @@ impl SecurityPatterns {
     /// Replaces known values alone.
     #[must_use]
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let ranges = self.known.ranges(text);
+        let ranges = self.known.load().ranges(text);
         if ranges.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -146,7 +153,7 @@ impl SecurityPatterns {
         self.extras.is_empty()
             && !visible_text::is_needed_anywhere(text)
             && scan::Candidates::new(self, text).place(0).is_none()
-            && self.known.ranges(text).is_empty()
+            && self.known.load().ranges(text).is_empty()
     }
 
     /// The warning about the secrets in a tool's output; `None` if there are none.

@@ -120,7 +120,7 @@ impl<'t> Candidates<'t> {
             .known
             .is_none_or(|found| found.is_some_and(|at| at < from))
         {
-            let found = self.secrets.known.find(self.text.as_bytes(), from);
+            let found = self.secrets.known.load().find(self.text.as_bytes(), from);
             self.known = Some(found.map(|range| range.start));
         }
         self.known.flatten()
@@ -234,7 +234,7 @@ impl Prefilter {
 
 /// The number of bytes at the end of an incomplete line with which a literal or a known value may begin.
 pub(super) fn begun(secrets: &SecurityPatterns, text: &str) -> usize {
-    PREFILTER.begun(text).max(secrets.known.begun(text))
+    PREFILTER.begun(text).max(secrets.known.load().begun(text))
 }
 
 /// The patterns that a scan uses.
@@ -382,7 +382,8 @@ fn literal_findings(
         }
     }
     let mut at = from;
-    while let Some(range) = secrets.known.find(text.as_bytes(), at) {
+    let known = secrets.known.load();
+    while let Some(range) = known.find(text.as_bytes(), at) {
         at = range.end;
         scanned.findings.push(Finding {
             range,

@@ -71,6 +71,27 @@ fn denied_file_is_not_requested() {
     assert_eq!(home.read("secret.txt"), "hidden\n");
 }
 
+/// Proves ACP-4, FILE-4: the client is not asked for a denied file that does not exist on the disk, neither to create it nor
+/// to undo that.
+#[test]
+fn denied_new_file_is_not_requested() {
+    let create = json!({ "path": "secret.txt", "content": "x" });
+    let server = OpenAi::replies([
+        Reply::calls("d", &[("write", create)]),
+        Reply::text("Done."),
+    ]);
+    let home = Home::openai(&server);
+    home.more_config("[tools.file]\ndeny_read = [\"**/secret.txt\"]\n");
+    let mut client = Client::open(&home, &[]);
+    let session = client.editor.session(&home.project());
+    client.prompt(&session, "go");
+    assert_eq!(home.read("secret.txt"), "x");
+    std::fs::remove_file(home.path("secret.txt")).unwrap();
+    client.prompt(&session, "/undo");
+    assert_eq!(client.methods(), Vec::<&str>::new());
+    assert!(!home.has("secret.txt"));
+}
+
 /// Proves ACP-4: a refusal by the client is a failed call, and the disk is not used instead.
 #[test]
 fn refusal_by_the_client_is_a_failed_call() {

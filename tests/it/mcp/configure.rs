@@ -54,6 +54,45 @@ fn servers_are_configured_by_commands() {
     assert_has(&gone.stderr, &["has no MCP server called \"files\""]);
 }
 
+/// Proves MCP-1d: a removed server leaves no approval, no login and no folder.
+#[test]
+fn removed_server_leaves_no_data() {
+    let served = Served::new(&[echo()]);
+    let data = served.home.data().join("zeph");
+    let folder = data.join("mcp-servers/t");
+    assert!(folder.is_dir());
+    std::fs::write(folder.join("state"), "x").unwrap();
+    served.home.zeph(["mcp", "remove", "t"]).code(0);
+    assert!(!folder.exists());
+    let url = "http://127.0.0.1:1/mcp";
+    served.home.zeph(["mcp", "add", "w", "--url", url]).code(0);
+    let login = data.join("mcp-tokens").join(format!(
+        "{}.json",
+        zeph_tools::audit::chain::hex_digest(format!("w\0{url}").as_bytes())
+    ));
+    std::fs::create_dir_all(login.parent().unwrap()).unwrap();
+    std::fs::write(&login, "{}").unwrap();
+    served.home.zeph(["mcp", "remove", "w"]).code(0);
+    assert!(!login.exists());
+}
+
+/// Proves MCP-1d: approvals that cannot be read are reported, and not shown as none.
+#[test]
+fn unreadable_approvals_are_reported() {
+    let served = Served::new(&[echo()]);
+    let folder = served.home.data().join("zeph/mcp-trust");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        std::fs::write(entry.unwrap().path(), "{").unwrap();
+    }
+    let shown = served.home.zeph(["mcp", "get", "t"]).code(0);
+    assert_has(
+        &shown.stdout,
+        &["cannot be read: it is damaged", "zeph mcp forget t"],
+    );
+    let shown = served.home.zeph(["mcp", "get", "t", "--json"]).code(0);
+    assert_has(&shown.stdout, &["\"approved_tools\": null"]);
+}
+
 /// Proves MCP-1d: no command prints a secret.
 #[test]
 fn settings_are_shown_without_secrets() {

@@ -203,6 +203,29 @@ fn requests_without_a_session_are_served() {
     server.stop();
 }
 
+/// Proves MCP-10: many clients without a session do not block a further one.
+#[test]
+fn many_clients_without_a_session_block_no_other() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let headers = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "list_directory"),
+    ];
+    for n in 0..70 {
+        let mut list = call(n, "list_directory", json!({ "path": "." }));
+        list["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": format!("client-{n}"), "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let done = server.post(&headers, &list).result();
+        assert_eq!(done["isError"], false, "{n}: {done}");
+    }
+    server.stop();
+}
+
 /// Proves MCP-10: the end of the connection ends a call of a client without a session.
 #[test]
 fn closed_connection_ends_the_call() {

@@ -131,8 +131,9 @@ pub(super) async fn elicit(
             requested_schema,
             ..
         } => {
-            let schema = serde_json::to_value(requested_schema).unwrap_or(Value::Null);
-            match fields(&schema) {
+            let schema = serde_json::to_value(requested_schema);
+            let schema = schema.map_err(|error| error.to_string());
+            match schema.and_then(|schema| fields(&schema)) {
                 Ok(fields) => (message, QuestionRequest::Form(fields)),
                 Err(why) => {
                     let why = line(&why, MAX_MESSAGE_CHARS);

@@ -8,7 +8,7 @@ use rmcp::service::{RequestHandle, RoleClient, ServiceError};
 use zeph_tools::question::{
     QuestionPort, SamplingRequest, SamplingResponse, ServerAnswer, ServerQuestion,
 };
-use zeph_tools::{CallContext, EventSink, NoEvents, ToolEvent};
+use zeph_tools::{CallContext, EventSink, ToolEvent};
 
 /// The minimum time between two messages about the progress of a call.
 const BETWEEN_MESSAGES: Duration = Duration::from_millis(500);
@@ -43,10 +43,13 @@ impl Caller {
     }
 
     /// The user of a session, outside of calls.
-    pub(crate) fn of_session(questions: Option<Arc<dyn QuestionPort>>) -> Self {
+    pub(crate) fn of_session(
+        events: Arc<dyn EventSink>,
+        questions: Option<Arc<dyn QuestionPort>>,
+    ) -> Self {
         Self {
             call: String::new(),
-            events: Arc::new(NoEvents),
+            events,
             questions,
             shown: Mutex::default(),
             waits: Mutex::default(),

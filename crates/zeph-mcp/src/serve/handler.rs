@@ -1,6 +1,6 @@
 //! The requests of clients: the list of tools, and calls.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rmcp::ErrorData;
@@ -26,7 +26,8 @@ use super::{mapping, question};
 
 /// The name of the question in a result that requires input.
 const QUESTION: &str = "confirm";
-/// The number of clients without a connection of their own that have a conversation.
+/// The number of clients without a connection of their own that have a conversation. A further client replaces the one that
+/// called least recently; a later call of that one opens another conversation.
 const MAX_SHARED: usize = 64;
 /// The methods that this server implements. A request for one of them that is not recognized has invalid parameters.
 const METHODS: [&str; 5] = [
@@ -48,8 +49,8 @@ pub(super) struct Shared {
     version: String,
     max_parallel: usize,
     pending: PendingQuestions,
-    /// The conversations of clients without a connection of their own, by caller.
-    conversations: Mutex<HashMap<String, Arc<Conversation>>>,
+    /// The conversations of clients without a connection of their own, by caller. The last one called most recently.
+    conversations: Mutex<VecDeque<(String, Arc<Conversation>)>>,
     /// Ends all calls.
     pub(super) ending: CancellationToken,
     /// The running calls.
@@ -79,16 +80,15 @@ impl Shared {
     /// The conversation of a client that has no connection of its own.
     async fn shared_conversation(&self, caller: &str) -> Result<Arc<Conversation>, String> {
         let mut conversations = self.conversations.lock().await;
-        if let Some(known) = conversations.get(caller) {
-            return Ok(Arc::clone(known));
-        }
+        let known = conversations.iter().position(|(known, _)| known == caller);
+        let conversation = match known.and_then(|at| conversations.remove(at)) {
+            Some((_, conversation)) => conversation,
+            None => self.open().await?,
+        };
         if conversations.len() == MAX_SHARED {
-            return Err(format!(
-                "{MAX_SHARED} clients have a conversation already; restart the server"
-            ));
+            conversations.pop_front();
         }
-        let conversation = self.open().await?;
-        conversations.insert(caller.to_owned(), Arc::clone(&conversation));
+        conversations.push_back((caller.to_owned(), Arc::clone(&conversation)));
         Ok(conversation)
     }
 }

@@ -144,11 +144,11 @@ impl<'p> AppBuilder<'p> {
     /// The missing or invalid part, and how to fix it.
     pub(super) async fn build(self) -> anyhow::Result<App> {
         refuse_full_mode(&self.loaded, self.options.unsandboxed)?;
+        let secrets = self.secrets();
         // The servers start while the other parts are built.
-        let mcp = self.start_servers()?;
+        let mcp = self.start_servers(&secrets)?;
         let store = self.open_store().await?;
         let rules = read_rules(&self.loaded, &self.env)?;
-        let secrets = self.secrets();
         let models = self.models(&store, &secrets)?;
         let shell = self.shell(&store, &secrets, rules.clone())?;
         let files = self.files(&store, rules.clone())?;
@@ -222,12 +222,15 @@ impl<'p> AppBuilder<'p> {
         })
     }
 
-    fn start_servers(&self) -> anyhow::Result<Option<Arc<Mcp>>> {
+    fn start_servers(&self, secrets: &Arc<SecurityPatterns>) -> anyhow::Result<Option<Arc<Mcp>>> {
         if !self.has_servers || !self.loaded.config.tools.enabled {
             return Ok(None);
         }
         let mcp = match &self.options.editor.pins {
-            Some(pins) => Some(Mcp::start_with(Arc::clone(pins), &self.loaded, &self.env)?),
+            Some(pins) => {
+                let (pins, secrets) = (Arc::clone(pins), Arc::clone(secrets));
+                Some(Mcp::start_with(pins, secrets, &self.loaded, &self.env)?)
+            }
             None => Mcp::start(&self.loaded, &self.env)?,
         };
         Ok(mcp.map(Arc::new))

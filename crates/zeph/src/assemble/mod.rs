@@ -65,7 +65,7 @@ pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
 use instructions::Instructions;
 pub(crate) use judge::judge;
-pub(crate) use mcp::{Mcp, McpPins, McpTokens, agreed, proposed};
+pub(crate) use mcp::{Mcp, McpPins, McpTokens, agreed, proposed, server_folders};
 pub(crate) use model_completion::ModelCompletion;
 pub(crate) use ollama::{is_ollama, lacks as ollama_lacks, with_model as ollama_with_model};
 pub(crate) use provider::{

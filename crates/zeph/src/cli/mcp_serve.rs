@@ -76,6 +76,23 @@ pub(crate) async fn run(
         true => App::for_calls(loaded, env, options, AuditLines::Stderr).await?,
         false => App::new(loaded, env, options, AuditLines::Stderr).await?,
     };
+    let served = serve(global, &app, &patterns, args.http, stop).await;
+    // It ends the programs of configured MCP servers, also after an error.
+    let closed = app.close().await;
+    served.and(closed).map(|()| Exit::Done)
+}
+
+/// Serves the tools of `app` until the end of input or a signal.
+///
+/// # Errors
+/// A pattern that matches no tool, an address that is in use, or the connection fails.
+async fn serve(
+    global: &GlobalArgs,
+    app: &App,
+    patterns: &ToolPatterns,
+    http: Option<SocketAddr>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let exposed = patterns.select(app.stack.registry().tools())?;
     let host = ServedTools {
         stack: Arc::clone(&app.stack),
@@ -89,14 +106,14 @@ pub(crate) async fn run(
     };
     let parallel = app.loaded.config.agent.max_parallel_calls;
     let server = McpServer::new(Arc::new(host), env!("CARGO_PKG_VERSION"), parallel);
-    let served = match args.http {
+    match http {
         None => {
             if std::io::stdin().is_terminal() && !global.quiet {
                 stderr_line(
                     "waiting for an MCP client on standard input; docs/mcp-server.md has the steps for clients",
                 );
             }
-            let served = server.serve_stdio(stop.clone()).await;
+            let served = server.serve_stdio(stop).await;
             served.context("the connection to the MCP client failed")
         }
         Some(address) => {
@@ -104,12 +121,10 @@ pub(crate) async fn run(
                 .with_context(|| format!("--http {address}: the address cannot be used"))?;
             // Standard output carries no protocol here. A closed one is not an error.
             let started = |url: String| drop(print(&url));
-            let served = server.serve_http(listener, started, stop.clone()).await;
+            let served = server.serve_http(listener, started, stop).await;
             served.with_context(|| format!("the MCP server on {address} failed"))
         }
-    };
-    app.close().await?;
-    served.map(|()| Exit::Done)
+    }
 }
 
 /// The names and patterns of `--tools`.

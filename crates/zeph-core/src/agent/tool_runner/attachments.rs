@@ -76,9 +76,9 @@ impl ToolRunner {
     ) -> Result<String, String> {
         let (server, name) = command;
         let servers = self.servers.as_ref().ok_or(super::NO_SERVER)?;
-        let questions = self.dispatcher.questions(cancel);
+        let user = (self.dispatcher.events(), self.dispatcher.questions(cancel));
         let text = servers
-            .prompt(server, name, arguments, questions, cancel)
+            .prompt(server, name, arguments, user, cancel)
             .await?;
         Ok(format!(
             "{PROMPT_MARK}{name}{PROMPT_SERVER}{server}{PROMPT_END}{text}"

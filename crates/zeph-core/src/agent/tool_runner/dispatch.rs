@@ -356,9 +356,13 @@ impl Dispatcher {
         owned(call, result.await)
     }
 
+    /// Forwards events of tools to the channel.
+    pub(super) fn events(&self) -> Arc<dyn EventSink> {
+        Arc::new(ChannelEvents(Arc::clone(&self.channel)))
+    }
+
     fn context(&self, cancel: &CancellationToken, decision: UserDecision) -> CallContext {
-        let events = Arc::new(ChannelEvents(Arc::clone(&self.channel)));
-        CallContext::new(cancel.clone(), events, decision)
+        CallContext::new(cancel.clone(), self.events(), decision)
             .with_origin(self.caller.origin)
             .with_image_support(self.accepts_images)
     }

@@ -13,7 +13,9 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{NO_SERVER, ToolServers};
 use zeph_mcp::{McpServers, Proposal, RESOURCE_TOOL, TrustStore};
+use zeph_tools::EventSink;
 use zeph_tools::question::QuestionPort;
+use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::{ServedPrograms, SupervisorCommand};
 
 use self::dialer::Dialer;
@@ -22,6 +24,7 @@ pub(crate) use self::tokens::McpTokens;
 use super::own_program;
 use super::read_rules::own_data;
 use crate::config::{Environment, Loaded};
+use crate::output::redact;
 
 /// The variable by which processes are known as a call's.
 const CALL_TAG: &str = "ZEPH_CALL_ID";
@@ -51,16 +54,17 @@ impl Mcp {
             return Ok(None);
         }
         let pins = Arc::new(McpPins::in_folder(&loaded.paths.data_dir));
-        Self::start_with(pins, loaded, env).map(Some)
+        Self::start_with(pins, redact::secrets(), loaded, env).map(Some)
     }
 
     /// Starts connecting to the servers of the configuration, whose approvals `pins` stores. More servers can be added. They
-    /// end with the returned value.
+    /// end with the returned value. Tokens that are refreshed are added to `secrets`.
     ///
     /// # Errors
     /// If the running program is not found.
     pub(crate) fn start_with(
         pins: Arc<dyn TrustStore>,
+        secrets: Arc<SecurityPatterns>,
         loaded: &Loaded,
         env: &Environment,
     ) -> anyhow::Result<Self> {
@@ -72,7 +76,7 @@ impl Mcp {
             env: env.clone(),
             shell: loaded.config.tools.shell.env.clone(),
             sandbox: loaded.config.tools.shell.sandbox.clone(),
-            tokens: Arc::new(McpTokens::in_folder(&loaded.paths.data_dir)),
+            tokens: Arc::new(McpTokens::in_folder(&loaded.paths.data_dir).with_redaction(secrets)),
             private: own_data(loaded).collect(),
             folders: server_folders(&loaded.paths.data_dir),
         });
@@ -151,12 +155,10 @@ impl ToolServers for Mcp {
         server: &str,
         prompt: &str,
         arguments: &str,
-        questions: Option<Arc<dyn QuestionPort>>,
+        user: (Arc<dyn EventSink>, Option<Arc<dyn QuestionPort>>),
         cancel: &CancellationToken,
     ) -> Result<String, String> {
-        let text = self
-            .servers
-            .prompt(server, prompt, arguments, questions, cancel);
+        let text = self.servers.prompt(server, prompt, arguments, user, cancel);
         text.await
     }
 }

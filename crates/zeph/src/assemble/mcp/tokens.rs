@@ -4,10 +4,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use zeph_mcp::TokenStore;
 use zeph_tools::audit::chain::hex_digest;
+use zeph_tools::secrets::SecurityPatterns;
+
+use crate::output::redact;
 
 /// The most bytes of a record.
 const MAX_RECORD: u64 = 1024 * 1024;
@@ -16,6 +20,8 @@ const MAX_RECORD: u64 = 1024 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct McpTokens {
     folder: PathBuf,
+    /// The patterns of the session, in addition to those of the output of the program.
+    secrets: Arc<SecurityPatterns>,
 }
 
 impl McpTokens {
@@ -23,7 +29,13 @@ impl McpTokens {
     pub(crate) fn in_folder(data_dir: &Path) -> Self {
         Self {
             folder: data_dir.join("mcp-tokens"),
+            secrets: redact::secrets(),
         }
+    }
+
+    /// Adds new tokens to `secrets` too.
+    pub(super) fn with_redaction(self, secrets: Arc<SecurityPatterns>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The folder, which file tools must not change.
@@ -79,6 +91,11 @@ impl TokenStore for McpTokens {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    fn redact(&self, tokens: &[String]) {
+        redact::secrets().add(tokens);
+        self.secrets.add(tokens);
     }
 
     fn lock(&self, server: &str, url: &str) -> io::Result<Box<dyn Send>> {

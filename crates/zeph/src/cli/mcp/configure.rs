@@ -1,14 +1,15 @@
 //! `zeph mcp add|get|remove|enable|disable`: the servers in the user's configuration file.
 
 use std::path::PathBuf;
+use std::{fs, io};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use zeph_mcp::{McpServerConfig, TrustStore as _, Way};
+use zeph_mcp::{McpServerConfig, TokenStore as _, TrustStore as _, Way};
 
 use super::configured;
 use super::edit::{EditError, Edited, with_enabled, with_server, without_server};
-use crate::assemble::McpPins;
+use crate::assemble::{McpPins, McpTokens, server_folders};
 use crate::cli::args::GlobalArgs;
 use crate::cli::user_file::UserFile;
 use crate::cli::{Exit, print};
@@ -82,10 +83,10 @@ pub(super) fn add(global: &GlobalArgs, env: &Environment, args: AddArgs) -> anyh
     Ok(Exit::Done)
 }
 
-/// Removes a server and the approvals of its tools.
+/// Removes a server, the approvals of its tools, its login and its folder.
 ///
 /// # Errors
-/// The file has no such server, or cannot be written.
+/// The file has no such server, it cannot be written, or a part cannot be removed.
 pub(super) fn remove(
     global: &GlobalArgs,
     loaded: &Loaded,
@@ -95,12 +96,31 @@ pub(super) fn remove(
     let file = edit(global, env, |text| without_server(text, name))?;
     let forgotten = McpPins::in_folder(&loaded.paths.data_dir).take_back(name);
     forgotten.context("the approvals of its tools cannot be removed")?;
+    if let Ok(server) = configured(loaded, name) {
+        remove_data(loaded, server)?;
+    }
     print(&format!(
-        "removed the MCP server {} from {}, and the approvals of its tools",
+        "removed the MCP server {} from {}, with the approvals of its tools, its login and its folder",
         visible(name),
         visible(&file.display().to_string())
     ))?;
     Ok(Exit::Done)
+}
+
+/// Removes the login and the folder of a server.
+fn remove_data(loaded: &Loaded, server: &McpServerConfig) -> anyhow::Result<()> {
+    let data_dir = &loaded.paths.data_dir;
+    if let Ok(Way::Url(url)) = server.way() {
+        let removed = McpTokens::in_folder(data_dir).remove(&server.name, url);
+        removed.context("its login cannot be removed")?;
+    }
+    let folder = server_folders(data_dir).join(&server.name);
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("{} cannot be removed", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Turns a server on or off.
@@ -126,7 +146,7 @@ pub(super) fn enable(
 pub(super) fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<Exit> {
     let server = configured(loaded, name)?;
     let pins = McpPins::in_folder(&loaded.paths.data_dir).of(name);
-    let approved = pins.map_or(0, |pins| pins.len());
+    let approved = pins.map(|pins| pins.len());
     let mut shown = server.clone();
     for value in shown.env.values_mut().chain(shown.headers.values_mut()) {
         if !is_reference(value) {
@@ -146,15 +166,24 @@ pub(super) fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<Exi
     }
     if json {
         let mut form = serde_json::to_value(&shown)?;
-        form["approved_tools"] = approved.into();
+        form["approved_tools"] = approved.as_ref().ok().copied().into();
         print(&format!("{form:#}"))?;
         return Ok(Exit::Done);
     }
     let settings = toml::to_string(&shown)?;
-    let tools = zeph_tools::plural::counted_as(approved, "tool", "tools");
+    let approved = match approved {
+        Ok(count) => format!(
+            "{} approved",
+            zeph_tools::plural::counted_as(count, "tool", "tools")
+        ),
+        Err(error) => format!(
+            "the approvals of its tools cannot be read: {error}; `zeph mcp forget {name}` removes them"
+        ),
+    };
     print(&format!(
-        "{}\n# {tools} approved",
-        visible(settings.trim_end())
+        "{}\n# {}",
+        visible(settings.trim_end()),
+        visible(&approved)
     ))?;
     Ok(Exit::Done)
 }
