@@ -13,6 +13,12 @@ pub trait ToolServers: Send + Sync {
     /// A list of the servers with their state and their unavailable tools.
     fn listing(&self) -> String;
 
+    /// Waits until every server is connected or has failed, at most for the configured time.
+    async fn wait(&self);
+
+    /// Messages for the user that were not returned before: unavailable servers, and tools that wait for approval.
+    fn new_notices(&self) -> Vec<String>;
+
     /// Returns the tools of a server that need an approval, as a text for the user.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ const MAX_NAME_CHARS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
-    /// How long a start waits for servers to say which tools they have; those that take longer have their tools offered from the next prompt on. Milliseconds.
+    /// How long commands that show tools wait for the servers, and the time after which a conversation reports a server that is not connected. Milliseconds.
     pub start_wait_ms: u64,
     /// The servers.
     pub servers: Vec<McpServerConfig>,

@@ -45,6 +45,10 @@ impl ToolExecutor for McpExecutor {
         if call.tool == RESOURCE_TOOL {
             return read(&self.servers, call, cx).await;
         }
+        tokio::select! {
+            () = self.servers.settle_tool(&call.tool) => {}
+            () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
+        }
         let Some((server, link, known)) = self.servers.find(&call.tool)? else {
             // The server has removed the tool since the tool list was sent to the model.
             return Err(McpError::ToolCall {
@@ -96,7 +100,7 @@ impl ToolExecutor for McpExecutor {
 
     fn tool_definitions(&self) -> Vec<ToolDef> {
         let mut definitions = self.servers.definitions();
-        if self.servers.has_resources() {
+        if self.servers.may_have_resources() {
             definitions.push(resource_tool::definition());
         }
         definitions
@@ -109,16 +113,16 @@ impl ToolExecutor for McpExecutor {
     }
 
     fn is_tool_retryable(&self, tool_id: &str) -> bool {
-        let found = self.servers.find(tool_id).ok().flatten();
-        found.is_some_and(|(_, _, known)| known.tool.def.annotations.idempotent)
+        let found = self.servers.owner(tool_id);
+        found.is_some_and(|(_, known)| known.tool.def.annotations.idempotent)
     }
 
     fn requires_confirmation(&self, call: &ToolCall) -> bool {
         if call.tool == RESOURCE_TOOL {
             return true;
         }
-        let found = self.servers.find(&call.tool).ok().flatten();
-        let nature = found.map(|(_, _, known)| known.tool.def.annotations);
+        let found = self.servers.owner(&call.tool);
+        let nature = found.map(|(_, known)| known.tool.def.annotations);
         nature.is_some_and(|nature| self.trust.requires_confirmation(&nature))
     }
 }

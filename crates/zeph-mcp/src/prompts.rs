@@ -60,6 +60,10 @@ impl McpServers {
         user: (Arc<dyn EventSink>, Option<Arc<dyn QuestionPort>>),
         cancel: &CancellationToken,
     ) -> Result<String, String> {
+        tokio::select! {
+            () = self.settle(server) => {}
+            () = cancel.cancelled() => return Err("it was cancelled".to_owned()),
+        }
         let (server, link) = self.link(server).map_err(|error| error.to_string())?;
         let known = server.with(|state| {
             let found = state.prompts.iter().find(|prompt| prompt.name == name);

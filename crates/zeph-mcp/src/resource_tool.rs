@@ -61,6 +61,10 @@ pub(crate) async fn read(
     let (Some(server), Some(uri)) = (text("server"), text("uri")) else {
         return Err(ToolError::invalid("`server` and `uri` are required"));
     };
+    tokio::select! {
+        () = servers.settle(server) => {}
+        () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
+    }
     let (server, link) = servers.link(server)?;
     let about = About {
         server: &server.config.name,

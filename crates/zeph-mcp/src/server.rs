@@ -73,7 +73,8 @@ pub(crate) struct Known {
 #[derive(Clone)]
 pub(crate) struct State {
     pub(crate) phase: Phase,
-    /// The tools of its last list; they are available while it is connected.
+    /// The tools of its last list; they are available while it is connected. Before the first list, these are the tools that
+    /// the user approved earlier: requests offer them, and their calls wait for the connection.
     pub(crate) tools: Vec<Known>,
     /// Those that are not used.
     pub(crate) refused: Vec<RefusedTool>,
@@ -87,6 +88,8 @@ pub(crate) struct State {
 /// One server.
 pub(crate) struct Server {
     pub(crate) config: McpServerConfig,
+    /// The start of the first attempt to connect.
+    pub(crate) began: Instant,
     state: Mutex<State>,
     pins: Arc<dyn TrustStore>,
     lists_changed: Arc<Notify>,
@@ -100,11 +103,13 @@ impl Server {
         pins: Arc<dyn TrustStore>,
         news: watch::Sender<u64>,
     ) -> Self {
+        let tools = approved_before(&config, pins.as_ref());
         Self {
             config,
+            began: Instant::now(),
             state: Mutex::new(State {
                 phase: Phase::Connecting,
-                tools: Vec::new(),
+                tools,
                 refused: Vec::new(),
                 prompts: Vec::new(),
                 resources: Vec::new(),
@@ -139,6 +144,13 @@ impl Server {
     /// Whether the first attempt to connect has ended.
     pub(crate) fn is_settled(&self) -> bool {
         self.with(|state| state.phase != Phase::Connecting)
+    }
+
+    /// Waits while the first attempt to connect runs.
+    pub(crate) async fn settle(&self, limit: Duration) {
+        let mut news = self.news.subscribe();
+        let settled = news.wait_for(|_| self.is_settled());
+        let _ = timeout(limit, settled).await;
     }
 
     /// Reads the approvals of the user again.
@@ -360,6 +372,16 @@ fn backoff(failures: u32) -> Duration {
     FIRST_WAIT.saturating_mul(factor).min(MAX_WAIT)
 }
 
+/// The tools that the user approved earlier, by their stored definitions.
+fn approved_before(config: &McpServerConfig, pins: &dyn TrustStore) -> Vec<Known> {
+    // Pins that cannot be read are reported with the first list.
+    let agreed = pins.of(&config.name).unwrap_or_default();
+    let definitions = agreed.iter().filter_map(|pin| pin.definition.clone());
+    let (mut tools, _) = checked(config, &definitions.collect::<Vec<_>>(), &agreed);
+    tools.retain(|known| known.standing == ToolTrust::Approved);
+    tools
+}
+
 /// The tools of a list, checked: which can be used, and which not.
 fn checked(
     config: &McpServerConfig,
@@ -404,6 +426,36 @@ mod tests {
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000]);
         assert_eq!(backoff(u32::MAX), MAX_WAIT);
+    }
+
+    /// Proves MCP-1, MCP-1a: before the connection, a server has the approved tools whose stored definition has the approved
+    /// hash.
+    #[test]
+    fn approved_tools_are_known_before_the_connection() {
+        struct Pins(Vec<Pin>);
+        impl TrustStore for Pins {
+            fn of(&self, _server: &str) -> std::io::Result<Vec<Pin>> {
+                Ok(self.0.clone())
+            }
+
+            fn put(&self, _server: &str, _pins: &[Pin]) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let config: McpServerConfig =
+            serde_json::from_str(r#"{"name": "s", "command": "x"}"#).unwrap();
+        let raw = |name: &str| json!({"name": name, "description": "Does it.", "inputSchema": {"type": "object"}});
+        let tool = |name: &str| listed(&config, &raw(name)).unwrap();
+        let mut forged = tool("forged").pin;
+        forged.definition = tool("other").pin.definition;
+        let old = Pin {
+            definition: None,
+            ..tool("old").pin
+        };
+        let pins = Pins(vec![tool("kept").pin, forged, old]);
+        let known = approved_before(&config, &pins);
+        let tools: Vec<&ListedTool> = known.iter().map(|known| &known.tool).collect();
+        assert_eq!(tools, [&tool("kept")]);
     }
 
     /// Proves MCP-1: the second of two tools with the same id is refused with a reason.

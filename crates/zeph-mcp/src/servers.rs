@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -26,6 +26,8 @@ pub struct McpServers {
     pins: Arc<dyn TrustStore>,
     start_wait: Duration,
     news: watch::Sender<u64>,
+    /// The notices that were reported.
+    reported: Mutex<HashSet<String>>,
     stop: CancellationToken,
 }
 
@@ -71,6 +73,7 @@ impl McpServers {
             pins,
             start_wait: Duration::from_millis(config.start_wait_ms),
             news: watch::Sender::new(0),
+            reported: Mutex::default(),
             stop: CancellationToken::new(),
         };
         let enabled = config.servers.iter().filter(|server| server.enabled);
@@ -100,10 +103,19 @@ impl McpServers {
         self.all().is_empty()
     }
 
-    /// Waits until every server is connected or has failed, at most as long as the configuration says, and at most for
-    /// `limit`.
-    pub async fn wait(&self, limit: Duration) {
-        self.wait_for(self.start_wait.min(limit)).await;
+    /// Waits until every server is connected or has failed, at most as long as the configuration says.
+    pub async fn wait(&self) {
+        self.wait_for(self.start_wait).await;
+    }
+
+    /// Waits until the tools of every server are known or it has failed, at most as long as the configuration says, and at
+    /// most for `limit`.
+    pub async fn wait_for_tools(&self, limit: Duration) {
+        let has_tools = |server: &Arc<Server>| {
+            server.is_settled() || server.with(|state| !state.tools.is_empty())
+        };
+        let are_known = || self.all().iter().all(has_tools);
+        self.wait_until(self.start_wait.min(limit), are_known).await;
     }
 
     /// Waits until every server is connected or has failed, at most as long as the longest connection timeout.
@@ -111,18 +123,34 @@ impl McpServers {
         self.wait_for(self.longest_wait()).await;
     }
 
-    /// Waits until the tool `id` is known, or every server is connected or has failed.
+    /// Waits until the server of the tool `id` is connected or has failed. An unknown tool may be of any server.
     pub async fn wait_for_tool(&self, id: &str) {
-        let is_known =
-            || self.find(id).is_err() || self.find(id).is_ok_and(|found| found.is_some());
-        self.wait_until(self.longest_wait(), is_known).await;
+        let is_settled = || {
+            self.owner(id)
+                .is_some_and(|(server, _)| server.is_settled())
+        };
+        self.wait_until(self.longest_wait(), is_settled).await;
+    }
+
+    /// Waits while the first attempt to connect to the server of the tool `id` runs.
+    pub(crate) async fn settle_tool(&self, id: &str) {
+        if let Some((server, _)) = self.owner(id) {
+            server.settle(longest_wait(&server)).await;
+        }
+    }
+
+    /// Waits while the first attempt to connect to the server `name` runs.
+    pub(crate) async fn settle(&self, name: &str) {
+        if let Ok(server) = self.server(name) {
+            server.settle(longest_wait(&server)).await;
+        }
     }
 
     /// The longest connection timeout. The failure itself arrives after it.
     fn longest_wait(&self) -> Duration {
         let servers = self.all();
-        let timeouts = servers.iter().map(|server| server.config.connect_timeout());
-        timeouts.max().unwrap_or_default() + MARGIN
+        let waits = servers.iter().map(|server| longest_wait(server));
+        waits.max().unwrap_or_default()
     }
 
     async fn wait_for(&self, limit: Duration) {
@@ -149,17 +177,18 @@ impl McpServers {
         server.is_ok_and(|server| server.with(|state| state.link.is_some()))
     }
 
-    /// The approved tools, without those of an id that an earlier server uses. Tools of servers that are not
-    /// connected are left out.
+    /// The approved tools, without those of an id that an earlier server uses. Tools of a server that failed or is restarted
+    /// are not offered.
     #[must_use]
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
         let mut ids = HashSet::new();
         for server in self.all() {
             server.with(|state| {
-                let offered = match state.link {
-                    Some(_) => Availability::AtOnce,
-                    None => Availability::NotNow,
+                let offered = match state.phase {
+                    // A call waits for the connection.
+                    Phase::Connected | Phase::Connecting => Availability::AtOnce,
+                    Phase::Waiting { .. } | Phase::Failed { .. } => Availability::NotNow,
                 };
                 let approved = state.tools.iter();
                 let approved = approved.filter(|known| known.standing == ToolTrust::Approved);
@@ -173,12 +202,26 @@ impl McpServers {
         definitions
     }
 
-    /// Whether a connected server has resources.
-    pub(crate) fn has_resources(&self) -> bool {
+    /// Whether a connected server has resources, or a server is connected to for the first time.
+    pub(crate) fn may_have_resources(&self) -> bool {
         let has_resources = |server: &Arc<Server>| {
-            server.with(|state| state.link.as_ref().is_some_and(|link| link.has_resources()))
+            server.with(|state| match &state.link {
+                Some(link) => link.has_resources(),
+                None => state.phase == Phase::Connecting,
+            })
         };
         self.all().iter().any(has_resources)
+    }
+
+    /// The server that has the tool `id`, in any state, and the tool.
+    pub(crate) fn owner(&self, id: &str) -> Option<(Arc<Server>, Known)> {
+        self.all().into_iter().find_map(|server| {
+            let known = server.with(|state| {
+                let mut tools = state.tools.iter();
+                tools.find(|known| known.tool.def.id == id).cloned()
+            })?;
+            Some((server, known))
+        })
     }
 
     /// The connection and the tool for a call of `id`; `None` if no server has it.
@@ -186,31 +229,25 @@ impl McpServers {
     /// # Errors
     /// The reason why it cannot be called now.
     pub(crate) fn find(&self, id: &str) -> Result<Option<Found>, McpError> {
-        for server in self.all() {
-            let found = server.with(|state| {
-                let known = state.tools.iter().find(|known| known.tool.def.id == id)?;
-                Some((known.clone(), state.link.clone(), state.phase.clone()))
+        let Some((server, known)) = self.owner(id) else {
+            return Ok(None);
+        };
+        let server_name = server.config.name.clone();
+        if known.standing != ToolTrust::Approved {
+            return Err(McpError::PolicyBlocked {
+                reason: format!(
+                    "{id} is not agreed to; `/mcp approve {server_name}` shows it and lets it be called"
+                ),
             });
-            let Some((known, link, phase)) = found else {
-                continue;
-            };
-            let server_name = server.config.name.clone();
-            if known.standing != ToolTrust::Approved {
-                return Err(McpError::PolicyBlocked {
-                    reason: format!(
-                        "{id} is not agreed to; `/mcp approve {server_name}` shows it and lets it be called"
-                    ),
-                });
-            }
-            return match link {
-                Some(link) => Ok(Some((server, link, known))),
-                None => Err(McpError::Connection {
-                    server: server_name,
-                    message: told(&phase),
-                }),
-            };
         }
-        Ok(None)
+        let (link, phase) = server.with(|state| (state.link.clone(), state.phase.clone()));
+        match link {
+            Some(link) => Ok(Some((server, link, known))),
+            None => Err(McpError::Connection {
+                server: server_name,
+                message: told(&phase),
+            }),
+        }
     }
 
     /// The server of this name and its connection.
@@ -304,26 +341,29 @@ impl McpServers {
     /// Messages for the user: unavailable servers, and tools that wait for approval.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
-        let mut notices = Vec::new();
-        for server in self.all() {
-            let name = &server.config.name;
-            let (phase, open) = server.with(|state| {
-                let open = state.tools.iter();
-                let open = open.filter(|known| known.standing != ToolTrust::Approved);
-                (state.phase.clone(), open.count())
-            });
-            match phase {
-                Phase::Connected if open == 0 => {}
-                Phase::Connected => notices.push(format!(
-                    "MCP server {name}: {} not agreed to, and not offered; `zeph mcp approve {name}` shows {}",
-                    counted_as(open, "tool is", "tools are"),
-                    if open == 1 { "it" } else { "them" },
-                )),
-                phase => notices.push(format!("MCP server {name}: {}", told(&phase))),
-            }
-        }
-        notices.extend(self.unconfined());
-        notices
+        let servers = self.all();
+        let of_servers = servers.iter().filter_map(|server| notice(server));
+        of_servers
+            .map(|(_, text)| text)
+            .chain(self.unconfined())
+            .collect()
+    }
+
+    /// Those of [`Self::notices`] that were not returned before. A server that is connected to for the first time is reported
+    /// after `start_wait_ms`.
+    #[must_use]
+    pub fn new_notices(&self) -> Vec<String> {
+        let is_slow = |server: &&Arc<Server>| {
+            server.is_settled() || server.began.elapsed() >= self.start_wait
+        };
+        let servers = self.all();
+        let of_servers = servers.iter().filter(is_slow);
+        let of_servers = of_servers.filter_map(|server| notice(server));
+        let unconfined = self.unconfined().map(|text| (text.clone(), text));
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = of_servers.chain(unconfined);
+        let new = new.filter(|(key, _)| reported.insert(key.clone()));
+        new.map(|(_, text)| text).collect()
     }
 
     /// A warning about servers whose programs run without a part of their sandbox.
@@ -347,6 +387,36 @@ impl Drop for McpServers {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+/// The longest time until the first attempt to connect has ended. A failure arrives after the connection timeout.
+fn longest_wait(server: &Server) -> Duration {
+    server.config.connect_timeout() + MARGIN
+}
+
+/// The notice about the state of a server, after a key that is the same for the same reason; `None` if there is nothing to
+/// report.
+fn notice(server: &Server) -> Option<(String, String)> {
+    let name = &server.config.name;
+    let (phase, open) = server.with(|state| {
+        let open = state.tools.iter();
+        let open = open.filter(|known| known.standing != ToolTrust::Approved);
+        (state.phase.clone(), open.count())
+    });
+    let text = match &phase {
+        Phase::Connected if open == 0 => return None,
+        Phase::Connected => format!(
+            "MCP server {name}: {} not agreed to, and not offered; `zeph mcp approve {name}` shows {}",
+            counted_as(open, "tool is", "tools are"),
+            if open == 1 { "it" } else { "them" },
+        ),
+        phase => format!("MCP server {name}: {}", told(phase)),
+    };
+    let key = match phase {
+        Phase::Waiting { why, .. } => format!("{name}: {why}"),
+        _ => text.clone(),
+    };
+    Some((key, text))
 }
 
 /// The state of a server as text.

@@ -19,6 +19,9 @@ pub struct Pin {
     pub sha256: String,
     /// The content as readable text, with visible escapes for hidden characters.
     pub text: String,
+    /// The content as the server sent it, for requests before the server is connected again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Value>,
 }
 
 impl Pin {
@@ -26,6 +29,12 @@ impl Pin {
     #[must_use]
     pub fn of(name: &str, description: &str, schema: &Value, hints: &Value) -> Self {
         let mut schema = schema.clone();
+        let definition = json!({
+            "name": name,
+            "description": description,
+            "inputSchema": schema,
+            "annotations": hints,
+        });
         schema.sort_all_objects();
         let whole = json!([name, description, schema, hints]);
         let text = format!(
@@ -35,6 +44,7 @@ impl Pin {
             name: name.to_owned(),
             sha256: hex_digest(whole.to_string().as_bytes()),
             text: revealed(&text),
+            definition: Some(definition),
         }
     }
 }
@@ -111,7 +121,11 @@ mod tests {
     #[test]
     fn every_change_changes_the_hash() {
         let base = pin("d", &json!({"a": 1, "b": {"c": 2, "d": 3}}));
-        assert_eq!(base, pin("d", &json!({"b": {"d": 3, "c": 2}, "a": 1})));
+        let reordered = pin("d", &json!({"b": {"d": 3, "c": 2}, "a": 1}));
+        assert_eq!(
+            (&base.sha256, &base.text),
+            (&reordered.sha256, &reordered.text)
+        );
         let others = [
             pin("d\u{200b}", &json!({"a": 1, "b": {"c": 2, "d": 3}})),
             pin("d", &json!({"a": 1, "b": {"c": 2, "d": 4}})),

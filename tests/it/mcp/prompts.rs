@@ -102,6 +102,10 @@ fn prompt_is_a_slash_command() {
     terminal.prompts("");
     terminal.type_keys("/mcp:t:review 'a b.rs' style=short\r");
     terminal.shows("Read.");
+    terminal.prompts("");
+    terminal.type_keys("/mcp:t:review slow\r");
+    terminal.shows("MCP server t: 1 of 4: halfway");
+    terminal.shows("Read again.");
     assert_eq!(terminal.leaves().0.code(), Some(0));
     assert_has(
         &prompt(&server),

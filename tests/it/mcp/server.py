@@ -202,6 +202,9 @@ for line in sys.stdin:
         answer(request, {"resources": [{"uri": "note://one", "name": "One"}]})
     elif method == "prompts/get":
         given = request["params"].get("arguments") or {}
+        if given.get("path") == "slow":
+            token = (request["params"].get("_meta") or {}).get("progressToken")
+            send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 4, "message": "halfway"}})
         said = "Review " + json.dumps(given, sort_keys=True)
         answer(request, {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]})
     elif method == "resources/read":

@@ -14,7 +14,6 @@ fn a_person_agrees_in_a_conversation() {
     let server = OpenAi::replies([Reply::text("First."), Reply::text("Second.")]);
     served.home.more_config(&openai_config(&server.url()));
     let mut terminal = Terminal::start(&served.home, &[]);
-    terminal.shows("2 tools are not agreed to");
     terminal.prompts("");
     terminal.type_keys("/mcp\r");
     terminal.shows("t: connected, 0 tools");
@@ -22,6 +21,7 @@ fn a_person_agrees_in_a_conversation() {
     terminal.shows("日本 is out: its name has no ASCII letter or digit");
     terminal.prompts("");
     terminal.type_keys("go\r");
+    terminal.shows("2 tools are not agreed to");
     terminal.shows("First.");
     // Nothing has been shown yet.
     terminal.prompts("");

@@ -8,6 +8,14 @@ use super::turn::TurnAbort;
 use crate::channel::{CheckIn, CheckInAnswer, LoopbackEvent};
 
 impl Agent {
+    /// Reports changes of the MCP servers to the user.
+    pub(super) fn report_servers(&self) {
+        let servers = self.tools.servers.iter();
+        for notice in servers.flat_map(|servers| servers.new_notices()) {
+            self.channel.emit(LoopbackEvent::Notice(notice));
+        }
+    }
+
     /// Whether the user can be asked and sees questions.
     pub(super) fn is_attended(&self) -> bool {
         // A sub-agent has its own limit.

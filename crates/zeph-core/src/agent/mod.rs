@@ -198,7 +198,10 @@ impl Agent {
             Input::Command(Command::Compact) => self.compact_on_command(cancel).await.into(),
             Input::Command(Command::Models) => Reply::Switch(SessionSwitch::Models),
             Input::Unblock(tool) => self.tools.unblock(self.session.id(), tool).into(),
-            Input::Approve(server, yes) => self.tools.approve_server(server, yes).into(),
+            Input::Approve(server, yes) => {
+                self.tools.wait_for_servers().await;
+                self.tools.approve_server(server, yes).into()
+            }
             Input::Model(name, effort) => Reply::Switch(SessionSwitch::Model {
                 name: name.to_owned(),
                 effort: effort.map(str::to_owned),
@@ -270,7 +273,10 @@ impl Agent {
     async fn run_command(&mut self, command: Command) -> Result<CommandOutput, HistoryError> {
         let (session, tools) = (&mut self.session, &mut self.tools);
         Ok(match command {
-            Command::Help => Ok(commands::help() + &tools.prompt_help() + &self.commands.help()),
+            Command::Help => {
+                tools.wait_for_servers().await;
+                Ok(commands::help() + &tools.prompt_help() + &self.commands.help())
+            }
             Command::Clear => {
                 session.clear().await?;
                 tools.clear(session);
@@ -282,7 +288,10 @@ impl Agent {
             Command::Tools => Ok(tools.listing(session.id())),
             Command::Skills => Ok(tools.skills.listing()),
             Command::Unblock => Err(tools.blocked_hint(session.id())),
-            Command::Mcp => Ok(tools.server_listing()),
+            Command::Mcp => {
+                tools.wait_for_servers().await;
+                Ok(tools.server_listing())
+            }
             Command::McpApprove => {
                 Err("/mcp approve NAME takes the name of a server; /mcp lists them".to_owned())
             }

@@ -82,6 +82,7 @@ impl Agent {
             Ok(prompt) => self.turn(&prompt, images, cancel, &mut outcome).await,
             Err(end) => Err(end),
         };
+        self.report_servers();
         self.tools.skills.skills.end_turn(self.session.id());
         self.session.room = CompactionState::default();
         self.session.rounds = outcome.iterations;
@@ -109,13 +110,15 @@ impl Agent {
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<(), TurnAbort> {
-        let registry = self.begin_turn(prompt, images, cancel).await?;
+        let mut registry = self.begin_turn(prompt, images, cancel).await?;
         let window = self.model.provider.context_window();
         let mut limits = Limits::new(&self.config, self.iterations, window);
         let mut refused = false;
         let mut reflections = Reflections::new(self.config.max_reflections);
         loop {
             self.add_submitted_prompts(cancel).await?;
+            self.report_servers();
+            registry = self.tools.with_later_tools(registry);
             self.compact_if_needed(cancel, outcome).await;
             let tokens = self.session.history.estimated_tokens();
             let is_attended = self.is_attended();

@@ -110,7 +110,7 @@ impl AcpSession {
             return;
         };
         if self.servers.add_to(mcp) {
-            mcp.servers.wait(MAX_SERVER_WAIT).await;
+            mcp.servers.wait_for_tools(MAX_SERVER_WAIT).await;
         }
         self.servers.approve_first_tools(mcp);
     }

@@ -354,7 +354,10 @@ impl<'p> AppBuilder<'p> {
             models.embedder.as_ref(),
         )?;
         if let Some(mcp) = mcp {
-            mcp.servers.wait(Duration::MAX).await;
+            // In a conversation, the approved tools are offered before their servers are connected.
+            if self.provider.is_none() {
+                mcp.servers.wait().await;
+            }
             with_servers(&mut executors, mcp);
         }
         let skills = SkillCatalog::from(found);
@@ -379,14 +382,16 @@ impl<'p> AppBuilder<'p> {
         Ok(())
     }
 
-    /// Reads the instructions of the project, for a conversation only, and prints the notices about them and about servers.
+    /// Reads the instructions of the project, for a conversation only, and prints the notices about them. Without a conversation,
+    /// it prints the notices about servers, which the agent reports otherwise.
     fn instructions(&self, rules: &ReadRules, mcp: Option<&Mcp>) -> Instructions {
         let instructions = match self.provider {
             Some(_) => Instructions::read(&self.env, rules),
             None => Instructions::default(),
         };
         if !self.options.quiet {
-            let servers = mcp.into_iter().flat_map(|mcp| mcp.servers.notices());
+            let servers = mcp.filter(|_| self.provider.is_none());
+            let servers = servers.into_iter().flat_map(|mcp| mcp.servers.notices());
             for notice in instructions.notices.iter().cloned().chain(servers) {
                 stderr_line(&clean(&notice));
             }

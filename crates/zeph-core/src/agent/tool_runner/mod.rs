@@ -24,7 +24,8 @@ use zeph_tools::gate::anomaly::Rate;
 use zeph_tools::layers::grants::ActiveGrant;
 use zeph_tools::skill::{INVOKE_SKILL, LOAD_SKILL};
 use zeph_tools::{
-    ErasedToolExecutor, Permissions, ResultFormat, ToolCall, ToolRegistry, Undo, content_for_llm,
+    Availability, ErasedToolExecutor, Permissions, ResultFormat, ToolCall, ToolDef, ToolRegistry,
+    Undo, content_for_llm,
 };
 
 use super::CommandOutput;
@@ -62,6 +63,26 @@ impl ToolRunner {
     /// The current tools.
     pub(super) fn registry(&self) -> ToolRegistry {
         ToolRegistry::new(self.executor.tool_definitions_erased())
+    }
+
+    /// The tools of `registry`, and those that became available since. Tools of MCP servers arrive during a turn. No tool is
+    /// removed, so that consecutive requests share a prefix.
+    pub(super) fn with_later_tools(&self, registry: ToolRegistry) -> ToolRegistry {
+        let is_later = |def: &ToolDef| match registry.get(&def.id) {
+            None => true,
+            Some(known) => {
+                known.offered == Availability::NotNow && def.offered != Availability::NotNow
+            }
+        };
+        let mut later = self.executor.tool_definitions_erased();
+        later.retain(is_later);
+        if later.is_empty() {
+            return registry;
+        }
+        let mut tools = registry.tools().to_vec();
+        tools.retain(|def| later.iter().all(|new| new.id != def.id));
+        tools.extend(later);
+        ToolRegistry::new(tools)
     }
 
     /// Runs a command of the user, and adds its output to the conversation.
@@ -182,6 +203,13 @@ impl ToolRunner {
         match blocked.as_slice() {
             [] => "no tool is blocked".to_owned(),
             blocked => format!("/tools unblock NAME takes one of: {}", blocked.join(", ")),
+        }
+    }
+
+    /// Waits for the first answer of the MCP servers, before a command shows their state.
+    pub(super) async fn wait_for_servers(&self) {
+        if let Some(servers) = &self.servers {
+            servers.wait().await;
         }
     }
 

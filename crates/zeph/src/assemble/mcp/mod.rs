@@ -104,6 +104,14 @@ impl ToolServers for Mcp {
         }
     }
 
+    async fn wait(&self) {
+        self.servers.wait().await;
+    }
+
+    fn new_notices(&self) -> Vec<String> {
+        self.servers.new_notices()
+    }
+
     fn propose(&self, server: &str) -> Result<String, String> {
         let proposal = self.servers.proposal(server);
         let proposal = proposal.map_err(|error| error.to_string())?;
