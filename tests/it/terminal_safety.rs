@@ -237,7 +237,7 @@ fn no_color_leaves_no_colour() {
     let mut terminal = Terminal::under(&home, &[], &[("NO_COLOR", Some("1"))]);
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("model ");
+    terminal.shows("Model  ");
     terminal.prompts("");
     terminal.type_keys("go\r");
     terminal.shows(KEYS);

@@ -456,7 +456,7 @@ fn prompt_completes_and_recalls() {
     terminal.type_keys("\t");
     terminal.shows("› /status");
     terminal.type_keys("\r");
-    terminal.shows("compaction");
+    terminal.shows("Compaction");
     terminal.type_keys("see @libr");
     terminal.shows("@src/library.rs");
     terminal.type_keys("\tand\x1b\rmore");
