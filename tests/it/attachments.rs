@@ -150,6 +150,28 @@ fn session_attaches_files() {
     terminal.leaves();
 }
 
+/// Proves CLI-10, CLI-8: next to piped text, the typed text attaches files and may be a custom command; the piped text
+/// attaches nothing.
+#[test]
+fn typed_text_next_to_piped_text_attaches_files() {
+    let (server, home) = answering();
+    let piped = home
+        .zeph(["-p", "compare @src/lib.rs:1", "-"])
+        .stdin("with @\"a b.txt\"");
+    piped.code(0);
+    let sent = prompt(&server);
+    assert_has(
+        &sent,
+        &["compare @src/lib.rs:1", "first", "with @\"a b.txt\""],
+    );
+    assert!(!sent.contains("spaces"), "{sent}");
+    home.zeph(["-p", "/status", "-"])
+        .stdin("text")
+        .code(2)
+        .says(&["\"/status\" is a command and has no prompt"]);
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// Proves CLI-10, CLI-2b: files are attached to a prompt with a schema for its response.
 #[test]
 fn prompt_with_a_schema_attaches_files() {
@@ -166,5 +188,5 @@ fn prompt_with_a_schema_attaches_files() {
     assert_has(&prompt(&server), &["the content"]);
     home.zeph(["-p", "/status", "--output-schema", "schema.json"])
         .code(2)
-        .says(&["--output-schema needs a prompt"]);
+        .says(&["--output-schema and `-` need a prompt"]);
 }

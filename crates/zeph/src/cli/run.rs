@@ -138,7 +138,6 @@ async fn turn_of(
     let choice = session_choice(turn)?;
     let (loaded, env) = load_config(global)?;
     let schema = turn.output_schema.as_deref().map(read_schema).transpose()?;
-    let typed = matches!(prompt, Prompt::Text(_));
     let text = read_prompt(prompt)?;
     // Installed before slow steps, but after the prompt is read, since Ctrl-C has to end the reading.
     let cancel = CancellationToken::new();
@@ -176,27 +175,54 @@ async fn turn_of(
     let answer = schema.as_ref().map(|schema| schema.schema.clone());
     let agent = assembly.open_agent(&provider, view.channel(), &open.id, answer);
     let mut agent = agent.await?;
-    let outcome = match &schema {
-        None if typed && !text.trim_start().starts_with('!') => {
-            handle(&mut agent, &text, &cancel).await
-        }
-        // Piped text can come from another author: a line in it that looks like a command is not a command. A script
-        // may also pass another author's text to -p: nothing in it runs a command unasked.
-        None => Ok(agent.run_turn(&text, &cancel).await),
-        Some(schema) if typed => structured_typed(&mut agent, &text, schema, &cancel).await,
-        Some(schema) => {
-            let prompt = AttachedPrompt {
-                text,
-                ..AttachedPrompt::default()
-            };
-            Ok(structured(&mut agent, prompt, schema, &cancel).await)
-        }
-    };
+    let outcome = run_prompt(&mut agent, &text, schema.as_ref(), &cancel).await;
     let session = open.id.clone();
     drop(open);
     forget_empty(&assembly, &session, agent.messages().is_empty()).await?;
     assembly.close().await?;
     outcome
+}
+
+/// Runs the turn, or the command that the user typed.
+///
+/// Piped text can come from another author: a line in it that looks like a command is not a command. A script may also
+/// pass another author's text to -p: nothing in it runs a command of the shell unasked.
+///
+/// # Errors
+/// The typed text is not a usable command, or a file that it names cannot be attached.
+async fn run_prompt(
+    agent: &mut Agent,
+    text: &PromptText,
+    schema: Option<&AnswerSchema>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<TurnOutcome> {
+    let typed = text.typed.as_deref();
+    let typed = typed.filter(|typed| !typed.trim_start().starts_with('!'));
+    let mut prompt = AttachedPrompt::default();
+    match (typed, &text.piped, schema) {
+        (Some(typed), None, None) => return handle(agent, typed, cancel).await,
+        (Some(typed), ..) => {
+            let typed = agent.prompt_of(typed).map_err(|reason| {
+                usage(format!("--output-schema and `-` need a prompt: {reason}"))
+            })?;
+            let attached = agent.attach(&typed, cancel).await;
+            prompt = attached.map_err(anyhow::Error::msg)?;
+        }
+        (None, ..) => prompt.text = text.typed.clone().unwrap_or_default(),
+    }
+    if let Some(piped) = &text.piped {
+        if text.typed.is_some() {
+            prompt.text.push_str("\n\n");
+        }
+        prompt.text.push_str(piped);
+    }
+    match schema {
+        Some(schema) => Ok(structured(agent, prompt, schema, cancel).await),
+        None => {
+            let AttachedPrompt { text, images } = prompt;
+            Ok(agent.run_turn_with_images(&text, images, cancel).await)
+        }
+    }
 }
 
 /// Handles a line that the user typed; the outcome is that of a turn.
@@ -306,23 +332,6 @@ fn unfenced(answer: &str) -> &str {
         .map_or(answer, str::trim)
 }
 
-/// Runs a turn for a prompt that the user typed, with the files that it names.
-///
-/// # Errors
-/// The reason why a file cannot be attached.
-async fn structured_typed(
-    agent: &mut Agent,
-    text: &str,
-    schema: &AnswerSchema,
-    cancel: &CancellationToken,
-) -> anyhow::Result<TurnOutcome> {
-    let text = agent.prompt_of(text);
-    let text = text.map_err(|reason| usage(format!("--output-schema needs a prompt: {reason}")))?;
-    let prompt = agent.attach(&text, cancel).await;
-    let prompt = prompt.map_err(anyhow::Error::msg)?;
-    Ok(structured(agent, prompt, schema, cancel).await)
-}
-
 /// Runs a turn with a response that has to follow a schema; a wrong response is requested again.
 async fn structured(
     agent: &mut Agent,
@@ -370,18 +379,31 @@ async fn structured(
     }
 }
 
-fn read_prompt(prompt: Prompt) -> anyhow::Result<String> {
-    let text = match prompt {
-        Prompt::Text(text) => text,
-        Prompt::Stdin => read_stdin()?,
-        Prompt::TextAndStdin(text) => format!("{text}\n\n{}", read_stdin()?),
+/// The parts of a prompt.
+struct PromptText {
+    /// The text of the command line.
+    typed: Option<String>,
+    /// Standard input.
+    piped: Option<String>,
+}
+
+fn read_prompt(prompt: Prompt) -> anyhow::Result<PromptText> {
+    let (typed, piped) = match prompt {
+        Prompt::Text(text) => (Some(text), None),
+        Prompt::Stdin => (None, Some(read_stdin()?)),
+        Prompt::TextAndStdin(text) => (Some(text), Some(read_stdin()?)),
     };
-    if text.trim().is_empty() {
+    let parts = [&typed, &piped];
+    if parts
+        .into_iter()
+        .flatten()
+        .all(|text| text.trim().is_empty())
+    {
         return Err(usage(
             "the prompt is empty: say something with -p TEXT, or pipe it in",
         ));
     }
-    Ok(text)
+    Ok(PromptText { typed, piped })
 }
 
 /// The complete standard input as text.
