@@ -18,6 +18,16 @@ fn form() -> Value {
 
 /// A session at a terminal in which the model calls the tool `name`.
 fn session(mode: &str, name: &str, params: &Value) -> (Served, OpenAi, Terminal) {
+    session_with(&[], mode, name, params)
+}
+
+/// As [`session`], with arguments of the command line.
+fn session_with(
+    args: &[&str],
+    mode: &str,
+    name: &str,
+    params: &Value,
+) -> (Served, OpenAi, Terminal) {
     let served = Served::in_mode(&[tool(name)], mode, "call_timeout_secs = 3\n");
     served.approve();
     let id = format!("mcp_t_{name}");
@@ -40,8 +50,11 @@ fn session(mode: &str, name: &str, params: &Value) -> (Served, OpenAi, Terminal)
     );
     std::fs::write(&browser, text).unwrap();
     std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut terminal = Terminal::under(&served.home, &[], &[("BROWSER", browser.to_str())]);
-    terminal.prompts("");
+    let mut terminal = Terminal::under(&served.home, args, &[("BROWSER", browser.to_str())]);
+    match args.contains(&"--tui") {
+        true => terminal.shows("? keys"),
+        false => terminal.prompts(""),
+    }
     terminal.type_keys("go\r");
     (served, server, terminal)
 }
@@ -87,6 +100,35 @@ fn form_is_filled_in_at_the_terminal() {
         assert_has(&result.replace("\\\\", "\\"), &["answered: ", expect]);
         assert_eq!(terminal.leaves().0.code(), Some(0));
     }
+}
+
+/// Proves MCP-1b, CLI-5: a form is a dialog of the full screen; a refused value is edited again.
+#[test]
+fn form_is_filled_in_on_the_full_screen() {
+    let params = json!({ "message": "Who\u{202e} are you?", "schema": form() });
+    let (_served, server, mut terminal) = session_with(&["--tui"], "", "ask", &params);
+    terminal.shows("The MCP server t asks:");
+    terminal.shows("Who\\u{202e} are you?");
+    terminal.shows("[y] fill in");
+    terminal.type_keys("y");
+    terminal.shows("Your\\u{200b} name: ");
+    terminal.type_keys("A\r");
+    terminal.shows("not taken: at least 2 characters are required");
+    terminal.type_keys("da\r");
+    terminal.shows("In years.");
+    terminal.type_keys("x\r");
+    terminal.shows("not taken: a whole number is required");
+    terminal.type_keys("\x157\r");
+    terminal.shows("1. red");
+    terminal.type_keys("2\r");
+    terminal.shows("yes or no");
+    terminal.type_keys("\r");
+    terminal.shows("That is all.");
+    let result = result(&server);
+    let expect = r#"{\"action\": \"accept\", \"content\": {\"age\": 7, \"colour\": \"green\", \"name\": \"Ada\", \"news\": false}}"#;
+    assert_has(&result.replace("\\\\", "\\"), &["answered: ", expect]);
+    terminal.type_keys("\x04");
+    assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
 /// Proves MCP-1b: the user may decline or cancel.

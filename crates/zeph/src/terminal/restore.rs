@@ -7,7 +7,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::disable_raw_mode;
+#[cfg(feature = "tui")]
+use crossterm::terminal::enable_raw_mode;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::notify::{RESTORE_TITLE, SAVE_TITLE};
@@ -32,14 +34,16 @@ pub(super) const MARK_PASTES: &str = "\x1b[?2004h";
 pub(super) const LEAVE_PASTES: &str = "\x1b[?2004l";
 
 /// Enters the alternate screen, hides the cursor, and reports pastes and the buttons of the mouse.
+#[cfg(feature = "tui")]
 const ENTER_FULL_SCREEN: &str = "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1000h\x1b[?1006h";
-/// Undoes [`ENTER_FULL_SCREEN`].
+/// Restores the main screen, the cursor and the mouse.
 const LEAVE_FULL_SCREEN: &str = "\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// Starts the full screen. [`put_back`] and [`leave_full_screen`] end it.
 ///
 /// # Errors
 /// If the terminal cannot be used.
+#[cfg(feature = "tui")]
 pub(crate) fn enter_full_screen() -> io::Result<()> {
     enable_raw_mode()?;
     HAS_FULL_SCREEN.store(true, Ordering::SeqCst);

@@ -46,6 +46,9 @@ impl Field {
             KeyCode::Enter => return FieldKey::Done,
             KeyCode::Esc => return FieldKey::Cancelled,
             KeyCode::Char('m' | 'j') if key.modifiers.contains(KeyModifiers::CONTROL) => {}
+            _ if is_delete_to_start(key) => {
+                self.0.delete_line_by_head();
+            }
             _ if self.0.lines().concat().chars().count() >= MAX_FIELD_CHARS
                 && matches!(key.code, KeyCode::Char(_)) => {}
             _ => {
@@ -143,7 +146,11 @@ impl Input {
 
     /// Handles a key that edits the text.
     pub(super) fn key(&mut self, key: KeyEvent) {
-        self.area.input(key);
+        if is_delete_to_start(key) {
+            self.area.delete_line_by_head();
+        } else {
+            self.area.input(key);
+        }
     }
 
     /// Inserts pasted text.
@@ -199,6 +206,11 @@ impl Input {
     pub(super) fn area(&self) -> &TextArea<'static> {
         &self.area
     }
+}
+
+/// Whether a key is Ctrl-U, which the widget would take for undo.
+fn is_delete_to_start(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('u') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 fn area(lines: Vec<String>, wrap: WrapMode) -> TextArea<'static> {
