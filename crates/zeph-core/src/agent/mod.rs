@@ -26,6 +26,7 @@ mod session;
 mod status;
 mod strip_reasoning;
 pub mod sub_agent;
+mod submitted_prompts;
 pub mod tokens;
 pub(crate) mod tool_runner;
 mod tool_selection;

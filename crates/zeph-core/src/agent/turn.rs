@@ -1,7 +1,8 @@
 //! One turn: a loop of request, calls and results.
 //!
 //! 1. Changes of the configuration are applied, and the prompt is stored.
-//! 2. Prompts that were submitted meanwhile are stored. A long conversation is compacted (`compact`), the limits are checked, and the request is sent. Its text streams to the channel.
+//! 2. Prompts that were submitted meanwhile are stored (`submitted_prompts`). A long conversation is compacted
+//!    (`compact`), the limits are checked, and the request is sent. Its text streams to the channel.
 //! 3. The response is stored before its calls run.
 //! 4. The results are stored before the next request. Back to 2.
 //!
@@ -13,6 +14,7 @@ use zeph_llm::{
 };
 use zeph_tools::{ImageContent, ToolRegistry};
 
+use super::Agent;
 use super::compact::CompactionState;
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step, context_budget};
@@ -21,7 +23,6 @@ use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
 use super::strip_reasoning::{ResponseCalls, strip_reasoning};
 use super::tool_runner::Batch;
-use super::{Agent, AttachedPrompt};
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 
@@ -199,34 +200,6 @@ impl Agent {
                 ));
             }
         }
-    }
-
-    /// Stores the prompts that the user submitted since the last request. A hook may refuse one.
-    async fn add_submitted_prompts(&mut self, cancel: &CancellationToken) -> Result<(), TurnAbort> {
-        while let Some(text) = self.channel.take_prompt() {
-            self.channel.emit(LoopbackEvent::Prompt(text.clone()));
-            let attached = match self.attach(&text, cancel).await {
-                Ok(attached) => attached,
-                Err(reason) => {
-                    self.channel.emit(LoopbackEvent::Warning(reason));
-                    AttachedPrompt {
-                        text,
-                        images: Vec::new(),
-                    }
-                }
-            };
-            match self.hooked_prompt(&attached.text, cancel).await {
-                Ok(text) => {
-                    let message = prompt_message(&text, attached.images);
-                    self.session.history.push(message, None).await?;
-                }
-                Err(TurnAbort::End(TurnEnd::Refused, reason)) => {
-                    self.channel.emit(LoopbackEvent::Warning(reason));
-                }
-                Err(end) => return Err(end),
-            }
-        }
-        Ok(())
     }
 
     /// Applies changes of the configuration, selects the tools and stores the prompt. Returns the tools.
@@ -488,7 +461,7 @@ impl Agent {
 }
 
 /// The message of a prompt with images.
-fn prompt_message(prompt: &str, images: Vec<ImageContent>) -> Message {
+pub(super) fn prompt_message(prompt: &str, images: Vec<ImageContent>) -> Message {
     let mut message = Message::user(prompt);
     let images = images.into_iter().map(|image| MessagePart::Image {
         media_type: image.media_type,

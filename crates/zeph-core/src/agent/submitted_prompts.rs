@@ -1,0 +1,41 @@
+//! Prompts that the user submits during a turn. They join the conversation before the next request.
+
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::TurnEnd;
+use super::turn::{TurnAbort, prompt_message};
+use super::{Agent, AttachedPrompt};
+use crate::channel::LoopbackEvent;
+
+impl Agent {
+    /// Stores the prompts that the user submitted since the last request. A hook may refuse one.
+    pub(super) async fn add_submitted_prompts(
+        &mut self,
+        cancel: &CancellationToken,
+    ) -> Result<(), TurnAbort> {
+        while let Some(text) = self.channel.take_prompt() {
+            self.channel.emit(LoopbackEvent::Prompt(text.clone()));
+            let attached = match self.attach(&text, cancel).await {
+                Ok(attached) => attached,
+                Err(reason) => {
+                    self.channel.emit(LoopbackEvent::Warning(reason));
+                    AttachedPrompt {
+                        text,
+                        images: Vec::new(),
+                    }
+                }
+            };
+            match self.hooked_prompt(&attached.text, cancel).await {
+                Ok(text) => {
+                    let message = prompt_message(&text, attached.images);
+                    self.session.history.push(message, None).await?;
+                }
+                Err(TurnAbort::End(TurnEnd::Refused, reason)) => {
+                    self.channel.emit(LoopbackEvent::Warning(reason));
+                }
+                Err(end) => return Err(end),
+            }
+        }
+        Ok(())
+    }
+}
