@@ -29,6 +29,14 @@ impl Target {
         self.style.colour || self.style.animate
     }
 
+    /// The amount of a result that is printed. One turn has no key for the rest.
+    fn detail(self) -> Detail {
+        match self.mode {
+            DisplayMode::All => Detail::Excerpt,
+            DisplayMode::Aside | DisplayMode::Quiet => Detail::Brief,
+        }
+    }
+
     /// Lines as text with line breaks.
     pub(super) fn text(self, lines: &[Line<'static>]) -> String {
         let lines = lines
@@ -236,7 +244,7 @@ impl Commit {
         self.print_title(call, target, out);
         if call.result.is_some() && !is_task {
             self.end_line(out);
-            let lines = call_result(call, target.width, Detail::Excerpt);
+            let lines = call_result(call, target.width, target.detail());
             out.push_str(&target.text(&lines));
         }
         true

@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,6 +35,8 @@ const LAST_OUTPUT: Timespec = Timespec {
 };
 /// The maximum number of pieces that are read after the command has ended. A process that it left behind may never stop.
 const MAX_LAST_PIECES: usize = 256;
+/// The time to wait until another reader of keys makes way.
+const MAX_HANDOVER: Duration = Duration::from_millis(500);
 /// Restores the attributes, the cursor and the mouse after a program that did not.
 const RESET: &str = "\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l";
 /// Leaves the alternate screen.
@@ -76,15 +79,19 @@ impl UserTerminal for TerminalLender {
         };
         let keyboard = self.keyboard.clone();
         let (start, started) = std::sync::mpsc::channel();
+        let (hold, held) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("terminal".to_owned());
         let thread = thread.spawn(move || {
             let _reading = keyboard.hold();
+            let _ = hold.send(());
             // An error means that the terminal is not lent after all.
             match started.recv() {
                 Ok(()) => relay.run(),
                 Err(_) => OutputEnd::default(),
             }
         })?;
+        // Keys that are typed after the command starts are for the command.
+        let _ = held.recv_timeout(MAX_HANDOVER);
         self.screen.lend();
         let raw = Mode::change(io::stdin(), OptionalActions::Now, |mode| mode.make_raw());
         let _ = start.send(());

@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// A terminal that shows what the region prints.
+    /// A terminal with the output of the region.
     struct Terminal {
         screen: vt100::Parser,
         region: LiveRegion,
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(terminal.region.paint("", rows(&["a"]), size, false), "");
     }
 
-    /// Proves CLI-4a: the region is bounded by the terminal, whatever its size.
+    /// Proves CLI-4a: the region is bounded by a terminal of any size.
     #[test]
     fn region_fits_every_terminal() {
         for (columns, height) in [(1, 1), (2, 2), (12, 4), (80, 24)] {

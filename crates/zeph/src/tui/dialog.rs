@@ -190,7 +190,7 @@ impl Dialog {
             KeyCode::Char('o') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 self.body = None;
                 self.detail = match self.detail {
-                    Detail::Excerpt => Detail::Full,
+                    Detail::Brief | Detail::Excerpt => Detail::Full,
                     Detail::Full => Detail::Excerpt,
                 };
             }

@@ -24,7 +24,8 @@ impl OutputTail {
     /// Adds output. `skipped` line breaks were printed before it and are not part of it.
     pub(crate) fn push(&mut self, text: &str, skipped: u64) {
         if skipped > 0 {
-            self.total += skipped;
+            // The first of them ends the open line, which is counted.
+            self.total += skipped - u64::from(self.is_open);
             self.is_open = false;
         }
         for piece in text.split_inclusive('\n') {
@@ -89,6 +90,7 @@ mod tests {
         check(&[("a", 0), ("b\nc", 0)], 2, &["ab", "c"]);
         check(&[("1\n2\n3\n", 0)], 3, &["2", "3"]);
         check(&[("a\n", 0), ("z\n", 7)], 9, &["a", "z"]);
+        check(&[("a", 0), ("z\n", 7)], 8, &["a", "z"]);
         check(&[("a\n\n", 0)], 2, &["a", ""]);
     }
 

@@ -134,7 +134,7 @@ fn running(call: &Call, width: usize, detail: Detail) -> Vec<Line<'static>> {
         return Vec::new();
     }
     let most = match detail {
-        Detail::Excerpt => MAX_RUNNING_LINES,
+        Detail::Brief | Detail::Excerpt => MAX_RUNNING_LINES,
         Detail::Full => usize::MAX,
     };
     let shown: Vec<String> = call.output.last(most).map(output_line).collect();
@@ -203,6 +203,14 @@ struct View {
 }
 
 impl View {
+    /// The key that shows the hidden lines.
+    fn hint(&self) -> &'static str {
+        match self.detail {
+            Detail::Excerpt => " (Ctrl-O expands)",
+            Detail::Brief | Detail::Full => "",
+        }
+    }
+
     /// The message, then the output before the failure.
     fn failure(&mut self, call: &Call, text: &str, facts: Vec<String>) {
         let (message, output) = text.split_once('\n').unwrap_or((text, ""));
@@ -241,7 +249,7 @@ impl View {
             return;
         }
         let total = call.output.total().max(count_lines(output));
-        let has_block = TASK_TOOLS.contains(&call.tool.as_str()) && self.detail == Detail::Excerpt;
+        let has_block = TASK_TOOLS.contains(&call.tool.as_str()) && self.detail != Detail::Full;
         if has_block || output.trim().is_empty() {
             self.summary("done", DIM, all);
         } else if total <= 1 {
@@ -249,12 +257,10 @@ impl View {
         } else if total <= MAX_WHOLE_LINES && all.is_empty() {
             self.whole(output);
         } else {
-            let hint = match is_listing(call) && self.detail == Detail::Excerpt {
-                true => " (Ctrl-O expands)",
-                false => "",
-            };
+            let is_folded = is_listing(call) && self.detail != Detail::Full;
+            let hint = if is_folded { self.hint() } else { "" };
             self.summary(&format!("{}{hint}", pluralize(total, "line")), DIM, all);
-            if hint.is_empty() {
+            if !is_folded {
                 self.body(&self.printed(call, output), total, DIM);
             }
         }
@@ -322,7 +328,7 @@ impl View {
                 Excerpt::Line(line) => (fit(line, room), style),
                 Excerpt::Error(line) => (fit(line, room), RED),
                 Excerpt::Hidden(count) => {
-                    let hint = if has_hidden { "" } else { " (Ctrl-O expands)" };
+                    let hint = if has_hidden { "" } else { self.hint() };
                     has_hidden = true;
                     (format!("… {}{hint}", pluralize(count, "line")), DIM)
                 }

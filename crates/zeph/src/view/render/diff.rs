@@ -27,7 +27,7 @@ pub(crate) fn diff_lines(
     let all: Vec<&str> = without_header(diff).collect();
     let most = match detail {
         // One hidden line takes as much room as the remark about it.
-        Detail::Excerpt if all.len() > MAX_LINES + 1 => MAX_LINES,
+        Detail::Brief | Detail::Excerpt if all.len() > MAX_LINES + 1 => MAX_LINES,
         _ => all.len(),
     };
     let mut lines = Vec::new();

@@ -37,6 +37,8 @@ pub(crate) use tasks::task_lines;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Detail {
     /// A bounded part, with the number of hidden lines.
+    Brief,
+    /// The same, with the key that shows the rest.
     #[default]
     Excerpt,
     /// The whole text.

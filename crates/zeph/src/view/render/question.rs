@@ -279,7 +279,9 @@ impl View {
     fn content(&mut self, mark: &'static str, text: &str, style: Style) {
         let all: Vec<&str> = text.lines().collect();
         let most = match self.detail {
-            Detail::Excerpt if all.len() > MAX_CONTENT_LINES + 1 => MAX_CONTENT_LINES,
+            Detail::Brief | Detail::Excerpt if all.len() > MAX_CONTENT_LINES + 1 => {
+                MAX_CONTENT_LINES
+            }
             _ => all.len(),
         };
         for line in &all[..most] {
@@ -288,7 +290,7 @@ impl View {
                 .nth(MAX_CONTENT_CHARS)
                 .map(|(end, _)| end);
             let end = end
-                .filter(|_| self.detail == Detail::Excerpt)
+                .filter(|_| self.detail != Detail::Full)
                 .unwrap_or(line.len());
             let mut shown = StyledText::new(&expand_tabs(&visible(&line[..end])), style);
             if end < line.len() {
