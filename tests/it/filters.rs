@@ -208,11 +208,11 @@ fn every_printed_line_is_counted() {
         let output = home.zeph(["-p", "count", "--yes"]).code(0);
         assert_has(&output.stderr, &[expect]);
     };
-    check("seq 1", "done, 1 line");
-    check("seq 100", "done, 100 lines");
-    check("seq 100000", "(99980 more lines)");
-    check("seq 300000 >&2", "(299980 more lines)");
-    check("yes word | head -n 500000", "(499980 more lines)");
+    check("seq 1", "⎿ 1\n");
+    check("seq 100", "⎿ 100 lines\n");
+    check("seq 100000", "⎿ 100000 lines");
+    check("seq 300000 >&2", "⎿ 300000 lines");
+    check("yes word | head -n 500000", "⎿ 500000 lines");
 }
 
 /// Proves OUT-3: rules of the user and the master switch.

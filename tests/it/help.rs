@@ -217,7 +217,7 @@ fn version_is_printed() {
     assert_eq!(version, format!("zeph {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// Proves CLI-2, PKG-4: every command has a manual page, with its sentences, its options and an example.
+/// Proves CLI-2: every command has a manual page, with its sentences, its options and an example.
 #[test]
 fn every_command_has_a_manual_page() {
     let home = Home::new();

@@ -98,6 +98,7 @@ mod tools_params;
 mod tools_run;
 mod transactions;
 mod tui;
+mod tutorial;
 mod type_names;
 mod undo;
 mod user_commands;

@@ -61,3 +61,20 @@ fn line_interface() {
     picture("conversation", &terminal.grid());
     assert_eq!(terminal.leaves().0.code(), Some(0));
 }
+
+/// Proves CLI-5: the display of the full screen, with a question and with all panels.
+#[test]
+fn full_screen() {
+    let home = home();
+    let mut terminal = terminal(&home, &["--tui"], 36, 120);
+    terminal.shows("? keys");
+    terminal.type_keys("The area of a rectangle is wrong. Fix it.\r");
+    terminal.shows("[1] once");
+    picture("full-screen-question", &terminal.grid());
+    terminal.type_keys("1");
+    terminal.shows("tokens in");
+    terminal.shows("? keys");
+    picture("full-screen", &terminal.grid());
+    terminal.type_keys("\x04");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}

@@ -96,12 +96,12 @@ fn window(config: &str) -> String {
     terminal.shows("Hello.");
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows(" tokens, 2 messages");
+    terminal.shows(" %), 2 messages");
     terminal.prompts("");
     let text = terminal.text();
     let line = text
         .lines()
-        .find(|line| line.starts_with("context "))
+        .find(|line| line.starts_with("Context "))
         .unwrap();
     let after = line.split(" of ").nth(1).unwrap();
     after.split(' ').next().unwrap().to_owned()

@@ -69,7 +69,7 @@ fn one_conversation_over_every_api() {
             "{api:?}"
         );
         let offered = |at: usize| requests[at].json()["tools"].as_array().map_or(0, Vec::len);
-        assert_eq!((offered(0), offered(4)), (12, 0), "{api:?}");
+        assert_eq!((offered(0), offered(4)), (13, 0), "{api:?}");
         let status = home.zeph(["--continue", "-p", "/status"]).code(0);
         assert_has(&status.stdout, &["1 compaction", "1 fact"]);
     }

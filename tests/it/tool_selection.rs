@@ -166,6 +166,7 @@ fn only_complex_tools_of_native_callers_are_asked_to_think() {
         "move_path",
         "read_overflow",
         "scheduler",
+        "task",
         "update_task",
         "web_scrape",
         "write",

@@ -125,7 +125,8 @@ fn a_person_is_asked() {
     let mut terminal = Terminal::start(&served.home, &[]);
     terminal.prompts("");
     terminal.type_keys("go\r");
-    terminal.shows("mcp_t_echo {\"text\":\"hi\"}");
+    terminal.shows("May mcp_t_echo run?");
+    terminal.shows("text: hi");
     terminal.shows("it can change whatever you can change");
     terminal.type_keys("n");
     terminal.shows("Not done.");

@@ -114,8 +114,10 @@ fn draw(run: &Run, row: u16, out: &mut String) {
             style.push_str(attribute);
         }
     }
+    // Few fonts have the mark of a result.
     let text = run
         .text
+        .replace('⎿', "└")
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;");
@@ -230,8 +232,11 @@ static MASKS: LazyLock<[(Regex, &str); 4]> = LazyLock::new(|| {
     ]
 });
 
-/// Replaces the variable parts of a row. The cells that become free are blank cells before a frame at the end of the
-/// row, or the last cells of the row.
+/// Parts of a frame, which stay at their column.
+const FRAMES: [&str; 4] = ["│", "║", "┃", "┌"];
+
+/// Replaces the variable parts of a row. The cells that become free are blank cells before the next frame, or the last
+/// cells of the row.
 fn mask(cells: &mut Vec<(String, usize, Look)>) {
     for (mask, replacement) in &*MASKS {
         let text: String = cells.iter().map(|(text, ..)| text.as_str()).collect();
@@ -251,15 +256,14 @@ fn mask(cells: &mut Vec<(String, usize, Look)>) {
                 continue;
             };
             let look = cells[*first].2.clone();
+            let (before, after) = (inside.len(), replacement.chars().count());
             let fixed = replacement
                 .chars()
                 .map(|c| (c.to_string(), 1, look.clone()));
             cells.splice(*first..=*last, fixed);
-            let (before, after) = (inside.len(), replacement.chars().count());
-            let end = match cells.last() {
-                Some((text, ..)) if text == "│" || text == "┃" => cells.len() - 1,
-                _ => cells.len(),
-            };
+            let mut rest = cells.iter().skip(*first + after);
+            let frame = rest.position(|(text, ..)| FRAMES.contains(&text.as_str()));
+            let end = frame.map_or(cells.len(), |at| *first + after + at);
             let blank = cells[end - 1].2.clone();
             for _ in after..before {
                 cells.insert(end, (" ".to_owned(), 1, blank.clone()));
