@@ -33,7 +33,7 @@ pub(super) fn show(channel: &TerminalChannel, items: &[RecapItem]) {
             } => {
                 let sign = if *has_failed { "✗" } else { "●" };
                 let line = format!("  {sign} {title} — {result}");
-                channel.screen().remark(&redacted(&line));
+                channel.screen().remark_line(&redacted(&line));
             }
             RecapItem::Response(text) => {
                 channel.emit(LoopbackEvent::Text(redacted(text).into_owned()));

@@ -18,7 +18,7 @@ use super::live_region::{LiveRegion, LiveRows, Size};
 use super::live_rows::LiveView;
 use super::style::Style;
 use super::typed_input::TypedInput;
-use crate::view::render::{Detail, block_lines, task_lines};
+use crate::view::render::{Detail, block_lines, fit, task_lines};
 use crate::view::{Block, SessionStatus, Severity, Transcript};
 
 /// Erases the row of the cursor.
@@ -308,6 +308,12 @@ impl Screen {
     /// Shows a remark of little weight.
     pub(super) fn remark(&mut self, text: &str) {
         self.message(Severity::Remark, text);
+    }
+
+    /// Shows a remark in one line. A cut is marked.
+    pub(super) fn remark_line(&mut self, text: &str) {
+        let line = fit(text, self.target().width);
+        self.remark(&line);
     }
 
     /// Shows a failure, also in quiet mode.

@@ -2,6 +2,7 @@
 
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 use zeph_tools::plural::pluralize;
 
 use super::Detail;
@@ -26,11 +27,7 @@ pub(crate) fn block_lines(block: &Block, width: usize, detail: Detail) -> Vec<Li
             lines
         }
         Block::Message(severity, text) => message(*severity, text, width),
-        Block::Reply(text) => wrap(
-            &StyledText::new(safe(text).trim_end(), Style::new()),
-            width,
-            &Hanging::default(),
-        ),
+        Block::Reply(text) => reply(text, width),
     }
 }
 
@@ -44,6 +41,28 @@ fn prompt(text: &str, width: usize) -> Vec<Line<'static>> {
         width,
         &hanging,
     )
+}
+
+/// A reply. The rest of a wrapped line begins in the second column of its list, as in `/help`.
+fn reply(text: &str, width: usize) -> Vec<Line<'static>> {
+    let text = safe(text);
+    let lines = text.trim_end().split('\n').flat_map(|line| {
+        let column = second_column(line).filter(|column| *column <= width / 2);
+        let hanging = Hanging {
+            first: Vec::new(),
+            rest: vec![Span::raw(" ".repeat(column.unwrap_or(0)))],
+        };
+        wrap(&StyledText::new(line, Style::new()), width, &hanging)
+    });
+    lines.collect()
+}
+
+/// The column of the text after the first gap of at least two spaces.
+fn second_column(line: &str) -> Option<usize> {
+    let indent = line.len() - line.trim_start().len();
+    let gap = indent + line[indent..].find("  ")?;
+    let rest = line[gap..].trim_start();
+    (!rest.is_empty()).then(|| line[..line.len() - rest.len()].width())
 }
 
 /// One line with the beginning of the reasoning and its length, or all of it.
@@ -99,4 +118,31 @@ fn message(severity: Severity, text: &str, width: usize) -> Vec<Line<'static>> {
         width,
         &hanging,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped_line_of_a_list_begins_in_its_second_column() {
+        let check = |text: &str, width, expect: &[&str]| {
+            let block = Block::Reply(text.to_owned());
+            let lines = block_lines(&block, width, Detail::Full);
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            assert_eq!(lines, expect, "{text:?}");
+        };
+        check(
+            "/undo   take changes back",
+            20,
+            &["/undo   take changes", "        back"],
+        );
+        check("a b c d e f", 8, &["a b c d", "e f"]);
+        check("one\n\ntwo", 8, &["one", "", "two"]);
+        check(
+            "a very long name  b c d",
+            10,
+            &["a very", "long name", "b c d"],
+        );
+    }
 }

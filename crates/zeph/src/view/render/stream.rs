@@ -7,7 +7,7 @@
 use ratatui_core::text::Line;
 
 use super::fence::Fence;
-use super::markdown::units::{Unit, UnitKind, has_gap, is_blank_before, units};
+use super::markdown::units::{Unit, UnitKind, has_gap, is_blank, is_blank_before, units};
 use super::markdown::writer::{Origin, Written, write};
 use super::markdown::{CONTINUATION, Head};
 use super::styled_text::{StyledText, safe};
@@ -75,9 +75,7 @@ impl MarkdownStream {
                 continue;
             }
             // The next line may still belong to a definition.
-            let is_open = |last: &Unit| {
-                last.kind == UnitKind::Paragraph && is_after_definition(&self.source, last.start)
-            };
+            let is_open = |last: &Unit| is_after_definition(&self.source, last.start);
             if units.len() > 1 && !units.last().is_some_and(is_open) {
                 self.take_units(&units, width, &mut lines);
             }
@@ -186,7 +184,7 @@ impl MarkdownStream {
     fn gap(&self, kind: UnitKind, start: usize, lines: &mut Vec<Line<'static>>) {
         let is_continued =
             self.returned > 0 || matches!(self.head, Head::Paragraph | Head::Table(_));
-        let is_first = self.source[..start].trim().is_empty();
+        let is_first = is_blank(&self.source[..start]);
         let is_blank = is_blank_before(&self.source, start) || (is_first && self.has_blank);
         if let Some(before) = self.before
             && !(is_first && is_continued)

@@ -148,7 +148,7 @@ pub(super) fn expand_tabs(text: &str) -> String {
 }
 
 /// The beginning of a text of one line that fits into `columns`. A cut is marked.
-pub(super) fn fit(text: &str, columns: usize) -> String {
+pub(crate) fn fit(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }

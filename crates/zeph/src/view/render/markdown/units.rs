@@ -74,7 +74,7 @@ pub(crate) fn units(source: &str) -> Vec<Unit> {
         if let Some(kind) = kind {
             let start = line_start(source, range.start);
             // Link definitions have no events.
-            if units.is_empty() && !source[..start].trim().is_empty() {
+            if units.is_empty() && !is_blank(&source[..start]) {
                 units.push(Unit {
                     kind: UnitKind::Definitions,
                     start: 0,
@@ -88,13 +88,18 @@ pub(crate) fn units(source: &str) -> Vec<Unit> {
             _ => {}
         }
     }
-    if units.is_empty() && !source.trim().is_empty() {
+    if units.is_empty() && !is_blank(source) {
         units.push(Unit {
             kind: UnitKind::Definitions,
             start: 0,
         });
     }
     units
+}
+
+/// Whether a text has only spaces, tabs and line breaks. Other white space is text in Markdown.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.trim_matches([' ', '\t', '\n']).is_empty()
 }
 
 /// The start of the line that contains the byte `at`.
