@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -53,6 +53,8 @@ pub(super) struct Model {
     /// The open questions. Only the first one is shown.
     pub(super) questions: VecDeque<OpenQuestion>,
     next_question: u64,
+    /// The time in which questions of this turn waited for the user.
+    asked: Duration,
     /// A command has the terminal.
     pub(super) is_lent: bool,
     /// The screen must be drawn completely.
@@ -92,6 +94,12 @@ impl Shared {
                 let _ = open.answer.send(answer);
             }
         });
+    }
+
+    /// The time since `begin`, without the time in which questions waited for the user. The next turn counts from zero.
+    pub(super) fn turn_time(&self, begin: Instant) -> Duration {
+        let asked = std::mem::take(&mut self.model().asked);
+        begin.elapsed().saturating_sub(asked)
     }
 
     /// Notes the reader of keys, which pauses while the terminal is lent.
@@ -165,18 +173,21 @@ impl TuiChannel {
                 answer,
             });
         });
-        let _withdrawn = Withdraw(&self.shared, id);
+        let _withdrawn = Withdraw(&self.shared, id, Instant::now());
         receiver.await.ok()
     }
 }
 
-/// Removes a question that no caller waits for.
-struct Withdraw<'a>(&'a Shared, u64);
+/// Removes a question that no caller waits for, and counts the time in which it was open.
+struct Withdraw<'a>(&'a Shared, u64, Instant);
 
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
-        let Self(shared, id) = self;
-        shared.change(|model| model.questions.retain(|open| open.id != *id));
+        let Self(shared, id, since) = self;
+        shared.change(|model| {
+            model.questions.retain(|open| open.id != *id);
+            model.asked += since.elapsed();
+        });
     }
 }
 
@@ -275,6 +286,26 @@ mod tests {
         iterations: 1,
         more: 1,
     };
+
+    /// Proves CLI-4b: the time of a turn has no part in which the user was asked.
+    #[tokio::test]
+    async fn time_of_a_question_is_not_part_of_the_turn() {
+        let channel = channel(false);
+        let begin = Instant::now();
+        {
+            let mut ask = std::pin::pin!(channel.check_in(&CHECK_IN));
+            assert!(futures_util::poll!(&mut ask).is_pending());
+            while begin.elapsed() < Duration::from_millis(20) {
+                std::thread::yield_now();
+            }
+        }
+        let took = channel.shared().turn_time(begin);
+        assert!(
+            took + Duration::from_millis(19) <= begin.elapsed(),
+            "{took:?}"
+        );
+        assert_eq!(channel.shared().model().asked, Duration::ZERO);
+    }
 
     #[tokio::test]
     async fn an_answer_reaches_its_question_and_no_other() {

@@ -84,6 +84,7 @@ pub(crate) async fn run(
             }
         };
         ui.end_turn();
+        let took = channel.shared().turn_time(start);
         match reply {
             Err(end) => break end,
             Ok(Reply::Quit) => break SessionEnd::Left,
@@ -96,9 +97,9 @@ pub(crate) async fn run(
                 }
                 ui.show_model(conversation);
                 let switched = switched.map_err(|error| format!("{error:#}"));
-                ui.show(&switched.into(), start.elapsed());
+                ui.show(&switched.into(), took);
             }
-            Ok(reply) => ui.show(&reply, start.elapsed()),
+            Ok(reply) => ui.show(&reply, took),
         }
     };
     Ok(end)
