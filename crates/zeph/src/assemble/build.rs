@@ -21,7 +21,8 @@ use zeph_tools::shell::{CommandRunner, EditorTerminal, ShellExecutor};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
-use super::commands::{CommandFolders, CommandModels};
+use super::commands::{CommandModels, usable_commands};
+use super::definition_folders::{AgentFolders, CommandFolders};
 use super::executors::{Executors, executors, shell_executor, with_servers, with_skills};
 use super::filters::filters;
 use super::hooks::hooks;
@@ -33,7 +34,7 @@ use super::provider::{compressor, reformatter};
 use super::read_rules::{read_rules, snapshots};
 use super::reload::Reloader;
 use super::secrets::redaction_values;
-use super::sub_agents::{AgentFolders, with_sub_agents};
+use super::sub_agents::{usable_agents, with_sub_agents};
 use super::{
     App, AuditLines, audit, embedder, expire_overflow, fitting, judge, path_sandbox,
     refuse_full_mode, result_caches,
@@ -403,8 +404,8 @@ impl<'p> AppBuilder<'p> {
     fn sub_agents(&self) -> SubAgents {
         let model = self.options.overrides.model.clone();
         let models = CommandModels::new(self.loaded.clone(), self.env.clone(), model);
-        let folders = AgentFolders::read(&self.loaded, &self.env);
-        let (agents, notices) = folders.usable(Arc::new(models));
+        let folders = AgentFolders::of_agents(&self.loaded, &self.env);
+        let (agents, notices) = usable_agents(folders, Arc::new(models));
         if self.provider.is_some() && !self.options.quiet {
             for notice in notices {
                 stderr_line(&clean(&notice));
@@ -420,8 +421,8 @@ impl<'p> AppBuilder<'p> {
         }
         let model = self.options.overrides.model.clone();
         let models = CommandModels::new(self.loaded.clone(), self.env.clone(), model);
-        let folders = CommandFolders::read(&self.loaded, &self.env);
-        let (commands, notices) = folders.usable(Arc::new(models));
+        let folders = CommandFolders::of_commands(&self.loaded, &self.env);
+        let (commands, notices) = usable_commands(folders, Arc::new(models));
         if !self.options.quiet {
             for notice in notices {
                 stderr_line(&clean(&notice));

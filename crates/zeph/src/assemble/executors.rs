@@ -22,10 +22,11 @@ use zeph_tools::web::WebScrapeExecutor;
 use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
 
 use super::commands::CommandModels;
+use super::definition_folders::AgentFolders;
 use super::mcp::{Mcp, McpPins, McpTokens};
 use super::policies::Policies;
 use super::skills;
-use super::sub_agents::{AgentFolders, with_sub_agents};
+use super::sub_agents::{usable_agents, with_sub_agents};
 use super::{own_program, read_rules, reads};
 use crate::config::{ConfigError, ConfigErrors, Environment, Loaded};
 
@@ -154,7 +155,8 @@ pub(crate) fn known_tools(
     with_skills(&mut executors, &SkillCatalog::from(found.clone()).skills);
     if loaded.config.tools.enabled {
         let models = CommandModels::new(loaded.clone(), env.clone(), None);
-        let (agents, _) = AgentFolders::read(loaded, env).usable(Arc::new(models));
+        let folders = AgentFolders::of_agents(loaded, env);
+        let (agents, _) = usable_agents(folders, Arc::new(models));
         with_sub_agents(&mut executors, &agents);
     }
     let definitions = executors

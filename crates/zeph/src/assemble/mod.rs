@@ -7,6 +7,7 @@ mod agent;
 mod audit;
 mod build;
 mod commands;
+mod definition_folders;
 mod embedder;
 mod executors;
 mod filters;
@@ -59,7 +60,9 @@ pub(crate) use agent::ConversationCaller;
 pub(crate) use audit::AuditLines;
 use build::AppBuilder;
 pub(crate) use build::{BuildOptions, EditorPorts};
-pub(crate) use commands::{CommandFolders, CommandPins, CommandTrust};
+pub(crate) use definition_folders::{
+    AGENTS, AgentFolders, COMMANDS, CommandFolders, DefinitionFolders, FolderPins, FolderTrust,
+};
 pub(crate) use embedder::embedding_provider;
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
@@ -81,7 +84,6 @@ pub(crate) use session::{
     stored_events,
 };
 pub(crate) use skills::SkillPins;
-pub(crate) use sub_agents::AgentFolders;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// The parts that every command with tools needs.
@@ -284,8 +286,8 @@ fn path_sandbox(
     }
     Ok(sandbox
         .reserving_absent(McpPins::in_folder(&loaded.paths.data_dir).folder())?
-        .reserving_absent(CommandPins::in_folder(&loaded.paths.data_dir).folder())?
-        .reserving_absent(CommandPins::for_agents(&loaded.paths.data_dir).folder())?
+        .reserving_absent(FolderPins::new(COMMANDS, &loaded.paths.data_dir).folder())?
+        .reserving_absent(FolderPins::new(AGENTS, &loaded.paths.data_dir).folder())?
         .reserving_absent(McpTokens::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(KeyStore::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(&loaded.paths.policies)?

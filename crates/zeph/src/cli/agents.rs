@@ -2,16 +2,14 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use zeph_core::SubAgent;
 
 use super::args::GlobalArgs;
-use super::filter::trust::agrees;
+use super::folder_trust::{list_refused, trust, untrust};
 use super::{Exit, load_config, print};
-use crate::assemble::{AgentFolders, CommandPins, CommandTrust};
+use crate::assemble::{AgentFolders, FolderPins};
 use crate::output::sanitize::visible;
-use crate::output::stderr_line;
 
 /// `zeph agents …`
 #[derive(Debug, Subcommand)]
@@ -30,31 +28,18 @@ pub(crate) enum AgentsCommand {
 /// Errors of reading and writing.
 pub(crate) fn run(global: &GlobalArgs, command: AgentsCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
-    let pins = CommandPins::for_agents(&loaded.paths.data_dir);
-    let folders = AgentFolders::read(&loaded, &env);
+    let folders = AgentFolders::of_agents(&loaded, &env);
+    let pins = FolderPins::new(folders.kind, &loaded.paths.data_dir);
     match command {
         AgentsCommand::List => print(&visible(&listing(&folders)))?,
-        AgentsCommand::Trust => return trust(&pins, &folders, global.yes),
-        AgentsCommand::Untrust => {
-            let was_trusted = match &folders.project {
-                Some((folder, _)) => pins.remove(folder).context("trust could not be revoked")?,
-                None => false,
-            };
-            print(match was_trusted {
-                true => "the agents of this project are not trusted any more",
-                false => "no agents of this project were trusted",
-            })?;
-        }
+        AgentsCommand::Trust => return trust(&folders, &pins, text_of, global.yes),
+        AgentsCommand::Untrust => untrust(&folders, &pins)?,
     }
     Ok(Exit::Done)
 }
 
 fn listing(folders: &AgentFolders) -> String {
-    let trust = match folders.trust {
-        CommandTrust::Trusted => "trusted",
-        CommandTrust::New => "untrusted",
-        CommandTrust::Changed => "changed",
-    };
+    let trust = folders.trust.as_str();
     let mut text = String::new();
     let project = folders.project.iter().flat_map(|(_, read)| &read.items);
     let user = folders.user.items.iter().map(|agent| (agent, "user"));
@@ -64,11 +49,7 @@ fn listing(folders: &AgentFolders) -> String {
         } = agent;
         let _ = writeln!(text, "{name:<20} {trust:<9} {description}");
     }
-    let project = folders.project.iter().flat_map(|(_, read)| &read.refused);
-    for refused in folders.user.refused.iter().chain(project) {
-        let file = refused.file.display();
-        let _ = writeln!(text, "{file}: refused: {}", refused.reason);
-    }
+    list_refused(folders, &mut text);
     if text.is_empty() {
         text.push_str(
             "no agents: a Markdown file in zeph/agents next to the user's configuration, or in .zeph/agents of the project, is one",
@@ -97,28 +78,4 @@ fn text_of(agent: &SubAgent) -> String {
         let _ = writeln!(text, "    {line}");
     }
     text
-}
-
-fn trust(pins: &CommandPins, folders: &AgentFolders, yes: bool) -> anyhow::Result<Exit> {
-    let Some((folder, read)) = &folders.project else {
-        bail!("this project has no folder .zeph/agents");
-    };
-    if folders.trust == CommandTrust::Trusted {
-        print("the agents of this project are trusted already")?;
-        return Ok(Exit::Done);
-    }
-    let texts: Vec<String> = read.items.iter().map(text_of).collect();
-    print(&texts.join("\n"))?;
-    for refused in &read.refused {
-        let file = refused.file.display();
-        stderr_line(&visible(&format!("{file} is not used: {}", refused.reason)));
-    }
-    if !yes && !agrees("Trust the agents of this project? y/N")? {
-        stderr_line("the agents of this project are not trusted");
-        return Ok(Exit::Refused);
-    }
-    pins.put(folder, &read.sha256)
-        .context("the trust in these agents cannot be stored")?;
-    print("the agents of this project are trusted until a file of their folder changes")?;
-    Ok(Exit::Done)
 }

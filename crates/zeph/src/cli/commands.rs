@@ -1,21 +1,19 @@
 //! `zeph commands …`: lists custom commands, and manages the trust in those of a project.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Subcommand;
 use serde_json::json;
 use zeph_core::CustomCommand;
-use zeph_core::custom_commands::CommandFolder;
 use zeph_tools::registry::nearest;
 
 use super::args::GlobalArgs;
-use super::filter::trust::agrees;
+use super::folder_trust::{list_refused, trust, untrust};
 use super::{Exit, load_config, print, print_as_is};
-use crate::assemble::{CommandFolders, CommandPins, CommandTrust};
+use crate::assemble::{CommandFolders, FolderPins};
+use crate::output::json_lines;
 use crate::output::sanitize::visible;
-use crate::output::{json_lines, stderr_line};
 
 /// `zeph commands …`
 #[derive(Debug, Subcommand)]
@@ -43,28 +41,14 @@ pub(crate) enum CommandsCommand {
 /// A command does not exist; errors of reading and writing.
 pub(crate) fn run(global: &GlobalArgs, command: CommandsCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
-    let pins = CommandPins::in_folder(&loaded.paths.data_dir);
-    let folders = CommandFolders::read(&loaded, &env);
+    let folders = CommandFolders::of_commands(&loaded, &env);
+    let pins = FolderPins::new(folders.kind, &loaded.paths.data_dir);
     match command {
         CommandsCommand::List { json: true } => print_as_is(&as_json(&folders)?)?,
         CommandsCommand::List { json: false } => print(&visible(&listing(&folders)))?,
         CommandsCommand::Show { name } => print(&text_of(known(&folders, &name)?))?,
-        CommandsCommand::Trust => {
-            let Some((folder, read)) = &folders.project else {
-                bail!("this project has no folder .zeph/commands");
-            };
-            return trust(&pins, folder, read, folders.trust, global.yes);
-        }
-        CommandsCommand::Untrust => {
-            let was_trusted = match &folders.project {
-                Some((folder, _)) => pins.remove(folder).context("trust could not be revoked")?,
-                None => false,
-            };
-            print(match was_trusted {
-                true => "the commands of this project are not trusted any more",
-                false => "no commands of this project were trusted",
-            })?;
-        }
+        CommandsCommand::Trust => return trust(&folders, &pins, text_of, global.yes),
+        CommandsCommand::Untrust => untrust(&folders, &pins)?,
     }
     Ok(Exit::Done)
 }
@@ -72,18 +56,10 @@ pub(crate) fn run(global: &GlobalArgs, command: CommandsCommand) -> anyhow::Resu
 /// The commands and their trust.
 fn all(folders: &CommandFolders) -> impl Iterator<Item = (&CustomCommand, &'static str)> {
     let project = folders.project.iter().flat_map(|(_, read)| &read.items);
-    let trust = name_of(folders.trust);
+    let trust = folders.trust.as_str();
     let user = folders.user.items.iter();
     user.map(|command| (command, "user"))
         .chain(project.map(move |command| (command, trust)))
-}
-
-fn name_of(trust: CommandTrust) -> &'static str {
-    match trust {
-        CommandTrust::Trusted => "trusted",
-        CommandTrust::New => "untrusted",
-        CommandTrust::Changed => "changed",
-    }
 }
 
 fn known<'f>(folders: &'f CommandFolders, name: &str) -> anyhow::Result<&'f CustomCommand> {
@@ -104,11 +80,7 @@ fn listing(folders: &CommandFolders) -> String {
         let name = format!("/{}", command.name);
         let _ = writeln!(text, "{name:<20} {trust:<9} {}", command.description);
     }
-    let project = folders.project.iter().flat_map(|(_, read)| &read.refused);
-    for refused in folders.user.refused.iter().chain(project) {
-        let file = refused.file.display();
-        let _ = writeln!(text, "{file}: refused: {}", refused.reason);
-    }
+    list_refused(folders, &mut text);
     if text.is_empty() {
         text.push_str(
             "no custom commands: a Markdown file in zeph/commands next to the user's configuration, or in .zeph/commands of the project, is one",
@@ -142,36 +114,6 @@ fn text_of(command: &CustomCommand) -> String {
     text
 }
 
-fn trust(
-    pins: &CommandPins,
-    folder: &Path,
-    read: &CommandFolder,
-    trust: CommandTrust,
-    yes: bool,
-) -> anyhow::Result<Exit> {
-    if trust == CommandTrust::Trusted {
-        print("the commands of this project are trusted already")?;
-        return Ok(Exit::Done);
-    }
-    let texts: Vec<String> = read.items.iter().map(text_of).collect();
-    print(&texts.join("\n"))?;
-    for refused in &read.refused {
-        stderr_line(&visible(&format!(
-            "{} is not used: {}",
-            refused.file.display(),
-            refused.reason
-        )));
-    }
-    if !yes && !agrees("Trust the commands of this project? y/N")? {
-        stderr_line("the commands of this project are not trusted");
-        return Ok(Exit::Refused);
-    }
-    pins.put(folder, &read.sha256)
-        .context("the trust in these commands cannot be stored")?;
-    print("the commands of this project are trusted until a file of their folder changes")?;
-    Ok(Exit::Done)
-}
-
 fn as_json(folders: &CommandFolders) -> anyhow::Result<String> {
     let commands = all(folders).map(|(command, trust)| {
         json!({
@@ -185,8 +127,7 @@ fn as_json(folders: &CommandFolders) -> anyhow::Result<String> {
             "trust": trust,
         })
     });
-    let project = folders.project.iter().flat_map(|(_, read)| &read.refused);
-    let refused = folders.user.refused.iter().chain(project);
+    let refused = folders.refused();
     let refused = refused.map(|refused| json!({ "file": refused.file, "reason": refused.reason }));
     Ok(json_lines(&json!({
         "commands": commands.collect::<Vec<_>>(),

@@ -14,6 +14,7 @@ mod conversation;
 mod demo;
 mod doctor;
 mod filter;
+mod folder_trust;
 #[cfg(feature = "tui")]
 mod full_screen;
 mod generate;
