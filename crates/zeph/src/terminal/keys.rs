@@ -1,7 +1,10 @@
-//! Decodes the bytes of a terminal into keys. Pure.
+//! The keys of a turn and of its input line, from the events of the terminal. Pure.
 //!
-//! The sequences are those of xterm and of the terminals that follow it. A paste is marked (bracketed paste mode), so that a
-//! line break in it is not Enter.
+//! A paste is one key, so that a line break in it is not Enter.
+
+use crossterm::event::{Event, KeyCode, KeyModifiers};
+
+use super::decode::Decoder;
 
 /// A key, or a paste.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,178 +35,66 @@ pub(super) enum KeyPress {
     Ctrl(char),
 }
 
-const PASTE_BEGINS: &[u8] = b"\x1b[200~";
-const PASTE_ENDS: &[u8] = b"\x1b[201~";
-/// The most bytes of a control sequence.
-const MAX_SEQUENCE: usize = 32;
-/// The most bytes of a paste. The rest is dropped.
-const MAX_PASTE: usize = 1024 * 1024;
-
 /// Decodes keys that arrive in pieces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct KeyDecoder {
-    pending: Vec<u8>,
-    /// The text of a paste that has not ended.
-    paste: Option<Vec<u8>>,
-}
-
-/// The first bytes of the input.
-enum Step {
-    /// That many bytes are a key, or mean nothing.
-    Key(usize, Option<KeyPress>),
-    /// That many bytes begin a paste.
-    Paste(usize),
-    /// More bytes are needed.
-    Incomplete,
-}
+pub(super) struct KeyDecoder(Decoder);
 
 impl KeyDecoder {
     /// Adds bytes, and returns the keys that are complete.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<KeyPress> {
-        self.pending.extend_from_slice(bytes);
-        let mut keys = Vec::new();
-        loop {
-            if let Some(paste) = &mut self.paste {
-                let end = find(&self.pending, PASTE_ENDS);
-                // A part of the end mark may be at the end.
-                let taken = end.unwrap_or(self.pending.len().saturating_sub(PASTE_ENDS.len() - 1));
-                let room = MAX_PASTE.saturating_sub(paste.len());
-                paste.extend_from_slice(&self.pending[..taken.min(room)]);
-                self.pending.drain(..taken);
-                if end.is_none() {
-                    return keys;
-                }
-                self.pending.drain(..PASTE_ENDS.len());
-                let text = self.paste.take().unwrap_or_default();
-                keys.push(KeyPress::Paste(text_of(&text)));
-            }
-            match first(&self.pending) {
-                Step::Key(length, key) => {
-                    self.pending.drain(..length);
-                    keys.extend(key);
-                }
-                Step::Paste(length) => {
-                    self.pending.drain(..length);
-                    self.paste = Some(Vec::new());
-                }
-                Step::Incomplete => return keys,
-            }
-        }
+        self.0.push(bytes).into_iter().filter_map(key).collect()
     }
 
     /// Ends an incomplete sequence after a pause: a lone escape character is the key Esc.
     pub(super) fn pause(&mut self) -> Option<KeyPress> {
-        if self.paste.is_some() || self.pending.first() != Some(&0x1b) {
-            return None;
+        match self.0.is_in_sequence() {
+            true => self.0.pause().and_then(key),
+            // The rest of a character may still arrive.
+            false => None,
         }
-        let is_lone = self.pending.len() == 1;
-        self.pending.clear();
-        is_lone.then_some(KeyPress::Esc)
     }
 }
 
-fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
-    bytes.windows(mark.len()).position(|part| part == mark)
-}
-
-/// Pasted bytes as text. Terminals send `\r` for a line break.
-fn text_of(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.replace("\r\n", "\n").replace('\r', "\n")
-}
-
-/// Decodes the first key of `bytes`.
-fn first(bytes: &[u8]) -> Step {
-    let Some(byte) = bytes.first() else {
-        return Step::Incomplete;
-    };
-    let key = match byte {
-        0x1b => return escape(bytes),
-        b'\r' | b'\n' => KeyPress::Enter,
-        0x7f | 0x08 => KeyPress::Backspace,
-        b'\t' => KeyPress::Tab,
-        0x17 => KeyPress::DeleteWord,
-        0x01..=0x1a => KeyPress::Ctrl(char::from(byte + 0x60)),
-        0x00 | 0x1c..=0x1f => return Step::Key(1, None),
-        _ => return character(bytes),
-    };
-    Step::Key(1, Some(key))
-}
-
-fn character(bytes: &[u8]) -> Step {
-    let head = &bytes[..bytes.len().min(4)];
-    let valid = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        Err(error) if error.valid_up_to() > 0 => {
-            std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+/// The key of an event; `None` for an event without a meaning here.
+fn key(event: Event) -> Option<KeyPress> {
+    let key = match event {
+        Event::Key(key) => key,
+        // Terminals send `\r` for a line break.
+        Event::Paste(text) => {
+            let text = text.replace("\r\n", "\n").replace('\r', "\n");
+            return Some(KeyPress::Paste(text));
         }
-        Err(error) if error.error_len().is_none() => return Step::Incomplete,
-        Err(_) => return Step::Key(1, None),
+        _ => return None,
     };
-    match valid.chars().next() {
-        Some(c) => Step::Key(c.len_utf8(), Some(KeyPress::Char(c))),
-        None => Step::Incomplete,
-    }
-}
-
-fn escape(bytes: &[u8]) -> Step {
-    let key = match bytes.get(1) {
-        None => return Step::Incomplete,
-        Some(b'[') => return control_sequence(bytes),
-        Some(b'O') => {
-            return match bytes.get(2) {
-                None => Step::Incomplete,
-                Some(last) => Step::Key(3, cursor_key(*last, false)),
-            };
-        }
-        // Two keys: the second one may begin a sequence.
-        Some(0x1b) => return Step::Key(1, Some(KeyPress::Esc)),
-        Some(b'\r' | b'\n') => KeyPress::Newline,
-        Some(b'b') => KeyPress::WordLeft,
-        Some(b'f') => KeyPress::WordRight,
-        Some(0x7f | 0x08) => KeyPress::DeleteWord,
-        Some(_) => return Step::Key(2, None),
-    };
-    Step::Key(2, Some(key))
-}
-
-fn control_sequence(bytes: &[u8]) -> Step {
-    let body = &bytes[2..];
-    let Some(end) = body.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
-        return match body.len() > MAX_SEQUENCE {
-            true => Step::Key(bytes.len(), None),
-            false => Step::Incomplete,
-        };
-    };
-    let length = end + 3;
-    if &bytes[..length] == PASTE_BEGINS {
-        return Step::Paste(length);
-    }
-    let parameters = &body[..end];
-    let key = match (parameters, body[end]) {
-        (b"1" | b"7", b'~') => Some(KeyPress::Home),
-        (b"4" | b"8", b'~') => Some(KeyPress::End),
-        (b"3", b'~') => Some(KeyPress::Delete),
-        (b"27;2;13", b'~') | (b"13;2", b'u') => Some(KeyPress::Newline),
-        (b"", b'Z') => Some(KeyPress::BackTab),
-        (b"", last) => cursor_key(last, false),
-        // With Ctrl or Alt.
-        (b"1;5" | b"1;3", last) => cursor_key(last, true),
-        _ => None,
-    };
-    Step::Key(length, key)
-}
-
-fn cursor_key(last: u8, is_word: bool) -> Option<KeyPress> {
-    Some(match (last, is_word) {
-        (b'A', false) => KeyPress::Up,
-        (b'B', false) => KeyPress::Down,
-        (b'C', false) => KeyPress::Right,
-        (b'D', false) => KeyPress::Left,
-        (b'C', true) => KeyPress::WordRight,
-        (b'D', true) => KeyPress::WordLeft,
-        (b'H', _) => KeyPress::Home,
-        (b'F', _) => KeyPress::End,
+    let (alt, control) = (KeyModifiers::ALT, KeyModifiers::CONTROL);
+    let is_word = key.modifiers == alt || key.modifiers == control;
+    Some(match key.code {
+        KeyCode::Enter if key.modifiers.is_empty() => KeyPress::Enter,
+        KeyCode::Enter if [alt, KeyModifiers::SHIFT].contains(&key.modifiers) => KeyPress::Newline,
+        KeyCode::Char('j') if key.modifiers == control => KeyPress::Enter,
+        KeyCode::Char('j') if key.modifiers == alt | control => KeyPress::Newline,
+        KeyCode::Char('w') if key.modifiers == control => KeyPress::DeleteWord,
+        KeyCode::Char('b') if key.modifiers == alt => KeyPress::WordLeft,
+        KeyCode::Char('f') if key.modifiers == alt => KeyPress::WordRight,
+        KeyCode::Char(c) if key.modifiers == control => KeyPress::Ctrl(c),
+        KeyCode::Backspace if key.modifiers == alt => KeyPress::DeleteWord,
+        KeyCode::Left if is_word => KeyPress::WordLeft,
+        KeyCode::Right if is_word => KeyPress::WordRight,
+        KeyCode::Home if is_word => KeyPress::Home,
+        KeyCode::End if is_word => KeyPress::End,
+        KeyCode::BackTab => KeyPress::BackTab,
+        _ if !key.modifiers.is_empty() => return None,
+        KeyCode::Char(c) => KeyPress::Char(c),
+        KeyCode::Backspace => KeyPress::Backspace,
+        KeyCode::Delete => KeyPress::Delete,
+        KeyCode::Left => KeyPress::Left,
+        KeyCode::Right => KeyPress::Right,
+        KeyCode::Up => KeyPress::Up,
+        KeyCode::Down => KeyPress::Down,
+        KeyCode::Home => KeyPress::Home,
+        KeyCode::End => KeyPress::End,
+        KeyCode::Tab => KeyPress::Tab,
+        KeyCode::Esc => KeyPress::Esc,
         _ => return None,
     })
 }

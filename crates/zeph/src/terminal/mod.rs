@@ -11,6 +11,7 @@ mod clipboard;
 mod commit;
 mod complete;
 mod completion_menu;
+pub(crate) mod decode;
 mod diff_text;
 mod editor;
 mod fuzzy;

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::decode::Decoder;
+use crate::terminal::decode::Decoder;
 
 /// The size of a read.
 const PIECE_BYTES: usize = 4096;

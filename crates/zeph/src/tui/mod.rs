@@ -7,7 +7,6 @@ mod app;
 mod blocks;
 mod channel;
 mod completion;
-mod decode;
 mod dialog;
 mod dialog_options;
 mod draw;

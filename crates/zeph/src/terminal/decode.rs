@@ -1,7 +1,7 @@
 //! Decodes the bytes of a terminal into keys, pastes and clicks. Pure.
 //!
-//! The library for terminals reads the terminal itself and loses keys that arrive together with a change of the size. So only its
-//! types are used. The sequences are those of xterm: control sequences (ECMA-48), SGR mouse reports, bracketed paste.
+//! The library for terminals reads the terminal itself and loses keys that arrive together with a change of the size. So
+//! only its types are used. The sequences are those of xterm: control sequences (ECMA-48), SGR mouse reports, bracketed paste.
 
 use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -15,8 +15,8 @@ const MAX_SEQUENCE_BYTES: usize = 64;
 const MAX_PASTE_BYTES: usize = 1024 * 1024;
 
 /// Decodes inputs that arrive in pieces.
-#[derive(Debug, Default)]
-pub(super) struct Decoder {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Decoder {
     pending: Vec<u8>,
     /// The bytes of a paste that has not ended.
     paste: Option<Vec<u8>>,
@@ -34,7 +34,7 @@ enum Step {
 
 impl Decoder {
     /// Adds bytes, and returns the complete events.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         self.pending.extend_from_slice(bytes);
         let mut events = Vec::new();
         loop {
@@ -71,12 +71,18 @@ impl Decoder {
     }
 
     /// Whether bytes wait for more.
-    pub(super) fn is_pending(&self) -> bool {
+    #[cfg(any(feature = "tui", test))]
+    pub(crate) fn is_pending(&self) -> bool {
         !self.pending.is_empty() && self.paste.is_none()
     }
 
+    /// Whether an escape sequence waits for more.
+    pub(super) fn is_in_sequence(&self) -> bool {
+        self.paste.is_none() && self.pending.first() == Some(&0x1b)
+    }
+
     /// Ends an incomplete sequence after a pause: a lone escape character is the key Esc.
-    pub(super) fn pause(&mut self) -> Option<Event> {
+    pub(crate) fn pause(&mut self) -> Option<Event> {
         if self.paste.is_some() {
             return None;
         }
