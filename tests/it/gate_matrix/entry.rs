@@ -64,7 +64,7 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
         seen.model = requests.last().and_then(read_last);
     }
     seen.entries = entries(&home).split_off(prepared);
-    // Hooks have entries of their own.
+    // The entries of hooks, and of the call that starts a sub-agent, are not those of the tested call.
     seen.entries
         .retain(|found| !["hook", "task"].contains(&&*found.tool));
     seen.file = home.has("ran");
