@@ -86,21 +86,19 @@ impl ToolLayer for HookLayer {
         if blocks.is_empty() {
             return result;
         }
-        match &mut result {
-            Ok(output) => {
+        let output = match &mut result {
+            Ok(output) => Some(output),
+            Err(error) => error.output_mut(),
+        };
+        match output {
+            Some(output) => {
                 // The user sees the result itself.
                 output.display.get_or_insert_with(|| output.summary.clone());
                 output.summary.push_str(&blocks);
+                result
             }
-            Err(error) => match error.output_mut() {
-                Some(output) => {
-                    output.display.get_or_insert_with(|| output.summary.clone());
-                    output.summary.push_str(&blocks);
-                }
-                None => return result.map_err(|error| error.noted(blocks.trim().to_owned())),
-            },
+            None => result.map_err(|error| error.noted(blocks.trim().to_owned())),
         }
-        result
     }
 
     fn requires_confirmation(&self, _call: &ToolCall) -> bool {
