@@ -1,4 +1,4 @@
-//! A folder of Markdown files with front matter, such as custom commands, read once, so that the text that the user approved is the text that is used.
+//! Folders of Markdown files with front matter. Each file is read once, so that the approved text is the used text.
 //!
 //! Every entry is opened relative to its directory's handle, and no link is followed.
 
@@ -28,7 +28,7 @@ pub struct MarkdownFolder<T> {
     pub items: Vec<T>,
     /// The refused files.
     pub refused: Vec<RefusedFile>,
-    /// SHA-256 of the names and contents of all files, in hex.
+    /// SHA-256 of the names and contents of all Markdown files, in hex.
     pub sha256: String,
 }
 

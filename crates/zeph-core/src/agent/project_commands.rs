@@ -11,6 +11,7 @@ use zeph_llm::Role;
 use zeph_tools::file::unified_diff;
 use zeph_tools::{FileChange, ToolCall, ToolResult, content_for_llm};
 
+use super::tool_runner::user_call_id;
 use super::{Agent, CommandOutput, Reply, replay};
 
 const INIT: &str = include_str!("prompts/init.md");
@@ -176,7 +177,7 @@ impl Agent {
 
     /// Runs a call of the user whose result the command shows.
     async fn user_call(&self, tool: &str, params: Value, cancel: &CancellationToken) -> ToolResult {
-        let id = format!("user_{}", uuid::Uuid::new_v4().simple());
+        let id = user_call_id();
         let call = ToolCall::new(id, tool, params, self.session.id());
         self.tools
             .dispatcher

@@ -14,9 +14,9 @@ use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolRes
 use super::reflection::REFLECTION_MARK;
 use super::rewind::REWIND_MARK;
 use super::tool_runner::COMMAND_MARK;
+use super::tool_runner::attachments::ATTACHMENT_START;
 use super::tool_runner::attachments::prompt_command;
 use super::tool_runner::dispatch::display_error;
-use super::tool_runner::file_attachments::ATTACHMENT_START;
 use super::tool_runner::undo::UNDO_MARK;
 use super::turn::LIMIT_MARK;
 use crate::channel::LoopbackEvent;

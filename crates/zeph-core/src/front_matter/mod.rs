@@ -1,4 +1,4 @@
-//! Markdown files with front matter: the checks that skills and custom commands share. The files are untrusted.
+//! Markdown files with front matter: the checks that skills, custom commands and sub-agents share. The files are untrusted.
 
 pub mod yaml;
 

@@ -110,7 +110,7 @@ pub struct SubAgents {
 
 impl SubAgents {
     /// The built-in agents and those of the user and the project. The second value lists the refused ones: no agent may
-    /// have the name of another one. An agent of the user replaces a built-in one.
+    /// have the name of another one. An agent of a folder replaces a built-in one.
     #[must_use]
     pub fn new(
         user: SubAgentFolder,

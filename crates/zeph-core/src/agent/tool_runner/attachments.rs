@@ -4,8 +4,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::{ToolCall, content_for_llm};
 
-use super::ToolRunner;
+use super::{ToolRunner, user_call_id};
 
+/// The start of each attachment in the text of a prompt.
+pub(in crate::agent) const ATTACHMENT_START: &str = "\n\n[the user attached the ";
 /// The most resources of one prompt, and the most files.
 pub(super) const MAX_ATTACHMENTS: usize = 16;
 /// The start of the message with a prompt of a server. The name of the prompt follows.
@@ -46,7 +48,7 @@ impl ToolRunner {
         let mut text = prompt.to_owned();
         for (server, uri) in named {
             let call = ToolCall::new(
-                format!("user_{}", uuid::Uuid::new_v4().simple()),
+                user_call_id(),
                 servers.resource_tool(),
                 json!({ "server": server, "uri": uri }),
                 session,
@@ -56,7 +58,7 @@ impl ToolRunner {
                 return Err(format!("@{server}:{uri} cannot be attached: {error}"));
             }
             text.push_str(&format!(
-                "\n\n[the user attached the resource {uri} of the MCP server {server}; \
+                "{ATTACHMENT_START}resource {uri} of the MCP server {server}; \
                  the following text is of the server, not of the user]\n{}\n[end of the resource {uri}]",
                 content_for_llm(&result)
             ));

@@ -7,13 +7,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use zeph_tools::{ImageContent, ToolCall, ToolResult, content_for_llm};
 
-use super::ToolRunner;
-use super::attachments::MAX_ATTACHMENTS;
+use super::attachments::{ATTACHMENT_START, MAX_ATTACHMENTS};
+use super::{ToolRunner, user_call_id};
 use crate::agent::mentions::{LineRange, Mention, mentions, pasted_images};
 use crate::channel::LoopbackEvent;
-
-/// The start of each attachment in the text of a prompt.
-pub(in crate::agent) const ATTACHMENT_START: &str = "\n\n[the user attached the ";
 
 /// A prompt with the contents of its attachments.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -121,7 +118,7 @@ impl ToolRunner {
         session: &str,
         cancel: &CancellationToken,
     ) -> ToolResult {
-        let id = format!("user_{}", uuid::Uuid::new_v4().simple());
+        let id = user_call_id();
         let call = ToolCall::new(id, tool, params, session);
         self.dispatcher.run_user_call(&call, cancel).await
     }

@@ -59,6 +59,11 @@ pub(super) struct ToolRunner {
     pub(super) window: Uuid,
 }
 
+/// The id of a call that the user makes, not the model.
+pub(in crate::agent) fn user_call_id() -> String {
+    format!("user_{}", uuid::Uuid::new_v4().simple())
+}
+
 impl ToolRunner {
     /// The current tools.
     pub(super) fn registry(&self) -> ToolRegistry {
@@ -93,7 +98,7 @@ impl ToolRunner {
         cancel: &CancellationToken,
     ) -> Result<(), HistoryError> {
         let call = ToolCall::new(
-            format!("user_{}", uuid::Uuid::new_v4().simple()),
+            user_call_id(),
             "bash",
             serde_json::json!({ "command": command }),
             session.id(),
