@@ -10,13 +10,12 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::Value;
 use uuid::Uuid;
-use zeph_core::LoopbackEvent;
+use zeph_core::{LoopbackEvent, call_display};
 use zeph_memory::{Task, TaskStatus};
 use zeph_tools::hidden::revealed;
 use zeph_tools::{FileChange, FileLocation, ToolErrorCategory};
 
 use super::kind::kind_of;
-use zeph_core::call_display;
 
 /// Bytes of streamed output that an update shows. The end of the output stays.
 const MAX_STREAMED_BYTES: usize = 16 * 1024;

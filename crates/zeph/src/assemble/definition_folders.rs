@@ -1,7 +1,7 @@
 //! The folders of custom commands and of sub-agents, and the trust of the user in those of a project.
 //!
-//! The data folder has one file for each approved folder: the SHA-256 of all files in it. If one of them changes, no
-//! definition of the project is used.
+//! The data folder has one file for each approved folder: the SHA-256 of all Markdown files in it. If one of them changes,
+//! no definition of the project is used.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -185,7 +185,7 @@ impl DefinitionKind {
 struct FolderPin {
     /// The project's directory, for reading.
     project: String,
-    /// The SHA-256 of all files, in hex.
+    /// The SHA-256 of all Markdown files, in hex.
     sha256: String,
 }
 

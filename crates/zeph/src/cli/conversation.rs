@@ -30,7 +30,7 @@ const MAX_LISTED_MODELS: usize = 20;
 /// The maximum number of sessions that completion offers.
 const MAX_SESSIONS: u32 = 200;
 
-/// The conversation at the terminal.
+/// A conversation of an interactive session.
 pub(super) struct Conversation {
     assembly: App,
     channel: Arc<dyn Channel>,

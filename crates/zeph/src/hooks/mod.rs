@@ -124,7 +124,7 @@ impl Hooks {
     }
 
     /// Runs the hooks of an event in the order of the configuration. `fields` are the parts of the input that depend on
-    /// the event. If the event can be refused, the first denial or failure ends the run.
+    /// the event. The first denial ends the run, and at `before_call` the first failure does too.
     async fn run(
         &self,
         event: HookEvent,

@@ -50,7 +50,7 @@ impl CallQuestion {
         question_lines(&self.question, &self.params, width, detail)
     }
 
-    /// The text and the keys, as plain text.
+    /// The keys without a selection, for a terminal that paints nothing in place.
     pub(super) fn keys(&self, width: usize) -> Vec<Line<'static>> {
         option_lines(&self.options, None, width)
     }

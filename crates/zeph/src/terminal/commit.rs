@@ -129,7 +129,7 @@ impl Commit {
         self.section = None;
     }
 
-    /// Prints the part of a block that does is final. Returns whether it is all of it.
+    /// Prints the final part of a block. Returns whether the whole block is printed.
     fn print(
         &mut self,
         block: &Block,

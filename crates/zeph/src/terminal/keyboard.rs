@@ -243,7 +243,7 @@ pub(super) enum Show<'a> {
     Expand,
     /// The reason so far, with the column of the cursor.
     Reason(&'a str, usize),
-    /// This.
+    /// A text of the dialog.
     Text(&'a str),
 }
 

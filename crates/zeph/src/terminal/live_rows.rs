@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::style::{Color, Style};
 use ratatui_core::text::{Line, Span};
 use zeph_tools::plural::pluralize;
 
@@ -11,7 +11,7 @@ use super::live_region::{LiveRows, Size};
 use super::typed_input::TypedInput;
 use crate::output::sanitize::first_line;
 use crate::view::render::{
-    Detail, activity_line, block_lines, call_result, call_title, status_line, task_lines,
+    DIM, Detail, activity_line, block_lines, call_result, call_title, status_line, task_lines,
 };
 use crate::view::{Activity, Block, Call, Transcript};
 
@@ -21,8 +21,6 @@ const DELAY: Duration = Duration::from_millis(300);
 const MAX_QUEUED: usize = 3;
 /// The sign before the typed input. It differs from the sign of the prompt.
 const INPUT_SIGN: &str = "» ";
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-
 /// The state that the live region shows.
 pub(super) struct LiveView<'v> {
     pub(super) transcript: &'v Transcript,

@@ -15,11 +15,13 @@ use zeph_tools::user_terminal::UserTerminal;
 
 use super::keys::ReaderControl;
 use super::question::{Answer, Question};
-use super::screen;
 use crate::browser;
 use crate::config::Environment;
 use crate::output::sanitize::first_line;
-use crate::terminal::{Keyboard, LendableScreen, OutputEnd, TerminalLender, is_connected};
+use crate::terminal::{
+    Keyboard, LendableScreen, OutputEnd, TerminalLender, enter_full_screen, is_connected,
+    leave_full_screen,
+};
 use crate::view::{Block, Severity, Transcript};
 
 /// The options of the full screen.
@@ -118,7 +120,7 @@ impl LendableScreen for Shared {
         if let Some(reader) = &*self.reader() {
             reader.pause();
         }
-        screen::leave();
+        leave_full_screen();
     }
 
     fn take_back(&self, end: &OutputEnd) {
@@ -128,7 +130,7 @@ impl LendableScreen for Shared {
             .write_all(end.reset().as_bytes())
             .and_then(|()| out.flush());
         drop(out);
-        let _ = screen::enter();
+        let _ = enter_full_screen();
         if let Some(reader) = &*self.reader() {
             reader.resume();
         }

@@ -16,7 +16,7 @@ use super::dialog_options::DialogOption;
 use super::panels::{call_rows, resource_lines, running_calls};
 use super::search::found_in;
 use crate::output::sanitize::first_line;
-use crate::view::render::{Detail, activity_line, status_line, task_lines};
+use crate::view::render::{DIM, activity_line, status_line, task_lines};
 use crate::view::{Resources, Transcript};
 
 /// Rows of the prompt at most.
@@ -32,7 +32,6 @@ const MIN_DIALOG_ROWS: u16 = 9;
 /// Columns of the panels next to the conversation.
 const PANEL_COLUMNS: (u16, u16) = (36, 60);
 
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 const QUESTION: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 
@@ -206,7 +205,7 @@ fn side_panels(area: Rect, buffer: &mut Buffer, app: &mut App, scene: &Scene<'_>
     ])
     .areas(area);
     let inner = section(tools, buffer, "Tools");
-    let calls = call_rows(scene.all, &app.panel.toggled, width, Detail::Excerpt);
+    let calls = call_rows(scene.all, &app.panel.toggled, width);
     app.areas.calls = inner;
     // The newest calls are at the end.
     let skipped = calls.len().saturating_sub(usize::from(inner.height));
@@ -271,7 +270,7 @@ fn panel_page(area: Rect, buffer: &mut Buffer, app: &mut App, scene: &Scene<'_>)
     rows.push(title("Tasks"));
     rows.extend(task_rows(scene, width).into_iter().map(plain));
     rows.push(title("Tools"));
-    let calls = call_rows(scene.all, &app.panel.toggled, width, Detail::Excerpt);
+    let calls = call_rows(scene.all, &app.panel.toggled, width);
     rows.extend(calls.into_iter().map(|(block, line)| (Some(block), line)));
     let hidden = rows.len().saturating_sub(usize::from(area.height));
     app.panel.scroll = app.panel.scroll.min(hidden);

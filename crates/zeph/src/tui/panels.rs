@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use zeph_tools::plural::{counted_as, pluralize};
 
 use crate::output::sanitize::first_line;
-use crate::view::render::{Detail, call_result, call_title};
+use crate::view::render::{DIM, Detail, call_result, call_title};
 use crate::view::{Block, Call, Resources, SessionStatus, Transcript};
 
 /// Recent calls that the panel shows.
@@ -17,18 +17,11 @@ const MAX_NAME_CHARS: usize = 40;
 /// Columns of the names of values.
 const NAME_COLUMNS: usize = 9;
 
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-
 /// A row of the tool panel, and the block of its call.
 pub(super) type CallRow = (usize, Line<'static>);
 
 /// The recent calls, the newest last. The last call and running calls are expanded; `toggled` are the exceptions.
-pub(super) fn call_rows(
-    all: &Transcript,
-    toggled: &BTreeSet<usize>,
-    width: usize,
-    detail: Detail,
-) -> Vec<CallRow> {
+pub(super) fn call_rows(all: &Transcript, toggled: &BTreeSet<usize>, width: usize) -> Vec<CallRow> {
     let calls: Vec<(usize, &Call)> = recent_calls(all);
     let last = calls.last().map(|(at, _)| *at);
     let mut rows = Vec::new();
@@ -37,7 +30,7 @@ pub(super) fn call_rows(
         let is_expanded = call.is_running() || Some(at) == last;
         if is_expanded != toggled.contains(&at) {
             rows.extend(
-                call_result(call, width, detail)
+                call_result(call, width, Detail::Excerpt)
                     .into_iter()
                     .map(|line| (at, line)),
             );

@@ -40,19 +40,6 @@ impl Drop for FullScreen {
     }
 }
 
-/// Enters the screen again after [`leave`].
-///
-/// # Errors
-/// If the terminal cannot be used.
-pub(super) fn enter() -> io::Result<()> {
-    enter_full_screen()
-}
-
-/// Leaves the screen for a while.
-pub(super) fn leave() {
-    leave_full_screen();
-}
-
 /// Stops this process until it is continued, with the terminal restored meanwhile.
 ///
 /// # Errors

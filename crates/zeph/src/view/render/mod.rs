@@ -31,7 +31,7 @@ pub(crate) use question::{
 };
 pub(crate) use status::status_line;
 pub(crate) use stream::MarkdownStream;
-pub(crate) use styled_text::fit;
+pub(crate) use styled_text::{DIM, fit};
 pub(crate) use tasks::task_lines;
 
 /// The amount of a long text that is shown.

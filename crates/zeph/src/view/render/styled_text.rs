@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::output::sanitize::clean;
 
 /// Less important text.
-pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+pub(crate) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 /// Names, headings.
 pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 /// Errors, removed lines.
