@@ -20,7 +20,7 @@ use zeph_tools::{ToolError, ToolResult};
 
 use super::host::{CallQuestion, ServedCall, ToolHost};
 use super::link::{AskBy, CallLink};
-use super::order::CallOrder;
+use super::order::{Arrival, CallOrder};
 use super::pending::{PendingQuestion, PendingQuestions};
 use super::{mapping, question};
 
@@ -163,6 +163,7 @@ impl Handler {
     async fn run(
         &self,
         call: ServedCall,
+        arrival: Option<Arrival>,
         conversation: &Conversation,
         link: &Arc<CallLink>,
         cancel: &CancellationToken,
@@ -172,7 +173,7 @@ impl Handler {
         let _turn = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ToolError::cancelled()),
-            turn = conversation.order.wait(is_read_only) => turn,
+            turn = conversation.order.wait(is_read_only, arrival) => turn,
         };
         host.call(call, Arc::clone(link) as _, cancel).await
     }
@@ -200,8 +201,9 @@ impl ServerHandler for Handler {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let arrival = context.extensions.remove::<Arrival>();
         let _running = self.shared.calls.token();
         let version = context.protocol_version();
         let is_stateless = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
@@ -232,7 +234,7 @@ impl ServerHandler for Handler {
             }
         };
         let result = {
-            let run = self.run(call, &conversation, &link, &cancel);
+            let run = self.run(call, arrival, &conversation, &link, &cancel);
             let (mut run, mut progress) = (std::pin::pin!(run), std::pin::pin!(progress));
             loop {
                 tokio::select! {

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::message::{BadMessage, read};
+use super::order::Arrivals;
 
 /// Bytes of the longest line.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
@@ -44,6 +45,7 @@ pub(super) struct StdioTransport {
     written: Option<oneshot::Receiver<()>>,
     /// Requests without a response.
     open: HashSet<RequestId>,
+    arrivals: Arrivals,
     /// Whether the first request arrived. Before it, the protocol library accepts nothing else.
     is_opened: bool,
     /// An error that is sent before the next line is read.
@@ -70,6 +72,7 @@ impl StdioTransport {
             messages: Some(messages),
             written: Some(written),
             open: HashSet::new(),
+            arrivals: Arrivals::default(),
             is_opened: false,
             refusal: None,
             ends_at: None,
@@ -88,7 +91,7 @@ impl StdioTransport {
                 return None;
             }
         };
-        let message = match read(&text) {
+        let mut message = match read(&text) {
             Ok(message) => message?,
             Err(bad) => {
                 let BadMessage { id, error } = *bad;
@@ -96,7 +99,7 @@ impl StdioTransport {
                 return None;
             }
         };
-        match &message {
+        match &mut message {
             JsonRpcMessage::Request(request) => {
                 let error = if self.open.contains(&request.id) {
                     Some((
@@ -115,6 +118,9 @@ impl StdioTransport {
                 }
                 self.is_opened |= opens(&request.request);
                 self.open.insert(request.id.clone());
+                if let ClientRequest::CallToolRequest(call) = &mut request.request {
+                    call.extensions.insert(self.arrivals.next());
+                }
             }
             _ if !self.is_opened => return None,
             JsonRpcMessage::Notification(notification) => {
