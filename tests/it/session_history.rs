@@ -229,6 +229,10 @@ fn rewind_restores_the_conversation_and_the_files() {
         &json!(rewound.collect::<Vec<_>>()).to_string(),
         &["change files", "Second."],
     );
+    for text in ["second", "econ"] {
+        let found = home.zeph(["sessions", "search", text]).code(0);
+        found.prints(&["no session contains"]);
+    }
     let list = say(&home, "/rewind");
     assert!(!list.contains("change files"), "{list}");
     assert_has(&list, &["   2  ", "go on"]);

@@ -111,6 +111,11 @@ fn sub_agent_answers_from_a_session_of_its_own() {
     assert_eq!(parent.caller_id, None);
     assert_ne!(read.session, parent.session);
     // Only the session of the parent is listed and continued; the other one can be read.
+    // A search finds neither the words nor a part of a word in the session of the sub-agent.
+    for text in ["answer", "nswe"] {
+        let found = home.zeph(["sessions", "search", text]).code(0);
+        found.prints(&["no session contains"]);
+    }
     let listed = home.zeph(["sessions", "list"]).code(0).stdout;
     assert_eq!(listed.lines().filter(|line| line.contains("go")).count(), 1);
     assert!(!listed.contains(&read.session[..8]), "{listed}");

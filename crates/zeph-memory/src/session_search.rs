@@ -47,6 +47,9 @@ impl Store {
     /// Up to `limit` sessions, of `project` or of all, with a message or a title that contains all words of `text`, the
     /// latest match first. A text without words is searched unchanged.
     ///
+    /// Sessions of sub-agents are not listed anywhere, and a rewound message is not part of its session any more, so
+    /// neither is found.
+    ///
     /// # Errors
     /// A failure of the database.
     pub async fn search_sessions(
@@ -135,6 +138,7 @@ impl Store {
              FROM message_words w JOIN message m ON m.number = w.rowid
                   JOIN session s ON s.number = m.session
              WHERE message_words MATCH ?1 AND (?2 IS NULL OR s.project = ?2)
+                   AND s.parent IS NULL AND m.rewound = 0
              ORDER BY m.number DESC LIMIT ?3",
         );
         let project = project.map(|project| project.to_string_lossy().into_owned());
@@ -155,6 +159,7 @@ impl Store {
             "SELECT s.id, m.seq, m.role, m.content
              FROM message m JOIN session s ON s.number = m.session
              WHERE m.content LIKE ?1 ESCAPE '\\' AND (?2 IS NULL OR s.project = ?2)
+                   AND s.parent IS NULL AND m.rewound = 0
              ORDER BY m.number DESC LIMIT ?3",
         );
         self.fetch(select.bind(pattern).bind(project).bind(MAX_MESSAGES))
