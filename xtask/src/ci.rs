@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
-//! lock files → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets → optional parts
+//! lock files → fmt → tidy → specs → deny → workflows → packages → clippy → tests → doc tests → docs → feature sets → optional parts
 //! → smoke run → live servers → MCP clients. The first failure ends the run. The durations of all steps are
 //! printed at the end. `release-check` builds the release binary.
 
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
-use crate::{deny, docs, fmt, lint, live, mcp_clients, specs, test, tidy};
+use crate::{
+    crate_packages, deny, docs, fmt, lint, live, mcp_clients, specs, test, tidy, workflows,
+};
 
 /// A step of `ci`.
 struct Step {
@@ -39,6 +41,14 @@ const STEPS: &[Step] = &[
     Step {
         name: "deny",
         run: deny::run,
+    },
+    Step {
+        name: "workflows",
+        run: workflows::run,
+    },
+    Step {
+        name: "packages",
+        run: crate_packages::run,
     },
     Step {
         name: "clippy",

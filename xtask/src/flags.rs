@@ -72,7 +72,11 @@ xflags::xflags! {
             /// Seed of the random points; a failure prints it.
             optional --seed seed: u64
         }
-        /// Package every crate and check the size of the release binary.
+        /// Package every crate, and check the files and the size of each package.
+        cmd packages {}
+        /// Check the workflow files with actionlint.
+        cmd workflows {}
+        /// Package every crate, compare the public interfaces, and check the size of the release binary.
         cmd release-check {}
     }
 }

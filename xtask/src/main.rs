@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod conformance;
 mod crash;
+mod crate_packages;
 mod deny;
 mod docs;
 mod flags;
@@ -21,9 +22,11 @@ mod packages;
 mod process;
 mod project;
 mod release_check;
+mod semver;
 mod specs;
 mod test;
 mod tidy;
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -58,6 +61,8 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::McpClients(_) => mcp_clients::run(&project),
         XtaskCmd::Conformance(_) => conformance::run(&project),
+        XtaskCmd::Packages(_) => crate_packages::run(&project),
+        XtaskCmd::Workflows(_) => workflows::run(&project),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),
     }
 }

@@ -12,16 +12,22 @@ const DESCRIPTION_LIMIT: usize = 120;
 
 pub(super) fn findings(project: &Project, files: &[TextFile]) -> Result<Vec<String>> {
     let mut findings = Vec::new();
+    let toolchain = files.iter().find(|file| file.path == "rust-toolchain.toml");
+    let toolchain = toolchain.context("rust-toolchain.toml is missing")?;
     for package in project.packages() {
         let name = package["name"].as_str().context("a package has no name")?;
         if name == "xtask" {
             continue;
         }
         findings.extend(fields(name, package));
+        findings.extend(minimum(name, package, &toolchain.text));
         let manifest = package["manifest_path"].as_str().unwrap_or_default();
         let manifest = project.relative(Path::new(manifest))?;
         let dir = manifest.strip_suffix("Cargo.toml").unwrap_or_default();
         let text = |path: String| files.iter().find(|file| file.path == path);
+        if let Some(file) = text(manifest.clone()) {
+            findings.extend(explicit(name, package, &file.text));
+        }
         if text(format!("{dir}README.md")).is_none() {
             findings.push(format!("{name}: {dir}README.md is missing"));
         }
@@ -60,6 +66,35 @@ fn fields(name: &str, package: &Value) -> Vec<String> {
     if length > DESCRIPTION_LIMIT {
         findings.push(format!(
             "{name}: the description has {length} characters, more than {DESCRIPTION_LIMIT}"
+        ));
+    }
+    findings
+}
+
+/// The fault of the minimum Rust version: all checks run with the pinned toolchain, so it must be the minimum.
+fn minimum(name: &str, package: &Value, toolchain: &str) -> Option<String> {
+    let minimum = package["rust_version"].as_str()?;
+    let pinned = |line: &str| {
+        let channel = line.strip_prefix("channel = \"")?.strip_suffix('"')?;
+        let rest = channel.strip_prefix(minimum)?;
+        Some(rest.is_empty() || rest.starts_with('.'))
+    };
+    let is_pinned = toolchain.lines().any(|line| pinned(line) == Some(true));
+    (!is_pinned).then(|| {
+        format!("{name}: `rust-version` {minimum} is not the toolchain of rust-toolchain.toml, which the checks use")
+    })
+}
+
+/// Fields that have a default but must be explicit.
+fn explicit(name: &str, package: &Value, manifest: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    let is_publish = |line: &str| line.starts_with("publish = ");
+    if !manifest.lines().any(is_publish) {
+        findings.push(format!("{name}: the manifest has no `publish`"));
+    }
+    if !package["metadata"]["docs"]["rs"].is_object() {
+        findings.push(format!(
+            "{name}: the manifest has no `[package.metadata.docs.rs]`"
         ));
     }
     findings
@@ -105,6 +140,34 @@ mod tests {
             "p: the description has 121 characters, more than 120",
         );
         assert_eq!(fields("p", &Value::Null).len(), 6);
+    }
+
+    #[test]
+    fn publication_and_documentation_are_explicit() {
+        let package = json!({"metadata": {"docs": {"rs": {}}}});
+        assert!(explicit("p", &package, "publish = true\n").is_empty());
+        assert_eq!(
+            explicit("p", &Value::Null, "# publish = true\n"),
+            [
+                "p: the manifest has no `publish`",
+                "p: the manifest has no `[package.metadata.docs.rs]`"
+            ]
+        );
+    }
+
+    #[test]
+    fn minimum_version_is_the_pinned_toolchain() {
+        let check = |version: &str, channel: &str, is_right: bool| {
+            let package = json!({"rust_version": version});
+            let toolchain = format!("[toolchain]\nchannel = \"{channel}\"\n");
+            let found = minimum("p", &package, &toolchain);
+            assert_eq!(found.is_none(), is_right, "{version} {channel}");
+        };
+        check("1.95", "1.95.0", true);
+        check("1.95", "1.95", true);
+        check("1.9", "1.95.0", false);
+        check("1.94", "1.95.0", false);
+        check("1.95", "stable", false);
     }
 
     #[test]
