@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use sqlx::{Row, query};
 use zeph_tools::gate::dependencies::{CompletedError, CompletedTools};
 
 use crate::conversation::unknown;
+use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -67,7 +67,7 @@ impl Store {
         let insert = query(
             "INSERT INTO completed_tools (session, tool)
              SELECT number, ?2 FROM session WHERE id = ?1
-             ON CONFLICT DO UPDATE SET tool = excluded.tool
+             ON CONFLICT (session, tool) DO UPDATE SET tool = excluded.tool
              RETURNING tool",
         );
         let rows = self

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 use uuid::Uuid;
 
+use crate::database::{Row, Statement, Transaction, query};
 use crate::error::StoreError;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// The minimum length of an id prefix that identifies a session.
 const MIN_PREFIX: usize = 4;
@@ -77,7 +76,7 @@ macro_rules! select_session {
     };
 }
 
-fn session_of(row: &SqliteRow) -> Result<SessionInfo, sqlx::Error> {
+fn session_of(row: &Row) -> Result<SessionInfo, sqlx::Error> {
     Ok(SessionInfo {
         id: row.try_get(0)?,
         project: PathBuf::from(row.try_get::<String, _>(1)?),
@@ -107,11 +106,14 @@ impl Store {
                 max: MAX_ID,
             });
         }
-        let insert = query(
+        let insert = Statement::per_dialect(
             "INSERT INTO session (id, project, created_at, updated_at, activity, audit_floor)
              VALUES (?1, ?2, ?3, ?3,
                      (SELECT coalesce(max(activity), 0) + 1 FROM session),
                      (SELECT coalesce(max(id), 0) FROM tool_audit))
+             ON CONFLICT (id) DO NOTHING",
+            "INSERT INTO session (id, project, created_at, updated_at, audit_floor)
+             VALUES (?1, ?2, ?3, ?3, (SELECT coalesce(max(id), 0) FROM tool_audit))
              ON CONFLICT (id) DO NOTHING",
         );
         self.write(insert.bind(id).bind(project_key(project)).bind(now()), 0)
@@ -250,8 +252,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
     pub async fn rename_session(&self, id: &str, title: &str) -> Result<(), StoreError> {
-        let update =
-            query("UPDATE session SET title = ?2, is_renamed = 1 WHERE id = ?1 RETURNING number");
+        let update = query(
+            "UPDATE session SET title = ?2, is_renamed = TRUE WHERE id = ?1 RETURNING number",
+        );
         self.write_to_session(id, update.bind(id).bind(title)).await
     }
 
@@ -291,7 +294,19 @@ impl Store {
             .await
     }
 
-    async fn sessions(&self, select: SqlQuery<'_>) -> Result<Vec<SessionInfo>, StoreError> {
+    /// The number of the session `id` within a transaction.
+    pub(crate) async fn session_number(
+        &self,
+        transaction: &mut dyn Transaction,
+        id: &str,
+    ) -> Result<i64, StoreError> {
+        let select = query("SELECT number FROM session WHERE id = ?1");
+        let rows = transaction.fetch(select.bind(id)).await?;
+        let row = rows.first().ok_or_else(|| unknown(id))?;
+        row.try_get(0).map_err(|error| self.sql(error))
+    }
+
+    async fn sessions(&self, select: Statement<'_>) -> Result<Vec<SessionInfo>, StoreError> {
         let rows = self.fetch(select).await?;
         rows.iter()
             .map(|row| session_of(row).map_err(|error| self.sql(error)))
@@ -302,7 +317,7 @@ impl Store {
     pub(crate) async fn write_to_session(
         &self,
         id: &str,
-        statement: SqlQuery<'_>,
+        statement: Statement<'_>,
     ) -> Result<(), StoreError> {
         match self.write(statement, 0).await?.is_empty() {
             true => Err(unknown(id)),

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use sqlx::{Connection as _, Row, query};
-
 use crate::conversation::{now, unknown};
+use crate::database::{Statement, query};
 use crate::error::StoreError;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// The statements that copy the rows of session `?1` to session `?2`. Costs, counts of calls, records of read files,
 /// stored outputs and the undo journal belong to the calls of the original, so they are not copied. Nor are rewound messages.
@@ -14,12 +13,12 @@ const COPIES: [&str; 5] = [
     "INSERT INTO message (session, seq, role, content, created_at,
                           input_tokens, output_tokens, cached_tokens, shown)
      SELECT ?2, seq, role, content, created_at, input_tokens, output_tokens, cached_tokens, shown
-     FROM message WHERE session = ?1 AND rewound = 0 ORDER BY seq",
+     FROM message WHERE session = ?1 AND NOT rewound ORDER BY seq",
     "INSERT INTO summaries (session, content, compaction_method, first_seq, last_seq, messages,
                             tokens_before, tokens_after, provider, model, created_at)
      SELECT ?2, content, compaction_method, first_seq, last_seq, messages,
             tokens_before, tokens_after, provider, model, created_at
-     FROM summaries WHERE session = ?1 AND rewound = 0 ORDER BY number",
+     FROM summaries WHERE session = ?1 AND NOT rewound ORDER BY number",
     "INSERT INTO task (session, number, content, status, created_at, updated_at)
      SELECT ?2, number, content, status, created_at, updated_at FROM task WHERE session = ?1",
     "INSERT INTO result_view (session, seq, view)
@@ -43,32 +42,28 @@ impl Store {
         copy: &str,
         project: &Path,
     ) -> Result<(), StoreError> {
-        let mut connection = self.connection().await?;
-        let begin = connection.begin_with("BEGIN IMMEDIATE").await;
-        let mut transaction = begin.map_err(|error| self.sql(error))?;
-        let found = query("SELECT number FROM session WHERE id = ?1").bind(session);
-        let found = found.fetch_optional(&mut *transaction).await;
-        let row = found.map_err(|error| self.sql(error))?;
-        let row = row.ok_or_else(|| unknown(session))?;
-        let from: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
-        let insert = query(
+        let mut transaction = self.begin().await?;
+        let from = self.session_number(transaction.as_mut(), session).await?;
+        let insert = Statement::per_dialect(
             "INSERT INTO session (id, project, created_at, updated_at, activity, audit_floor)
              VALUES (?1, ?2, ?3, ?3,
                      (SELECT coalesce(max(activity), 0) + 1 FROM session),
                      (SELECT coalesce(max(id), 0) FROM tool_audit))
              RETURNING number",
+            "INSERT INTO session (id, project, created_at, updated_at, audit_floor)
+             VALUES (?1, ?2, ?3, ?3, (SELECT coalesce(max(id), 0) FROM tool_audit))
+             RETURNING number",
         );
         let project = project.to_string_lossy().into_owned();
         let insert = insert.bind(copy).bind(project).bind(now());
-        let inserted = insert.fetch_one(&mut *transaction).await;
-        let inserted = inserted.map_err(|error| self.sql(error))?;
-        let to: i64 = inserted.try_get(0).map_err(|error| self.sql(error))?;
+        let inserted = transaction.fetch(insert).await?;
+        let row = inserted.first().ok_or_else(|| unknown(copy))?;
+        let to: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
         for statement in COPIES {
-            let copied: SqlQuery<'_> = query(statement).bind(from).bind(to);
-            let copied = copied.execute(&mut *transaction).await;
-            copied.map_err(|error| self.sql(error))?;
+            transaction
+                .fetch(query(statement).bind(from).bind(to))
+                .await?;
         }
-        let commit = transaction.commit().await;
-        commit.map_err(|error| self.sql(error))
+        transaction.commit().await
     }
 }

@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use sqlx::{Row, query};
 use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::embedding_cache::{EmbeddingCache, KeptVectorsError};
 
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -70,14 +70,16 @@ impl Store {
         texts: &[&str],
     ) -> Result<Vec<Option<Vec<f32>>>, StoreError> {
         let digests = digests(texts);
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT text, vector FROM embedding
              WHERE model = ?1 AND text IN (SELECT value FROM json_each(?2))",
+            "SELECT text, vector FROM embedding
+             WHERE model = ?1 AND text IN (SELECT jsonb_array_elements_text(CAST(?2 AS jsonb)))",
         );
         let select = select.bind(model).bind(json(&digests));
         let rows = self.fetch(select).await?;
         let vector = |row| -> Result<(String, Vec<f32>), sqlx::Error> {
-            let row: &sqlx::sqlite::SqliteRow = row;
+            let row: &Row = row;
             Ok((row.try_get(0)?, numbers(row.try_get(1)?)))
         };
         let known: Result<HashMap<String, Vec<f32>>, _> = rows.iter().map(vector).collect();
@@ -106,10 +108,15 @@ impl Store {
             .collect();
         let (bytes, width) = (all.len(), length * WIDTH);
         // `WHERE true`, so that ON is not taken for that of a join.
-        let insert = query(
+        let insert = Statement::per_dialect(
             "INSERT INTO embedding (model, text, vector)
              SELECT ?1, value, substr(?3, 1 + key * ?4, ?4) FROM json_each(?2) WHERE true
              ON CONFLICT (model, text) DO UPDATE SET vector = excluded.vector",
+            "INSERT INTO embedding (model, text, vector)
+             SELECT DISTINCT ON (j.value) ?1, j.value,
+                    substr(?3, CAST(1 + (j.place - 1) * ?4 AS INTEGER), CAST(?4 AS INTEGER))
+             FROM jsonb_array_elements_text(CAST(?2 AS jsonb)) WITH ORDINALITY AS j (value, place)
+             ON CONFLICT (owner, model, text) DO UPDATE SET vector = excluded.vector",
         );
         let insert = insert.bind(model).bind(json(&digests(texts))).bind(all);
         let insert = insert.bind(i64::try_from(width).unwrap_or(i64::MAX));

@@ -122,6 +122,73 @@ pub enum StoreError {
         /// The error of SQLite or its driver.
         source: sqlx::Error,
     },
+    /// The URL of the server is invalid. The message does not contain it, because it may have a password.
+    #[error(
+        "`[memory] url` is not the URL of a PostgreSQL server: {reason}; use postgres://USER@HOST/DATABASE"
+    )]
+    ServerUrl {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The server does not respond.
+    #[error(
+        "the PostgreSQL server {server} cannot be reached: {reason}; start it, or correct `[memory] url`"
+    )]
+    ServerUnreachable {
+        /// The URL without its password.
+        server: String,
+        /// The message of the system.
+        reason: String,
+    },
+    /// The server refuses the connection or a statement.
+    #[error("the PostgreSQL server {server} refuses: {reason}; {fix}")]
+    ServerRefused {
+        /// The URL without its password.
+        server: String,
+        /// The message of the server.
+        reason: String,
+        /// What the user can do.
+        fix: &'static str,
+    },
+    /// The server is too old.
+    #[error(
+        "the PostgreSQL server {server} has version {found}: Zeph needs version {min} or later"
+    )]
+    ServerTooOld {
+        /// The URL without its password.
+        server: String,
+        /// Its version.
+        found: i32,
+        /// The oldest supported version.
+        min: i32,
+    },
+    /// A newer program has changed the tables on the server.
+    #[error(
+        "the tables on {server} were made by a newer Zeph (their version is {found}, this program knows up to \
+         {known}): update Zeph"
+    )]
+    ServerNewer {
+        /// The URL without its password.
+        server: String,
+        /// The version of the tables.
+        found: usize,
+        /// The newest version known here.
+        known: usize,
+    },
+    /// The connection ended while a statement ran.
+    #[error(
+        "the connection to the PostgreSQL server {server} was lost, so the last write may be missing; try again"
+    )]
+    ConnectionLost {
+        /// The URL without its password.
+        server: String,
+    },
+    /// [`Store::close`](crate::Store::close) was called before.
+    #[error("the connection to the PostgreSQL server {server} is closed")]
+    ServerClosed {
+        /// The URL without its password.
+        server: String,
+    },
     /// The session does not exist.
     #[error("there is no session {id:?}: `zeph sessions list` shows those there are")]
     UnknownSession {

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use sqlx::{Row, query};
 use zeph_tools::{ContentDigest, ReadLedger, ReadLedgerError};
 
 use crate::conversation::unknown;
+use crate::database::{Statement, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -79,9 +79,14 @@ impl Store {
         content: Option<Vec<u8>>,
     ) -> Result<(), StoreError> {
         let bytes = content.as_ref().map_or(0, Vec::len);
-        let insert = query(
+        let insert = Statement::per_dialect(
             "INSERT OR REPLACE INTO seen_file (session, path, digest, content)
              SELECT s.number, ?2, ?3, ?4 FROM session s WHERE s.id = ?1
+             RETURNING number",
+            "INSERT INTO seen_file (session, path, digest, content)
+             SELECT s.number, ?2, ?3, ?4 FROM session s WHERE s.id = ?1
+             ON CONFLICT (session, path) DO UPDATE
+                 SET number = excluded.number, digest = excluded.digest, content = excluded.content
              RETURNING number",
         )
         .bind(session)
@@ -104,7 +109,7 @@ impl Store {
                  SELECT number FROM (
                      SELECT f.number, sum(length(f.content)) OVER (ORDER BY f.number DESC) AS kept
                      FROM session s JOIN seen_file f ON f.session = s.number
-                     WHERE s.id = ?1 AND f.content IS NOT NULL)
+                     WHERE s.id = ?1 AND f.content IS NOT NULL) AS r
                  WHERE kept > ?2)",
         );
         self.write(update.bind(session).bind(MAX_STORED_BYTES), 0)
@@ -181,18 +186,31 @@ impl ReadLedger for SqliteSeenFiles {
         self.forget(conversation, to).await?;
         let (first, end) = below(from);
         // The operator `||` converts bytes to text without a change.
-        let carry = query(if moved {
-            "UPDATE OR REPLACE seen_file
-             SET path = CAST(?2 || substr(path, length(?3) + 1) AS BLOB)
-             WHERE session = (SELECT number FROM session WHERE id = ?1)
-               AND (path = ?3 OR (path > ?4 AND path < ?5))"
-        } else {
-            "INSERT OR REPLACE INTO seen_file (session, path, digest, content)
-             SELECT session, CAST(?2 || substr(path, length(?3) + 1) AS BLOB), digest, content
-             FROM seen_file
-             WHERE session = (SELECT number FROM session WHERE id = ?1)
-               AND (path = ?3 OR (path > ?4 AND path < ?5))"
-        });
+        let carry = match moved {
+            true => Statement::per_dialect(
+                "UPDATE OR REPLACE seen_file
+                 SET path = CAST(?2 || substr(path, length(?3) + 1) AS BLOB)
+                 WHERE session = (SELECT number FROM session WHERE id = ?1)
+                   AND (path = ?3 OR (path > ?4 AND path < ?5))",
+                "UPDATE seen_file SET path = ?2 || substr(path, length(?3) + 1)
+                 WHERE session = (SELECT number FROM session WHERE id = ?1)
+                   AND (path = ?3 OR (path > ?4 AND path < ?5))",
+            ),
+            false => Statement::per_dialect(
+                "INSERT OR REPLACE INTO seen_file (session, path, digest, content)
+                 SELECT session, CAST(?2 || substr(path, length(?3) + 1) AS BLOB), digest, content
+                 FROM seen_file
+                 WHERE session = (SELECT number FROM session WHERE id = ?1)
+                   AND (path = ?3 OR (path > ?4 AND path < ?5))",
+                "INSERT INTO seen_file (session, path, digest, content)
+                 SELECT session, ?2 || substr(path, length(?3) + 1), digest, content
+                 FROM seen_file
+                 WHERE session = (SELECT number FROM session WHERE id = ?1)
+                   AND (path = ?3 OR (path > ?4 AND path < ?5))
+                 ON CONFLICT (session, path) DO UPDATE
+                     SET digest = excluded.digest, content = excluded.content",
+            ),
+        };
         let carry = carry.bind(conversation).bind(key(to)).bind(key(from));
         let done = self.store.write(carry.bind(first).bind(end), 0).await;
         done.map(drop).map_err(failed)

@@ -1,10 +1,9 @@
 //! Savings of filters by rule, as sums over all sessions.
 
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 
 use crate::conversation::{count, integer};
+use crate::database::{Row, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -36,14 +35,14 @@ impl Store {
     /// A failure of the database.
     pub async fn add_filter_gain(&self, gain: &FilterGain) -> Result<(), StoreError> {
         let insert = query(
-            "INSERT INTO filter_gain (rule, full, partial, fallback, bytes_before, bytes_after, reruns,
+            "INSERT INTO filter_gain AS g (rule, \"full\", partial, fallback, bytes_before, bytes_after, reruns,
                  recalls)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (rule) DO UPDATE SET full = full + excluded.full,
-                 partial = partial + excluded.partial, fallback = fallback + excluded.fallback,
-                 bytes_before = bytes_before + excluded.bytes_before,
-                 bytes_after = bytes_after + excluded.bytes_after,
-                 reruns = reruns + excluded.reruns, recalls = recalls + excluded.recalls",
+             ON CONFLICT (rule) DO UPDATE SET \"full\" = g.\"full\" + excluded.\"full\",
+                 partial = g.partial + excluded.partial, fallback = g.fallback + excluded.fallback,
+                 bytes_before = g.bytes_before + excluded.bytes_before,
+                 bytes_after = g.bytes_after + excluded.bytes_after,
+                 reruns = g.reruns + excluded.reruns, recalls = g.recalls + excluded.recalls",
         )
         .bind(gain.rule.as_str())
         .bind(integer(gain.full))
@@ -72,7 +71,7 @@ impl Store {
     }
 }
 
-fn gain_of(row: &SqliteRow) -> Result<FilterGain, sqlx::Error> {
+fn gain_of(row: &Row) -> Result<FilterGain, sqlx::Error> {
     let number = |column: &str| row.try_get(column).map(count);
     Ok(FilterGain {
         rule: row.try_get("rule")?,

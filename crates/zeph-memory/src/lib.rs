@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 //! # Structure
-//! - [`store`]: the database: opening it, versions of its tables, checkpoints.
+//! - [`store`]: the open store. `database` is the trait of its two back ends, SQLite and PostgreSQL (feature `postgres`).
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - `rewind`: the way back to an earlier message; `session_search`: search for sessions.
 //! - `copy`: copies of sessions; `result_views`: results as the user saw them.
@@ -30,6 +30,7 @@ pub mod completed_tools;
 pub mod config;
 pub mod conversation;
 mod copy;
+mod database;
 pub mod embedding_cache;
 pub mod error;
 pub mod file_reads;
@@ -44,6 +45,7 @@ pub mod quota;
 mod result_views;
 mod rewind;
 pub mod schedule;
+mod search_terms;
 mod session_search;
 mod sign_bits;
 pub mod spending;
@@ -61,6 +63,8 @@ pub use code_index::SqliteCodeIndex;
 pub use completed_tools::SqliteCompleted;
 pub use config::{MemoryConfig, Synchronous};
 pub use conversation::{SessionInfo, new_session_id};
+#[cfg(feature = "postgres")]
+pub use database::postgres::Server;
 pub use embedding_cache::SqliteVectors;
 pub use error::StoreError;
 pub use file_reads::SqliteSeenFiles;

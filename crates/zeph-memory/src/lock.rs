@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use sqlx::{Row, query};
-
 use crate::conversation::unknown;
+use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
 

@@ -1,37 +1,23 @@
-//! Facts that outlive their session: the table `memory`, with a keyword search (SQLite's FTS5, ranked by BM25).
+//! Facts that outlive their session: the table `memory`, with a keyword search (FTS5 of SQLite, ranked by BM25, or `tsvector` of PostgreSQL).
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 
 use crate::conversation::{integer, now, unknown};
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
+use crate::search_terms::{Term, all, any, escaped, terms};
 use crate::store::Store;
 
 /// The longest fact, in bytes.
 pub const MAX_MEMORY_BYTES: usize = 16 * 1024;
-
-/// The maximum number of words of a search. The longest come first, since they are the most specific.
-const MAX_WORDS: usize = 16;
 
 /// The maximum number of frequent words in a search.
 const MAX_COMMON: usize = 4;
 
 /// The number of facts from which a word counts as frequent, and does not rank them.
 const MANY: i64 = 2000;
-
-/// The minimum length of a word that also matches the start of longer words.
-const PREFIX_FROM: usize = 4;
-
-/// Words of nearly every text, which are omitted if others remain.
-const COMMON: &[&str] = &[
-    "a", "about", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "for", "from",
-    "had", "has", "have", "how", "i", "in", "is", "it", "my", "of", "on", "or", "our", "that",
-    "the", "their", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who",
-    "why", "with", "you", "your",
-];
 
 /// A fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -72,10 +58,15 @@ impl Store {
                 max: MAX_MEMORY_BYTES,
             });
         }
-        let insert = query(
+        let insert = Statement::per_dialect(
             "INSERT INTO memory (content, session, project, saved_at)
              SELECT ?2, s.id, s.project, ?3 FROM session s WHERE s.id = ?1
              ON CONFLICT (content) DO UPDATE
+             SET session = excluded.session, project = excluded.project, saved_at = excluded.saved_at
+             RETURNING number, content, session, project, saved_at",
+            "INSERT INTO memory (content, session, project, saved_at)
+             SELECT ?2, s.id, s.project, ?3 FROM session s WHERE s.id = ?1
+             ON CONFLICT (owner, digest) DO UPDATE
              SET session = excluded.session, project = excluded.project, saved_at = excluded.saved_at
              RETURNING number, content, session, project, saved_at",
         );
@@ -91,14 +82,17 @@ impl Store {
     /// A failure of the database.
     pub async fn search_memory(&self, text: &str, most: u64) -> Result<Vec<Memory>, StoreError> {
         let mut rows = Vec::new();
-        let (rare, common) = self.by_frequency(match_words(text)).await?;
+        let (rare, common) = self.by_frequency(terms(text)).await?;
         if !rare.is_empty() {
-            let select = query(
+            let select = Statement::per_dialect(
                 "SELECT m.number, m.content, m.session, m.project, m.saved_at
                  FROM memory_words w JOIN memory m ON m.number = w.rowid
                  WHERE memory_words MATCH ?1 ORDER BY bm25(memory_words), m.saved_at DESC, m.number LIMIT ?2",
+                "SELECT m.number, m.content, m.session, m.project, m.saved_at FROM memory m
+                 WHERE m.words @@ to_tsquery('zeph', ?1)
+                 ORDER BY ts_rank(m.words, to_tsquery('zeph', ?1)) DESC, m.saved_at DESC, m.number LIMIT ?2",
             );
-            let words = rare.join(" OR ");
+            let words = any(&rare, self.dialect());
             rows = self.fetch(select.bind(words).bind(integer(most))).await?;
         } else if !common.is_empty() {
             rows = self.with_common(&common, most).await?;
@@ -106,9 +100,11 @@ impl Store {
         let part = text.trim();
         if rows.is_empty() && !part.is_empty() && part.len() <= MAX_MEMORY_BYTES {
             // Three times as fast as `instr(lower(content), …)`, and the same.
-            let select = query(
+            let select = Statement::per_dialect(
                 "SELECT number, content, session, project, saved_at FROM memory
                  WHERE content LIKE ?1 ESCAPE '\\' ORDER BY saved_at DESC, number LIMIT ?2",
+                "SELECT number, content, session, project, saved_at FROM memory
+                 WHERE content ILIKE ?1 ESCAPE '\\' ORDER BY saved_at DESC, number LIMIT ?2",
             );
             let pattern = format!("%{}%", escaped(part));
             rows = self.fetch(select.bind(pattern).bind(integer(most))).await?;
@@ -118,28 +114,34 @@ impl Store {
 
     /// The latest facts that have all of `words`, which are all frequent. If these are too few, the best matches with
     /// any of the words among the latest follow. A single frequent word does not rank facts, so only their age does.
-    async fn with_common(&self, words: &[String], most: u64) -> Result<Vec<SqliteRow>, StoreError> {
+    async fn with_common(&self, words: &[Term], most: u64) -> Result<Vec<Row>, StoreError> {
         let words = words.get(..MAX_COMMON).unwrap_or(words);
-        let all = query(
+        let select = Statement::per_dialect(
             "SELECT m.number, m.content, m.session, m.project, m.saved_at
              FROM (SELECT rowid FROM memory_words WHERE memory_words MATCH ?1 ORDER BY rowid DESC LIMIT ?3) w
              JOIN memory m ON m.number = w.rowid
              ORDER BY m.saved_at DESC, m.number DESC LIMIT ?2",
+            "SELECT m.number, m.content, m.session, m.project, m.saved_at
+             FROM (SELECT * FROM memory WHERE words @@ to_tsquery('zeph', ?1) ORDER BY number DESC LIMIT ?3) m
+             ORDER BY m.saved_at DESC, m.number DESC LIMIT ?2",
         );
-        let all = all.bind(words.join(" AND ")).bind(integer(most));
-        let mut rows = self.fetch(all.bind(MANY)).await?;
+        let select = select.bind(all(words, self.dialect())).bind(integer(most));
+        let mut rows = self.fetch(select.bind(MANY)).await?;
         if integer(most) > i64::try_from(rows.len()).unwrap_or(i64::MAX) {
-            let any = query(
+            let select = Statement::per_dialect(
                 "SELECT m.number, m.content, m.session, m.project, m.saved_at
                  FROM (SELECT rowid, bm25(memory_words) AS fit FROM memory_words
                        WHERE memory_words MATCH ?1 ORDER BY rowid DESC LIMIT ?3) w
                  JOIN memory m ON m.number = w.rowid
                  ORDER BY w.fit, m.saved_at DESC, m.number LIMIT ?2",
+                "SELECT m.number, m.content, m.session, m.project, m.saved_at
+                 FROM (SELECT * FROM memory WHERE words @@ to_tsquery('zeph', ?1) ORDER BY number DESC LIMIT ?3) m
+                 ORDER BY ts_rank(m.words, to_tsquery('zeph', ?1)) DESC, m.saved_at DESC, m.number LIMIT ?2",
             );
-            let any = any.bind(words.join(" OR ")).bind(integer(most));
-            let number = |row: &SqliteRow| row.try_get::<i64, _>(0).unwrap_or_default();
+            let select = select.bind(any(words, self.dialect())).bind(integer(most));
+            let number = |row: &Row| row.try_get::<i64, _>(0).unwrap_or_default();
             let known: BTreeSet<i64> = rows.iter().map(number).collect();
-            let more = self.fetch(any.bind(MANY)).await?;
+            let more = self.fetch(select.bind(MANY)).await?;
             rows.extend(more.into_iter().filter(|row| !known.contains(&number(row))));
             rows.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         }
@@ -148,16 +150,16 @@ impl Store {
 
     /// The rare and the frequent words. Frequent words alone would require the ranking of nearly every fact. Words
     /// without a match are omitted.
-    async fn by_frequency(
-        &self,
-        words: Vec<String>,
-    ) -> Result<(Vec<String>, Vec<String>), StoreError> {
+    async fn by_frequency(&self, words: Vec<Term>) -> Result<(Vec<Term>, Vec<Term>), StoreError> {
         let (mut rare, mut common) = (Vec::new(), Vec::new());
         for word in words {
-            let select = query(
+            let select = Statement::per_dialect(
                 "SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 LIMIT ?2)",
+                "SELECT count(*)
+                 FROM (SELECT 1 FROM memory WHERE words @@ to_tsquery('zeph', ?1) LIMIT ?2) AS found",
             );
-            let rows = self.fetch(select.bind(word.as_str()).bind(MANY)).await?;
+            let select = select.bind(word.text(self.dialect())).bind(MANY);
+            let rows = self.fetch(select).await?;
             let found = rows.first().map(|row| row.try_get::<i64, _>(0));
             let found = found.transpose().map_err(|error| self.sql(error))?;
             match found.unwrap_or(0) {
@@ -210,7 +212,7 @@ impl Store {
         rows.first().map(|row| self.memory_of(row)).transpose()
     }
 
-    pub(crate) fn memory_of(&self, row: &SqliteRow) -> Result<Memory, StoreError> {
+    pub(crate) fn memory_of(&self, row: &Row) -> Result<Memory, StoreError> {
         let read = || -> Result<Memory, sqlx::Error> {
             let number: i64 = row.try_get(0)?;
             Ok(Memory {
@@ -225,60 +227,10 @@ impl Store {
     }
 }
 
-/// The words of `text` as quoted terms of FTS5, so that nothing in it is an operator.
-pub(crate) fn match_words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words: BTreeSet<String> = words
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    let mut telling: Vec<&String> = words
-        .iter()
-        .filter(|word| !COMMON.contains(&word.as_str()))
-        .collect();
-    if telling.is_empty() {
-        telling = words.iter().collect();
-    }
-    telling.sort_by_key(|word| std::cmp::Reverse(word.len()));
-    let quoted = telling.into_iter().take(MAX_WORDS).map(|word| {
-        let prefix = if word.chars().count() >= PREFIX_FROM {
-            "*"
-        } else {
-            ""
-        };
-        format!("\"{word}\"{prefix}")
-    });
-    quoted.collect()
-}
-
-/// `text` in a pattern of `LIKE`, in which `\\` escapes.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            escaped.push('\\');
-        }
-        escaped.push(character);
-    }
-    escaped
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_quoted() {
-        let check = |text: &str, expect: &[&str]| assert_eq!(match_words(text), expect, "{text:?}");
-        check("", &[]);
-        check(" \"'()*- ", &[]);
-        check("The port", &["\"port\"*"]);
-        check("the", &["\"the\""]);
-        check("NEAR(a b)", &["\"near\"*", "\"b\""]);
-        check("db db DB", &["\"db\""]);
-        check("naïve \"x", &["\"naïve\"*", "\"x\""]);
-    }
 
     /// A word in nearly every fact does not hide the only fact with another word.
     #[tokio::test]

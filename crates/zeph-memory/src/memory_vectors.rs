@@ -3,11 +3,8 @@
 //! A search reads a few bits of each fact (`sign_bits`), then the embeddings of the closest facts. Triggers and keys
 //! of the database keep bits, embeddings and facts consistent across processes. A damaged fact is not found.
 
-use futures_util::TryStreamExt;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use sqlx::{Connection as _, Row, query};
-
 use crate::conversation::integer;
+use crate::database::{Row, Statement, Transaction, query};
 use crate::error::StoreError;
 use crate::memories::Memory;
 use crate::sign_bits::{Nearest, signs, width};
@@ -107,38 +104,47 @@ impl Store {
             return Ok(());
         };
         let written = bytes.len();
-        let mut connection = self.connection().await?;
-        let filled = async {
-            let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-            let known = find(&mut transaction, model).await?;
-            let length = i64::try_from(length).unwrap_or(i64::MAX);
-            let id = match (known, gap.model) {
-                (Some(known), Some(then)) if known.id == then.id && known.length == length => {
-                    known.id
-                }
-                (None, None) => begin(&mut transaction, model, length, *first, *last).await?,
-                _ => return Ok(()),
-            };
-            // CROSS JOIN: SQLite reads the left table once.
-            let insert = query(
-                "INSERT INTO memory_vector (model, fact, vector)
-                 SELECT ?1, m.number, substr(?3, 1 + j.key * ?4, ?4)
-                 FROM json_each(?2) j CROSS JOIN memory m ON m.number = j.value WHERE true
-                 ON CONFLICT (model, fact) DO UPDATE SET vector = excluded.vector",
-            );
-            let width = length.saturating_mul(WIDTH as i64);
-            let insert = insert.bind(id).bind(json(&numbers)).bind(bytes).bind(width);
-            insert.execute(&mut *transaction).await?;
-            let update = query(
-                "UPDATE memory_model SET oldest = min(oldest, ?2), newest = max(newest, ?3) WHERE id = ?1",
-            );
-            let update = update.bind(id).bind(first).bind(last);
-            update.execute(&mut *transaction).await?;
-            transaction.commit().await
+        let mut transaction = self.begin().await?;
+        let known = self.find_model(transaction.as_mut(), model).await?;
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        let id = match (known, gap.model) {
+            (Some(known), Some(then)) if known.id == then.id && known.length == length => known.id,
+            (None, None) => {
+                let row = Model {
+                    id: 0,
+                    length,
+                    oldest: *first,
+                    newest: *last,
+                };
+                self.add_model(transaction.as_mut(), model, row).await?
+            }
+            _ => return Ok(()),
         };
-        filled.await.map_err(|error| self.sql(error))?;
-        drop(connection);
-        self.count_write(written);
+        // CROSS JOIN: SQLite reads the left table once.
+        let insert = Statement::per_dialect(
+            "INSERT INTO memory_vector (model, fact, vector)
+             SELECT ?1, m.number, substr(?3, 1 + j.key * ?4, ?4)
+             FROM json_each(?2) j CROSS JOIN memory m ON m.number = j.value WHERE true
+             ON CONFLICT (model, fact) DO UPDATE SET vector = excluded.vector",
+            "INSERT INTO memory_vector (model, fact, vector)
+             SELECT ?1, m.number, substr(?3, CAST(1 + (j.place - 1) * ?4 AS INTEGER), CAST(?4 AS INTEGER))
+             FROM jsonb_array_elements_text(CAST(?2 AS jsonb)) WITH ORDINALITY AS j (value, place)
+             JOIN memory m ON m.number = CAST(j.value AS BIGINT)
+             ON CONFLICT (model, fact) DO UPDATE SET vector = excluded.vector",
+        );
+        let width = length.saturating_mul(WIDTH as i64);
+        let insert = insert.bind(id).bind(json(&numbers)).bind(bytes).bind(width);
+        transaction.fetch(insert).await?;
+        let update = query(
+            "UPDATE memory_model SET oldest = CASE WHEN oldest < ?2 THEN oldest ELSE ?2 END,
+                 newest = CASE WHEN newest > ?3 THEN newest ELSE ?3 END
+             WHERE id = ?1",
+        );
+        transaction
+            .fetch(update.bind(id).bind(*first).bind(*last))
+            .await?;
+        transaction.commit().await?;
+        self.wrote(written);
         Ok(())
     }
 
@@ -168,10 +174,14 @@ impl Store {
         for block in self.look_at_blocks(known.id, width, &mut nearest).await? {
             self.make_block(known, block, &mut nearest).await?;
         }
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT m.number, m.content, m.session, m.project, m.saved_at, v.vector
              FROM json_each(?2) j CROSS JOIN memory_vector v ON v.model = ?1 AND v.fact = j.value
              CROSS JOIN memory m ON m.number = v.fact",
+            "SELECT m.number, m.content, m.session, m.project, m.saved_at, v.vector
+             FROM jsonb_array_elements_text(CAST(?2 AS jsonb)) AS j (value)
+             JOIN memory_vector v ON v.model = ?1 AND v.fact = CAST(j.value AS BIGINT)
+             JOIN memory m ON m.number = v.fact",
         );
         let select = select.bind(known.id).bind(json(&nearest.facts()));
         let query = unit(vector);
@@ -196,25 +206,20 @@ impl Store {
         nearest: &mut Nearest,
     ) -> Result<Vec<i64>, StoreError> {
         let mut missing = Vec::new();
-        let mut connection = self.connection().await?;
         let select = query("SELECT block, facts, signs FROM memory_signs WHERE model = ?1");
-        let read = async {
-            let mut rows = select.bind(model).fetch(&mut *connection);
-            while let Some(row) = rows.try_next().await? {
-                let block: i64 = row.try_get(0)?;
-                let facts: Option<&[u8]> = row.try_get(1)?;
-                let signs: Option<&[u8]> = row.try_get(2)?;
-                match (facts, signs) {
-                    (Some(facts), Some(signs)) if facts.len() * width == signs.len() => {
-                        look(nearest, block, facts, signs);
-                    }
-                    _ => missing.push(block),
+        let mut each = |row: Row| {
+            let block: i64 = row.try_get(0)?;
+            let facts: Option<&[u8]> = row.try_get(1)?;
+            let signs: Option<&[u8]> = row.try_get(2)?;
+            match (facts, signs) {
+                (Some(facts), Some(signs)) if facts.len() * width == signs.len() => {
+                    look(nearest, block, facts, signs);
                 }
+                _ => missing.push(block),
             }
             Ok(())
         };
-        let read: Result<(), sqlx::Error> = read.await;
-        read.map_err(|error| self.sql(error))?;
+        self.database().run(select.bind(model), &mut each).await?;
         Ok(missing)
     }
 
@@ -226,48 +231,99 @@ impl Store {
         block: i64,
         nearest: &mut Nearest,
     ) -> Result<(), StoreError> {
-        let mut connection = self.connection().await?;
         let (mut facts, mut bits) = (Vec::new(), Vec::new());
-        let made = async {
-            let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-            let select = query(
-                "SELECT fact, vector FROM memory_vector WHERE model = ?1 AND fact BETWEEN ?2 AND ?3 ORDER BY fact",
-            );
-            let first = block.saturating_mul(BLOCK);
-            let select = select.bind(model.id).bind(first);
-            let select = select.bind(first.saturating_add(BLOCK - 1));
-            for row in select.fetch_all(&mut *transaction).await? {
-                let fact: i64 = row.try_get(0)?;
-                let vector = numbers(row.try_get(1)?);
-                let fits = |it: &Vec<f32>| usize::try_from(model.length) == Ok(it.len());
-                if let (Some(vector), Ok(at)) = (vector.filter(fits), u8::try_from(fact - first)) {
-                    facts.push(at);
-                    bits.extend(signs(&vector));
-                }
-            }
-            let update = query(
-                "UPDATE memory_signs SET facts = ?3, signs = ?4 WHERE model = ?1 AND block = ?2",
-            );
-            let update = update.bind(model.id).bind(block);
-            let update = update.bind(facts.as_slice()).bind(bits.as_slice());
-            update.execute(&mut *transaction).await?;
-            transaction.commit().await
-        };
-        let made: Result<(), sqlx::Error> = made.await;
-        drop(connection);
+        let made = self.make_bits(model, block, &mut facts, &mut bits).await;
         if let Err(error) = made {
             tracing::warn!(%error, "what facts mean cannot be kept for the next search");
         }
-        self.count_write(bits.len());
+        self.wrote(bits.len());
         look(nearest, block, &facts, &bits);
         Ok(())
     }
 
+    async fn make_bits(
+        &self,
+        model: Model,
+        block: i64,
+        facts: &mut Vec<u8>,
+        bits: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        let select = query(
+            "SELECT fact, vector FROM memory_vector WHERE model = ?1 AND fact BETWEEN ?2 AND ?3 ORDER BY fact",
+        );
+        let first = block.saturating_mul(BLOCK);
+        let select = select.bind(model.id).bind(first);
+        let select = select.bind(first.saturating_add(BLOCK - 1));
+        for row in transaction.fetch(select).await? {
+            let read = || Ok((row.try_get::<i64, _>(0)?, numbers(row.try_get(1)?)));
+            let (fact, vector) = read().map_err(|error| self.sql(error))?;
+            let fits = |it: &Vec<f32>| usize::try_from(model.length) == Ok(it.len());
+            if let (Some(vector), Ok(at)) = (vector.filter(fits), u8::try_from(fact - first)) {
+                facts.push(at);
+                bits.extend(signs(&vector));
+            }
+        }
+        let update =
+            query("UPDATE memory_signs SET facts = ?3, signs = ?4 WHERE model = ?1 AND block = ?2");
+        let update = update.bind(model.id).bind(block);
+        let update = update.bind(facts.as_slice()).bind(bits.as_slice());
+        transaction.fetch(update).await?;
+        transaction.commit().await
+    }
+
     async fn model(&self, model: &str) -> Result<Option<Model>, StoreError> {
-        let mut connection = self.connection().await?;
-        let found = find(&mut connection, model).await;
+        let found = self
+            .fetch_as(select_model(model), |row| model_of(&row))
+            .await?;
+        Ok(found.into_iter().next())
+    }
+
+    async fn find_model(
+        &self,
+        transaction: &mut dyn Transaction,
+        model: &str,
+    ) -> Result<Option<Model>, StoreError> {
+        let rows = transaction.fetch(select_model(model)).await?;
+        let found = rows.first().map(model_of).transpose();
         found.map_err(|error| self.sql(error))
     }
+
+    /// Adds a row for a model, and removes the embeddings of older models. The database gives it a number.
+    async fn add_model(
+        &self,
+        transaction: &mut dyn Transaction,
+        name: &str,
+        model: Model,
+    ) -> Result<i64, StoreError> {
+        let insert = query(
+            "INSERT INTO memory_model (model, length, oldest, newest) VALUES (?1, ?2, ?3, ?4) RETURNING id",
+        );
+        let insert = insert.bind(name).bind(model.length);
+        let rows = transaction
+            .fetch(insert.bind(model.oldest).bind(model.newest))
+            .await?;
+        let id = rows.first().map(|row| row.try_get(0)).transpose();
+        let id: Option<i64> = id.map_err(|error| self.sql(error))?;
+        let delete = query(
+            "DELETE FROM memory_model WHERE id NOT IN (SELECT id FROM memory_model ORDER BY id DESC LIMIT ?1)",
+        );
+        transaction.fetch(delete.bind(MODELS)).await?;
+        Ok(id.unwrap_or_default())
+    }
+}
+
+fn select_model(model: &str) -> Statement<'_> {
+    query("SELECT id, length, oldest, newest FROM memory_model WHERE model = ?1").bind(model)
+}
+
+fn model_of(row: &Row) -> Result<Model, sqlx::Error> {
+    Ok(Model {
+        id: row.try_get(0)?,
+        length: row.try_get(1)?,
+        oldest: row.try_get(2)?,
+        newest: row.try_get(3)?,
+    })
 }
 
 fn look(nearest: &mut Nearest, block: i64, facts: &[u8], signs: &[u8]) {
@@ -276,43 +332,6 @@ fn look(nearest: &mut Nearest, block: i64, facts: &[u8], signs: &[u8]) {
         let fact = block.saturating_mul(BLOCK).saturating_add(i64::from(*fact));
         nearest.look(fact, signs);
     }
-}
-
-async fn find(
-    connection: &mut SqliteConnection,
-    model: &str,
-) -> Result<Option<Model>, sqlx::Error> {
-    let select = query("SELECT id, length, oldest, newest FROM memory_model WHERE model = ?1");
-    let row = select.bind(model).fetch_optional(connection).await?;
-    let read = |row: SqliteRow| {
-        Ok(Model {
-            id: row.try_get(0)?,
-            length: row.try_get(1)?,
-            oldest: row.try_get(2)?,
-            newest: row.try_get(3)?,
-        })
-    };
-    row.map(read).transpose()
-}
-
-/// Adds a row for `model`, and removes the embeddings of older models.
-async fn begin(
-    connection: &mut SqliteConnection,
-    model: &str,
-    length: i64,
-    oldest: i64,
-    newest: i64,
-) -> Result<i64, sqlx::Error> {
-    let insert = query(
-        "INSERT INTO memory_model (model, length, oldest, newest) VALUES (?1, ?2, ?3, ?4) RETURNING id",
-    );
-    let insert = insert.bind(model).bind(length).bind(oldest).bind(newest);
-    let id = insert.fetch_one(&mut *connection).await?.try_get(0)?;
-    let delete = query(
-        "DELETE FROM memory_model WHERE id NOT IN (SELECT id FROM memory_model ORDER BY id DESC LIMIT ?1)",
-    );
-    delete.bind(MODELS).execute(connection).await?;
-    Ok(id)
 }
 
 fn json<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> String {

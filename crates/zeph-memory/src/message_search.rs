@@ -1,12 +1,12 @@
-//! Keyword search in the text of earlier conversations: prompts and responses (SQLite's FTS5, ranked by BM25).
+//! Keyword search in the text of earlier conversations: prompts and responses (FTS5 of SQLite, ranked by BM25, or `tsvector` of PostgreSQL).
 
 use serde::{Deserialize, Serialize};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 
 use crate::conversation::integer;
+use crate::database::{Row, Statement};
 use crate::error::StoreError;
-use crate::memories::{MAX_MEMORY_BYTES, escaped, match_words};
+use crate::memories::MAX_MEMORY_BYTES;
+use crate::search_terms::{Term, any, escaped, terms};
 use crate::store::Store;
 
 /// Characters of an excerpt.
@@ -55,18 +55,24 @@ impl Store {
         all_projects: bool,
         most: u64,
     ) -> Result<Vec<FoundMessage>, StoreError> {
-        let words = match_words(text);
+        let words = terms(text);
         if !words.is_empty() {
-            let select = query(
+            let select = Statement::per_dialect(
                 "SELECT s.id, s.project, m.seq, m.role, m.content, m.created_at
                  FROM message_words w JOIN message m ON m.number = w.rowid
                       JOIN session s ON s.number = m.session
                  WHERE message_words MATCH ?1 AND s.id <> ?2
                    AND (?3 OR s.project = (SELECT project FROM session WHERE id = ?2))
-                   AND m.rewound = 0
+                   AND NOT m.rewound
                  ORDER BY bm25(message_words), m.number DESC LIMIT ?4",
+                "SELECT s.id, s.project, m.seq, m.role, m.content, m.created_at
+                 FROM message m JOIN session s ON s.number = m.session
+                 WHERE m.words @@ to_tsquery('zeph', ?1) AND s.id <> ?2
+                   AND (?3 OR s.project = (SELECT project FROM session WHERE id = ?2))
+                   AND NOT m.rewound
+                 ORDER BY ts_rank(m.words, to_tsquery('zeph', ?1)) DESC, m.number DESC LIMIT ?4",
             );
-            let select = select.bind(words.join(" OR ")).bind(session);
+            let select = select.bind(any(&words, self.dialect())).bind(session);
             let rows = self.fetch(select.bind(all_projects).bind(integer(most)));
             let found = self.found(&rows.await?, text)?;
             if !found.is_empty() {
@@ -77,12 +83,18 @@ impl Store {
         if part.is_empty() || part.len() > MAX_MEMORY_BYTES {
             return Ok(Vec::new());
         }
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT s.id, s.project, m.seq, m.role, m.content, m.created_at
              FROM message m JOIN session s ON s.number = m.session
              WHERE m.content LIKE ?1 ESCAPE '\\' AND s.id <> ?2
                AND (?3 OR s.project = (SELECT project FROM session WHERE id = ?2))
-               AND m.rewound = 0
+               AND NOT m.rewound
+             ORDER BY m.number DESC LIMIT ?4",
+            "SELECT s.id, s.project, m.seq, m.role, m.content, m.created_at
+             FROM message m JOIN session s ON s.number = m.session
+             WHERE m.content ILIKE ?1 ESCAPE '\\' AND s.id <> ?2
+               AND (?3 OR s.project = (SELECT project FROM session WHERE id = ?2))
+               AND NOT m.rewound
              ORDER BY m.number DESC LIMIT ?4",
         );
         let select = select.bind(format!("%{}%", escaped(part))).bind(session);
@@ -95,8 +107,8 @@ impl Store {
         Ok(found)
     }
 
-    fn found(&self, rows: &[SqliteRow], text: &str) -> Result<Vec<FoundMessage>, StoreError> {
-        let read = |row: &SqliteRow| {
+    fn found(&self, rows: &[Row], text: &str) -> Result<Vec<FoundMessage>, StoreError> {
+        let read = |row: &Row| {
             let content: String = row.try_get(4)?;
             Ok(FoundMessage {
                 session: row.try_get(0)?,
@@ -124,8 +136,8 @@ fn spoken(content: &str) -> String {
 fn excerpt(text: &str, query: &str) -> String {
     let lower = text.to_lowercase();
     let whole = query.trim().to_lowercase();
-    let words = match_words(query);
-    let words = words.iter().map(|word| word.trim_matches(['"', '*']));
+    let words = terms(query);
+    let words = words.iter().map(Term::word);
     let place = std::iter::once(whole.as_str())
         .chain(words)
         .filter(|word| !word.is_empty())

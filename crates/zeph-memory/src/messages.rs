@@ -3,14 +3,12 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use futures_util::TryStreamExt;
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Row, query};
 
 use crate::conversation::{count, integer, now, unknown};
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// The most messages in one statement: SQLite takes 32766 values.
 const MAX_BATCH: usize = 4096;
@@ -55,7 +53,7 @@ pub struct StoredMessage {
     pub rewound: bool,
 }
 
-fn message_of(row: &SqliteRow) -> Result<StoredMessage, sqlx::Error> {
+fn message_of(row: &Row) -> Result<StoredMessage, sqlx::Error> {
     let usage = match row.try_get::<Option<i64>, _>(4)? {
         Some(input) => Some(Usage {
             input_tokens: count(input),
@@ -113,9 +111,10 @@ impl Store {
         self.forget_calls(id).await?;
         self.forget_completed(id).await?;
         let update = query(
-            "UPDATE session SET (window_start, known_from, pinned, offered_tools) =
-                 (SELECT coalesce(max(seq), 0) + 1, coalesce(max(seq), 0) + 1, NULL, NULL
-                  FROM message WHERE session = session.number)
+            "UPDATE session SET (window_start, known_from) =
+                 (SELECT coalesce(max(m.seq), 0) + 1, coalesce(max(m.seq), 0) + 1
+                  FROM message m WHERE m.session = session.number),
+                 pinned = NULL, offered_tools = NULL
              WHERE id = ?1 RETURNING number",
         );
         self.write_to_session(id, update.bind(id)).await
@@ -159,8 +158,8 @@ impl Store {
             return Ok(next..next);
         }
         // Only small batches are common enough to be worth a prepared statement each.
-        let mut insert = query(AssertSqlSafe(insert_messages(count)))
-            .persistent(count <= 16)
+        let mut insert = query(insert_messages(count))
+            .prepared(count <= 16)
             .bind(session)
             .bind(now());
         let mut bytes = 0;
@@ -196,7 +195,7 @@ impl Store {
             "SELECT m.seq, m.role, coalesce(m.shown, m.content), m.created_at,
                     m.input_tokens, m.output_tokens, m.cached_tokens, m.rewound
              FROM session s JOIN message m ON m.session = s.number
-                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND m.rewound = 0
+                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND NOT m.rewound
              WHERE s.id = ?1 ORDER BY m.seq",
         );
         self.read_messages(session, select.bind(session)).await
@@ -219,16 +218,9 @@ impl Store {
     pub(crate) async fn read_messages(
         &self,
         session: &str,
-        select: SqlQuery<'_>,
+        select: Statement<'_>,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let mut messages = Vec::new();
-        {
-            let mut connection = self.connection().await?;
-            let mut rows = select.fetch(&mut *connection);
-            while let Some(row) = rows.try_next().await.map_err(|error| self.sql(error))? {
-                messages.push(message_of(&row).map_err(|error| self.sql(error))?);
-            }
-        }
+        let messages = self.fetch_as(select, |row| message_of(&row)).await?;
         if messages.is_empty() {
             self.session(session).await?;
         }

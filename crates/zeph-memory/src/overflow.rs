@@ -5,15 +5,14 @@
 //! so that neither needs memory for all of it.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, Row, query};
 use zeph_tools::overflow::{
     NewEntry, OverflowEntry, OverflowError, OverflowRef, OverflowStore, StoredBlock,
 };
 
 use crate::conversation::{count, integer, now, unknown};
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// The number of entries that are removed in one transaction, so that other writers can run in between.
 const BATCH: i64 = 4;
@@ -76,7 +75,7 @@ macro_rules! select_entry {
 }
 
 /// The entry without its blocks, and its number.
-fn entry_of(row: &SqliteRow) -> Result<(OverflowEntry, i64), sqlx::Error> {
+fn entry_of(row: &Row) -> Result<(OverflowEntry, i64), sqlx::Error> {
     let reference = row.try_get::<&str, _>(0)?.parse();
     let entry = OverflowEntry {
         reference: reference.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
@@ -100,9 +99,7 @@ impl Store {
         let text = &entry.text;
         let mut written = 0;
         {
-            let mut connection = self.connection().await?;
-            let begin = connection.begin_with("BEGIN IMMEDIATE").await;
-            let mut transaction = begin.map_err(|error| self.sql(error))?;
+            let mut transaction = self.begin().await?;
             let insert = query(
                 "INSERT INTO tool_overflow
                      (id, session, tool, created_at, size, lines, total_size)
@@ -116,14 +113,13 @@ impl Store {
             .bind(integer(text.bytes()))
             .bind(integer(text.lines()))
             .bind(integer(text.total_bytes()));
-            let rows = insert.fetch_all(&mut *transaction).await;
-            let rows = rows.map_err(|error| self.sql(error))?;
+            let rows = transaction.fetch(insert).await?;
             let row = rows.first().ok_or_else(|| unknown(&entry.conversation))?;
             let entry: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
             for (number, block) in (0_i64..).zip(text.blocks()) {
                 let content = text.packed(*block).map_err(StoreError::Spill)?;
                 written += content.len();
-                query(
+                let insert = query(
                     "INSERT INTO tool_overflow_block (entry, number, line, size, content)
                      VALUES (?1, ?2, ?3, ?4, ?5)",
                 )
@@ -131,15 +127,12 @@ impl Store {
                 .bind(number)
                 .bind(integer(block.line))
                 .bind(integer(block.bytes as u64))
-                .bind(content)
-                .execute(&mut *transaction)
-                .await
-                .map_err(|error| self.sql(error))?;
+                .bind(content);
+                transaction.fetch(insert).await?;
             }
-            let commit = transaction.commit().await;
-            commit.map_err(|error| self.sql(error))?;
+            transaction.commit().await?;
         }
-        self.count_write(written);
+        self.wrote(written);
         Ok(())
     }
 
@@ -188,7 +181,7 @@ impl Store {
             .bind(reference.uuid())
             .bind(session)
             .bind(integer(number as u64));
-        let block = |row: &SqliteRow| {
+        let block = |row: &Row| {
             Ok(StoredBlock {
                 bytes: usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX),
                 packed: row.try_get(1)?,
@@ -245,7 +238,7 @@ impl Store {
 
     async fn overflow_entries(
         &self,
-        select: SqlQuery<'_>,
+        select: Statement<'_>,
     ) -> Result<Vec<(OverflowEntry, i64)>, StoreError> {
         let rows = self.fetch(select).await?;
         rows.iter()

@@ -1,10 +1,10 @@
 //! Number of calls of a session: the table `call_quota`, for `zeph_tools::gate::quota::CallCounter`.
 
 use async_trait::async_trait;
-use sqlx::{Row, query};
 use zeph_tools::gate::quota::{CallCounter, CountError, QuotaResult};
 
 use crate::conversation::{count, integer, unknown};
+use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -56,10 +56,10 @@ impl Store {
         max: u64,
     ) -> Result<QuotaResult, StoreError> {
         let take = query(
-            "INSERT INTO call_quota (session, used)
+            "INSERT INTO call_quota AS q (session, used)
              SELECT number, ?2 FROM session WHERE id = ?1 AND ?2 <= ?3
-             ON CONFLICT (session) DO UPDATE SET used = used + excluded.used
-                 WHERE used <= ?3 - excluded.used
+             ON CONFLICT (session) DO UPDATE SET used = q.used + excluded.used
+                 WHERE q.used <= ?3 - excluded.used
              RETURNING used",
         );
         let take = take.bind(session).bind(integer(calls)).bind(integer(max));

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::{Row, query};
-
+use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
 

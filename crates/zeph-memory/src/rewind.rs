@@ -1,11 +1,9 @@
 //! The way back to an earlier message of a session. Nothing is deleted: rewound messages are marked.
 
-use sqlx::{Connection as _, Row, query};
-
-use crate::conversation::unknown;
+use crate::database::query;
 use crate::error::StoreError;
 use crate::messages::StoredMessage;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// The statements of a rewind, for session `?1` and message `?2`, in their order.
 ///
@@ -13,21 +11,21 @@ use crate::store::{SqlQuery, Store};
 /// starts after the last summary that remains. A message that was pinned at that time is the first one of a rewound
 /// summary, or it is still pinned.
 const REWIND: [&str; 3] = [
-    "UPDATE message SET rewound = 1 WHERE session = ?1 AND seq >= ?2 AND rewound = 0",
+    "UPDATE message SET rewound = TRUE WHERE session = ?1 AND seq >= ?2 AND NOT rewound",
     "UPDATE session SET (window_start, pinned) =
          (SELECT w.start,
                  CASE WHEN w.oldest < w.start THEN w.oldest
                       WHEN session.pinned < w.start THEN session.pinned END
-          FROM (SELECT max(session.known_from,
-                           coalesce(max(CASE WHEN t.last_seq < ?2 THEN t.last_seq + 1 END), 0)) AS start,
+          FROM (SELECT coalesce(max(CASE WHEN t.last_seq < ?2 AND t.last_seq >= session.known_from
+                                         THEN t.last_seq + 1 END), session.known_from) AS start,
                        min(CASE WHEN t.last_seq >= ?2 THEN t.first_seq END) AS oldest
                 FROM summaries t
-                WHERE t.session = session.number AND t.rewound = 0 AND t.first_seq >= session.known_from) w)
+                WHERE t.session = session.number AND NOT t.rewound AND t.first_seq >= session.known_from) w)
      WHERE number = ?1 AND EXISTS
          (SELECT 1 FROM summaries t
-          WHERE t.session = ?1 AND t.rewound = 0 AND t.first_seq >= session.known_from AND t.last_seq >= ?2)",
-    "UPDATE summaries SET rewound = 1
-     WHERE session = ?1 AND rewound = 0 AND last_seq >= ?2
+          WHERE t.session = ?1 AND NOT t.rewound AND t.first_seq >= session.known_from AND t.last_seq >= ?2)",
+    "UPDATE summaries SET rewound = TRUE
+     WHERE session = ?1 AND NOT rewound AND last_seq >= ?2
        AND first_seq >= (SELECT known_from FROM session WHERE number = ?1)",
 ];
 
@@ -42,7 +40,7 @@ impl Store {
             "SELECT m.seq, m.role, m.content, m.created_at,
                     m.input_tokens, m.output_tokens, m.cached_tokens, m.rewound
              FROM session s JOIN message m ON m.session = s.number
-                  AND m.seq >= s.known_from AND m.rewound = 0
+                  AND m.seq >= s.known_from AND NOT m.rewound
              WHERE s.id = ?1 ORDER BY m.seq",
         );
         self.read_messages(session, select.bind(session)).await
@@ -54,25 +52,16 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
     pub async fn rewind(&self, session: &str, seq: i64) -> Result<(), StoreError> {
-        let mut connection = self.connection().await?;
-        let begin = connection.begin_with("BEGIN IMMEDIATE").await;
-        let mut transaction = begin.map_err(|error| self.sql(error))?;
-        let found = query("SELECT number FROM session WHERE id = ?1").bind(session);
-        let found = found.fetch_optional(&mut *transaction).await;
-        let row = found.map_err(|error| self.sql(error))?;
-        let row = row.ok_or_else(|| unknown(session))?;
-        let number: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+        let mut transaction = self.begin().await?;
+        let number = self.session_number(transaction.as_mut(), session).await?;
         for statement in REWIND {
-            let statement: SqlQuery<'_> = query(statement).bind(number).bind(seq);
-            let done = statement.execute(&mut *transaction).await;
-            done.map_err(|error| self.sql(error))?;
+            let statement = query(statement).bind(number).bind(seq);
+            transaction.fetch(statement).await?;
         }
         // The conversation no longer contains the texts that were read.
         let seen = query("DELETE FROM seen_file WHERE session = ?1").bind(number);
-        let done = seen.execute(&mut *transaction).await;
-        done.map_err(|error| self.sql(error))?;
-        let commit = transaction.commit().await;
-        commit.map_err(|error| self.sql(error))
+        transaction.fetch(seen).await?;
+        transaction.commit().await
     }
 
     /// The number of the last change of files in the undo journal of a session that was made before message `seq`, or

@@ -7,11 +7,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// The most tasks of a project that are not over.
 pub const MAX_SCHEDULED: i64 = 100;
@@ -119,7 +118,7 @@ fn key(project: &Path) -> String {
     project.to_string_lossy().into_owned()
 }
 
-fn task(row: &SqliteRow) -> Result<Scheduled, sqlx::Error> {
+fn task(row: &Row) -> Result<Scheduled, sqlx::Error> {
     Ok(Scheduled {
         id: row.try_get(0)?,
         prompt: row.try_get(1)?,
@@ -131,7 +130,7 @@ fn task(row: &SqliteRow) -> Result<Scheduled, sqlx::Error> {
     })
 }
 
-fn run(row: &SqliteRow) -> Result<ScheduledRun, sqlx::Error> {
+fn run(row: &Row) -> Result<ScheduledRun, sqlx::Error> {
     let state: String = row.try_get(4)?;
     let state = RunState::ALL
         .into_iter()
@@ -181,9 +180,7 @@ impl Store {
     pub async fn scheduled(&self, project: &Path) -> Result<Vec<Scheduled>, StoreError> {
         let text =
             format!("{TASK} WHERE project = ?1 AND next_at IS NOT NULL ORDER BY next_at, id");
-        let rows = self
-            .fetch(query(sqlx::AssertSqlSafe(text)).bind(key(project)))
-            .await?;
+        let rows = self.fetch(query(text).bind(key(project))).await?;
         let tasks = rows.iter().map(task).collect::<Result<_, _>>();
         tasks.map_err(|error| self.sql(error))
     }
@@ -194,7 +191,7 @@ impl Store {
     /// A failure of the database.
     pub async fn unschedule(&self, project: &Path, id: i64) -> Result<bool, StoreError> {
         let update = query(
-            "UPDATE schedule SET next_at = NULL, cancelled = 1
+            "UPDATE schedule SET next_at = NULL, cancelled = TRUE
              WHERE id = ?1 AND project = ?2 AND next_at IS NOT NULL RETURNING id",
         );
         let rows = self.write(update.bind(id).bind(key(project)), 0).await?;
@@ -305,7 +302,7 @@ impl Store {
         now: i64,
     ) -> Result<(), StoreError> {
         let update = query(
-            "UPDATE schedule_run SET state = ?2, note = ?3, changed_at = ?4, lease_until = NULL, told = 1
+            "UPDATE schedule_run SET state = ?2, note = ?3, changed_at = ?4, lease_until = NULL, told = TRUE
              WHERE id = ?1 AND state = 'running' RETURNING id",
         );
         let update = update.bind(id).bind(state.as_str()).bind(note).bind(now);
@@ -337,12 +334,7 @@ impl Store {
         most: i64,
     ) -> Result<Vec<ScheduledRun>, StoreError> {
         let text = format!("{RUN} WHERE t.project = ?1 ORDER BY r.due_at DESC, r.id DESC LIMIT ?2");
-        self.runs(
-            query(sqlx::AssertSqlSafe(text))
-                .bind(key(project))
-                .bind(most),
-        )
-        .await
+        self.runs(query(text).bind(key(project)).bind(most)).await
     }
 
     /// The runs of a project that were missed or interrupted and not reported yet. Each is returned once, so the
@@ -352,8 +344,8 @@ impl Store {
     /// A failure of the database.
     pub async fn untold_runs(&self, project: &Path) -> Result<Vec<ScheduledRun>, StoreError> {
         let update = query(
-            "UPDATE schedule_run SET told = 1
-             WHERE told = 0 AND state IN ('missed', 'interrupted')
+            "UPDATE schedule_run SET told = TRUE
+             WHERE NOT told AND state IN ('missed', 'interrupted')
                AND task IN (SELECT id FROM schedule WHERE project = ?1)
              RETURNING id, task, (SELECT prompt FROM schedule AS t WHERE t.id = task), due_at, state, session, note",
         );
@@ -364,7 +356,7 @@ impl Store {
         Ok(runs)
     }
 
-    async fn runs(&self, select: SqlQuery<'_>) -> Result<Vec<ScheduledRun>, StoreError> {
+    async fn runs(&self, select: Statement<'_>) -> Result<Vec<ScheduledRun>, StoreError> {
         let rows = self.fetch(select).await?;
         let runs = rows.iter().map(run).collect::<Result<_, _>>();
         runs.map_err(|error| self.sql(error))

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 
 use crate::conversation::SessionInfo;
+use crate::database::{Row, Statement};
 use crate::error::StoreError;
-use crate::memories::{MAX_MEMORY_BYTES, escaped, match_words};
+use crate::memories::MAX_MEMORY_BYTES;
+use crate::search_terms::{all, escaped, terms};
 use crate::store::Store;
 
 /// Characters of the line that a match shows.
@@ -89,11 +89,11 @@ impl Store {
     /// The latest match of each session in `rows`, which hold session, place, role and content of messages.
     async fn matches(
         &self,
-        rows: &[SqliteRow],
+        rows: &[Row],
         words: &[String],
         limit: usize,
     ) -> Result<Vec<SessionMatch>, StoreError> {
-        let read = |row: &SqliteRow| -> Result<(String, i64, String, String), sqlx::Error> {
+        let read = |row: &Row| -> Result<(String, i64, String, String), sqlx::Error> {
             Ok((
                 row.try_get(0)?,
                 row.try_get(1)?,
@@ -127,22 +127,27 @@ impl Store {
         &self,
         text: &str,
         project: Option<&Path>,
-    ) -> Result<Vec<SqliteRow>, StoreError> {
+    ) -> Result<Vec<Row>, StoreError> {
         // These omit frequent words. The lines are compared with all words.
-        let matched = match_words(text);
+        let matched = terms(text);
         if matched.is_empty() {
             return Ok(Vec::new());
         }
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT s.id, m.seq, m.role, m.content
              FROM message_words w JOIN message m ON m.number = w.rowid
                   JOIN session s ON s.number = m.session
              WHERE message_words MATCH ?1 AND (?2 IS NULL OR s.project = ?2)
-                   AND s.parent IS NULL AND m.rewound = 0
+               AND s.parent IS NULL AND NOT m.rewound
+             ORDER BY m.number DESC LIMIT ?3",
+            "SELECT s.id, m.seq, m.role, m.content
+             FROM message m JOIN session s ON s.number = m.session
+             WHERE m.words @@ to_tsquery('zeph', ?1) AND (?2 IS NULL OR s.project = ?2)
+               AND s.parent IS NULL AND NOT m.rewound
              ORDER BY m.number DESC LIMIT ?3",
         );
         let project = project.map(|project| project.to_string_lossy().into_owned());
-        let select = select.bind(matched.join(" AND ")).bind(project);
+        let select = select.bind(all(&matched, self.dialect())).bind(project);
         self.fetch(select.bind(MAX_MESSAGES)).await
     }
 
@@ -151,15 +156,20 @@ impl Store {
         &self,
         words: &[String],
         project: Option<&Path>,
-    ) -> Result<Vec<SqliteRow>, StoreError> {
+    ) -> Result<Vec<Row>, StoreError> {
         let project = project.map(|project| project.to_string_lossy().into_owned());
         let longest = words.iter().max_by_key(|word| word.len());
         let pattern = longest.map_or_else(String::new, |word| format!("%{}%", escaped(word)));
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT s.id, m.seq, m.role, m.content
              FROM message m JOIN session s ON s.number = m.session
              WHERE m.content LIKE ?1 ESCAPE '\\' AND (?2 IS NULL OR s.project = ?2)
-                   AND s.parent IS NULL AND m.rewound = 0
+               AND s.parent IS NULL AND NOT m.rewound
+             ORDER BY m.number DESC LIMIT ?3",
+            "SELECT s.id, m.seq, m.role, m.content
+             FROM message m JOIN session s ON s.number = m.session
+             WHERE m.content ILIKE ?1 ESCAPE '\\' AND (?2 IS NULL OR s.project = ?2)
+               AND s.parent IS NULL AND NOT m.rewound
              ORDER BY m.number DESC LIMIT ?3",
         );
         self.fetch(select.bind(pattern).bind(project).bind(MAX_MESSAGES))

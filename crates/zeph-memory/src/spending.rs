@@ -1,10 +1,9 @@
 //! Costs of a session for models: the table `spending`.
 
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 
 use crate::conversation::{count, integer};
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -31,7 +30,7 @@ pub struct StoredSpending {
     pub unpriced: u64,
 }
 
-fn spending_of(row: &SqliteRow) -> Result<StoredSpending, sqlx::Error> {
+fn spending_of(row: &Row) -> Result<StoredSpending, sqlx::Error> {
     Ok(StoredSpending {
         provider: row.try_get(0)?,
         model: row.try_get(1)?,
@@ -56,17 +55,17 @@ impl Store {
         spent: &StoredSpending,
     ) -> Result<(), StoreError> {
         let insert = query(
-            "INSERT INTO spending (session, provider, model, requests, input_tokens, output_tokens,
+            "INSERT INTO spending AS p (session, provider, model, requests, input_tokens, output_tokens,
                                    cached_tokens, cache_write_tokens, cost_nanos, unpriced)
              SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM session WHERE id = ?1
              ON CONFLICT (session, provider, model) DO UPDATE SET
-                 requests = requests + excluded.requests,
-                 input_tokens = input_tokens + excluded.input_tokens,
-                 output_tokens = output_tokens + excluded.output_tokens,
-                 cached_tokens = cached_tokens + excluded.cached_tokens,
-                 cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-                 cost_nanos = cost_nanos + excluded.cost_nanos,
-                 unpriced = unpriced + excluded.unpriced
+                 requests = p.requests + excluded.requests,
+                 input_tokens = p.input_tokens + excluded.input_tokens,
+                 output_tokens = p.output_tokens + excluded.output_tokens,
+                 cached_tokens = p.cached_tokens + excluded.cached_tokens,
+                 cache_write_tokens = p.cache_write_tokens + excluded.cache_write_tokens,
+                 cost_nanos = p.cost_nanos + excluded.cost_nanos,
+                 unpriced = p.unpriced + excluded.unpriced
              RETURNING session",
         );
         let insert = insert
@@ -88,10 +87,13 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn spending(&self, session: &str) -> Result<Vec<StoredSpending>, StoreError> {
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT p.provider, p.model, p.requests, p.input_tokens, p.output_tokens, p.cached_tokens,
                     p.cache_write_tokens, p.cost_nanos, p.unpriced
              FROM session s JOIN spending p ON p.session = s.number WHERE s.id = ?1 ORDER BY p.rowid",
+            "SELECT p.provider, p.model, p.requests, p.input_tokens, p.output_tokens, p.cached_tokens,
+                    p.cache_write_tokens, p.cost_nanos, p.unpriced
+             FROM session s JOIN spending p ON p.session = s.number WHERE s.id = ?1 ORDER BY p.number",
         );
         let rows = self.fetch(select.bind(session)).await?;
         let spent: Result<Vec<_>, sqlx::Error> = rows.iter().map(spending_of).collect();

@@ -1,68 +1,17 @@
-//! The database: opening, versions of the tables, one connection that writes, checkpoints.
+//! The open store of an agent.
 
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use std::{fs, io};
-
-use rustix::fs::Access;
-use sqlx::query::Query;
-use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteRow, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, Connection, Row, Sqlite, query, raw_sql};
-use tokio::sync::{MappedMutexGuard, Mutex as AsyncMutex, MutexGuard};
+use std::sync::Arc;
 
 use crate::config::Synchronous;
+use crate::database::sqlite::SqliteDatabase;
+use crate::database::{Database, Dialect, Row, Statement, Transaction};
 use crate::error::StoreError;
 
-/// The scripts that make the tables; the n-th upgrades version n - 1 to n (`PRAGMA user_version`).
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_sessions_tasks_audit.sql"),
-    include_str!("../migrations/0002_seen_files.sql"),
-    include_str!("../migrations/0003_undo.sql"),
-    include_str!("../migrations/0004_overflow.sql"),
-    include_str!("../migrations/0005_audit_claim_source.sql"),
-    include_str!("../migrations/0006_audit_chain.sql"),
-    include_str!("../migrations/0007_filter_gain.sql"),
-    include_str!("../migrations/0008_call_quota.sql"),
-    include_str!("../migrations/0009_completed_tools.sql"),
-    include_str!("../migrations/0010_memory.sql"),
-    include_str!("../migrations/0011_spending.sql"),
-    include_str!("../migrations/0012_summaries.sql"),
-    include_str!("../migrations/0016_embeddings.sql"),
-    include_str!("../migrations/0017_schedule.sql"),
-    include_str!("../migrations/0018_offered_tools.sql"),
-    include_str!("../migrations/0019_memory_vectors.sql"),
-    include_str!("../migrations/0020_message_words.sql"),
-    include_str!("../migrations/0021_result_view.sql"),
-    include_str!("../migrations/0022_session_history.sql"),
-    include_str!("../migrations/0023_sub_agent_session.sql"),
-];
-
-/// `PRAGMA application_id` of our databases: "ZEPH".
-const APPLICATION_ID: i64 = 0x5A45_5048;
-
-/// How long a statement waits for another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The approximate number of bytes that a small write adds to the log: four pages.
-const WRITE_OVERHEAD: usize = 16 * 1024;
-
-/// How far the log grows before it is moved into the database, in bytes, about.
-const CHECKPOINT_AFTER: usize = 4 * 1024 * 1024;
-
-/// The size of the log (in pages: 64 MiB) from which a writer moves it into the database itself, if the background
-/// task has not done so.
-const LOG_LIMIT_PAGES: &str = "16384";
-
-pub(crate) type SqlQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
-type Writer<'a> = MappedMutexGuard<'a, SqliteConnection>;
-
-/// The open database. Clones share its one connection. Every write is one transaction, usually of one statement, and
-/// is committed when the method returns.
+/// The open store: sessions, messages, the audit trail and all else that outlives a process.
+///
+/// Clones share one database. Every write is one transaction, usually of one statement, and is committed when the method
+/// returns.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -70,363 +19,141 @@ pub struct Store {
 
 #[derive(Debug)]
 struct Inner {
+    /// The database file. With a server it does not exist, and only the folders next to it are used.
     path: PathBuf,
-    options: SqliteConnectOptions,
-    connection: AsyncMutex<Option<SqliteConnection>>,
-    log_bytes: AtomicUsize,
-    checkpointing: AtomicBool,
+    database: Box<dyn Database>,
 }
 
 impl Store {
-    /// Opens the database at `path`; creates it (mode 0600) and its folders (0700) if missing, and upgrades tables of
-    /// an older version.
+    /// Opens the SQLite database at `path`; creates it (mode 0600) and its folders (0700) if missing, and upgrades tables
+    /// of an older version.
     ///
     /// # Errors
     /// [`StoreError`] if the file cannot be reached, written or parsed.
     pub async fn open(path: &Path, synchronous: Synchronous) -> Result<Self, StoreError> {
-        // SQLite would take a relative `file:…` for a URI.
-        let path = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
-        prepare_file(&path)?;
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .foreign_keys(true)
-            .busy_timeout(BUSY_TIMEOUT)
-            .synchronous(match synchronous {
-                Synchronous::Normal => SqliteSynchronous::Normal,
-                Synchronous::Full => SqliteSynchronous::Full,
-            })
-            .pragma("wal_autocheckpoint", LOG_LIMIT_PAGES)
-            .disable_statement_logging();
-        let mut connection = options
-            .connect()
-            .await
-            .map_err(|error| StoreError::sql(&path, error))?;
-        ready(&mut connection, &path, synchronous).await?;
-        Ok(Self::over(path, options, Some(connection)))
+        let path = absolute(path)?;
+        let database = SqliteDatabase::open(path.clone(), synchronous).await?;
+        Ok(Self::over(path, database))
     }
 
-    /// Opens the database at `path` read-only; `None` if it does not exist. A database of an older version stays
+    /// Opens the SQLite database at `path` read-only; `None` if it does not exist. A database of an older version stays
     /// unchanged, and is refused.
     ///
     /// # Errors
     /// [`StoreError`] if the file cannot be read or is not valid.
     pub async fn open_for_reading(path: &Path) -> Result<Option<Self>, StoreError> {
-        let path = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
-        match fs::metadata(&path) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::io(&path, &error)),
-        }
-        let mut log = path.clone().into_os_string();
-        log.push("-wal");
-        // Without a log the file is complete, and reading it needs no additional files.
-        let whole = fs::metadata(&log).is_err();
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .read_only(true)
-            .immutable(whole)
-            .busy_timeout(BUSY_TIMEOUT)
-            .disable_statement_logging();
-        let mut connection = options
-            .connect()
-            .await
-            .map_err(|error| StoreError::sql(&path, error))?;
-        let state = state(&mut connection, &path).await?;
-        if state.version < MIGRATIONS.len() {
-            let found = i64::try_from(state.version).unwrap_or(i64::MAX);
-            return Err(StoreError::Older { path, found });
-        }
-        Ok(Some(Self::over(path, options, Some(connection))))
+        let path = absolute(path)?;
+        let database = SqliteDatabase::open_for_reading(path.clone()).await?;
+        Ok(database.map(|database| Self::over(path, database)))
     }
 
     /// A store without an open database: every request fails because it is closed.
     #[must_use]
     pub fn unopened(path: &Path) -> Self {
-        let options = SqliteConnectOptions::new().filename(path);
-        Self::over(path.to_owned(), options, None)
+        Self::over(path.to_owned(), SqliteDatabase::unopened(path.to_owned()))
     }
 
-    fn over(
-        path: PathBuf,
-        options: SqliteConnectOptions,
-        connection: Option<SqliteConnection>,
-    ) -> Self {
+    /// Connects to a shared store on a PostgreSQL server, and creates or upgrades its tables. Locks and heads of the audit
+    /// trail are next to `path`, the database file of this machine.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the server cannot be reached, refuses the user, is too old, or has tables of a newer version.
+    #[cfg(feature = "postgres")]
+    pub async fn connect(server: &crate::Server, path: &Path) -> Result<Self, StoreError> {
+        let database = crate::database::postgres::PostgresDatabase::connect(server).await?;
+        Ok(Self::over(absolute(path)?, database))
+    }
+
+    pub(crate) fn over(path: PathBuf, database: impl Database + 'static) -> Self {
         Self {
             inner: Arc::new(Inner {
                 path,
-                options,
-                connection: AsyncMutex::new(connection),
-                log_bytes: AtomicUsize::new(0),
-                checkpointing: AtomicBool::new(false),
+                database: Box::new(database),
             }),
         }
     }
 
-    /// The database's file, absolute.
+    /// The database file, absolute. A store on a server has no such file; locks and heads of the audit trail are next to
+    /// it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
 
-    /// Closes the connection of all clones and, if no other process has one, moves the log into the database. Without
-    /// this call nothing is lost: the next start reads the log.
+    /// The name of the database for messages: its file, or the URL of its server without the password.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.database().name()
+    }
+
+    /// Closes the database for all clones. No written data is lost without this call.
     ///
     /// # Errors
-    /// [`StoreError`] if the log could not be moved; no data is lost.
+    /// [`StoreError`] if the log of SQLite could not be moved; no data is lost.
     pub async fn close(&self) -> Result<(), StoreError> {
-        match self.inner.connection.lock().await.take() {
-            Some(connection) => connection.close().await.map_err(|error| self.sql(error)),
-            None => Ok(()),
-        }
+        self.database().close().await
+    }
+
+    pub(crate) fn database(&self) -> &dyn Database {
+        self.inner.database.as_ref()
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.database().dialect()
+    }
+
+    /// Whether other machines use the database too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.dialect() == Dialect::Postgres
     }
 
     pub(crate) fn sql(&self, error: sqlx::Error) -> StoreError {
-        StoreError::sql(self.path(), error)
+        self.database().error(error)
     }
 
-    pub(crate) async fn connection(&self) -> Result<Writer<'_>, StoreError> {
-        MutexGuard::try_map(self.inner.connection.lock().await, Option::as_mut).map_err(|_| {
-            StoreError::Closed {
-                path: self.path().to_owned(),
-            }
-        })
+    /// Runs one statement to its end, and returns its rows.
+    pub(crate) async fn fetch(&self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
+        self.fetch_as(statement, Ok).await
     }
 
-    /// Runs one statement to its end: a commit that fails shows only there, after the last row.
-    pub(crate) async fn fetch(&self, query: SqlQuery<'_>) -> Result<Vec<SqliteRow>, StoreError> {
-        let mut connection = self.connection().await?;
-        query
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(|error| self.sql(error))
+    /// Runs one statement to its end, and converts each row as it arrives.
+    pub(crate) async fn fetch_as<T: Send>(
+        &self,
+        statement: Statement<'_>,
+        read: impl Fn(Row) -> Result<T, sqlx::Error> + Send + Sync,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        let mut each = |row: Row| {
+            found.push(read(row)?);
+            Ok(())
+        };
+        self.database().run(statement, &mut each).await?;
+        Ok(found)
     }
 
     /// Runs one statement that writes about `bytes`, and returns the rows of its `RETURNING`.
     pub(crate) async fn write(
         &self,
-        query: SqlQuery<'_>,
+        statement: Statement<'_>,
         bytes: usize,
-    ) -> Result<Vec<SqliteRow>, StoreError> {
-        let rows = self.fetch(query).await?;
-        self.count_write(bytes + WRITE_OVERHEAD);
+    ) -> Result<Vec<Row>, StoreError> {
+        let rows = self.fetch(statement).await?;
+        self.wrote(bytes);
         Ok(rows)
     }
 
-    /// Starts a checkpoint in the background if the log is large enough. It uses a separate connection, so that no
-    /// write waits for the disk.
-    pub(crate) fn count_write(&self, bytes: usize) {
-        let inner = &self.inner;
-        let grown = inner.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if grown < CHECKPOINT_AFTER || inner.checkpointing.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        inner.log_bytes.store(0, Ordering::Relaxed);
-        let inner = Arc::clone(inner);
-        tokio::spawn(async move {
-            if let Err(error) = checkpoint(&inner.options).await {
-                tracing::debug!(%error, "the log of the database was not moved; it is tried again");
-            }
-            inner.checkpointing.store(false, Ordering::Release);
-        });
+    /// Starts a transaction that writes. It changes nothing unless it is committed.
+    pub(crate) async fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        self.database().begin().await
+    }
+
+    /// Notes that about `bytes` were written in a transaction.
+    pub(crate) fn wrote(&self, bytes: usize) {
+        self.database().wrote(bytes);
     }
 }
 
-/// Moves as much of the log into the database as possible, without blocking other connections.
-async fn checkpoint(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
-    let mut connection = options.connect().await?;
-    raw_sql("PRAGMA wal_checkpoint(PASSIVE)")
-        .execute(&mut connection)
-        .await?;
-    connection.close().await
+/// SQLite would take a relative `file:…` for a URI.
+fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|error| StoreError::io(path, &error))
 }
-
-/// Ensures that a writable regular file exists.
-fn prepare_file(path: &Path) -> Result<(), StoreError> {
-    // A file descriptor closed here would drop SQLite's locks on the same file held elsewhere in
-    // this process, so the file is opened only to create it, and by one thread at a time.
-    static CREATING: Mutex<()> = Mutex::new(());
-    let _guard = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
-    let fail = |error: &io::Error| StoreError::io(path, error);
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => {
-            return Err(StoreError::NotAFile {
-                path: path.to_owned(),
-            });
-        }
-        Ok(_) => tighten(path).map_err(|error| fail(&error))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)
-                .map_err(|error| fail(&error))?;
-            match fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-            {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(fail(&error)),
-            }
-        }
-        Err(error) => return Err(fail(&error)),
-    }
-    // SQLite opens a write-protected file for reading, and fails only at the first write.
-    for place in [path, folder] {
-        rustix::fs::access(place, Access::WRITE_OK).map_err(|errno| fail(&errno.into()))?;
-    }
-    Ok(())
-}
-
-/// Removes the permissions of other users from the database, its log and its index of the log: they hold
-/// conversations and copies of files. A file of another user is not changed.
-fn tighten(path: &Path) -> io::Result<()> {
-    let own = rustix::process::geteuid().as_raw();
-    for ending in ["", "-wal", "-shm", "-journal"] {
-        let mut file = path.as_os_str().to_owned();
-        file.push(ending);
-        let found = match fs::symlink_metadata(&file) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        if found.is_file() && found.uid() == own && found.mode() & 0o077 != 0 {
-            fs::set_permissions(&file, fs::Permissions::from_mode(found.mode() & 0o700))?;
-        }
-    }
-    Ok(())
-}
-
-/// Checks the application and the version of the database, and upgrades it.
-async fn ready(
-    connection: &mut SqliteConnection,
-    path: &Path,
-    synchronous: Synchronous,
-) -> Result<(), StoreError> {
-    let state = state(connection, path).await?;
-    if state.is_current() {
-        return Ok(());
-    }
-    // Flushing an empty database to a busy disk takes longer than the whole start. A process that
-    // dies here loses nothing by that, and the first checkpoint flushes it all.
-    let unflushed = state.version == 0 && synchronous == Synchronous::Normal;
-    if unflushed {
-        execute(connection, path, "PRAGMA synchronous = OFF").await?;
-    }
-    enter_wal(connection)
-        .await
-        .map_err(|error| StoreError::sql(path, error))?;
-    migrate(connection, path).await?;
-    if unflushed {
-        execute(connection, path, "PRAGMA synchronous = NORMAL").await?;
-    }
-    Ok(())
-}
-
-/// Runs the scripts that are missing, all or none.
-async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
-    let fail = |error| StoreError::sql(path, error);
-    let mut transaction = connection
-        .begin_with("BEGIN IMMEDIATE")
-        .await
-        .map_err(fail)?;
-    // Another process may have been faster.
-    let state = state(&mut transaction, path).await?;
-    for script in MIGRATIONS.iter().skip(state.version) {
-        execute(&mut transaction, path, script).await?;
-    }
-    let version = MIGRATIONS.len();
-    for pragma in [
-        format!("PRAGMA user_version = {version}"),
-        format!("PRAGMA application_id = {APPLICATION_ID}"),
-    ] {
-        execute(&mut transaction, path, &pragma).await?;
-    }
-    transaction.commit().await.map_err(fail)
-}
-
-/// Runs statements of our own making that return nothing of interest.
-async fn execute(
-    connection: &mut SqliteConnection,
-    path: &Path,
-    sql: &str,
-) -> Result<(), StoreError> {
-    raw_sql(sqlx::AssertSqlSafe(sql))
-        .execute(connection)
-        .await
-        .map(drop)
-        .map_err(|error| StoreError::sql(path, error))
-}
-
-struct State {
-    version: usize,
-    wal: bool,
-}
-
-impl State {
-    fn is_current(&self) -> bool {
-        self.version == MIGRATIONS.len() && self.wal
-    }
-}
-
-/// Reads version and mode; refuses a foreign or too new database.
-async fn state(connection: &mut SqliteConnection, path: &Path) -> Result<State, StoreError> {
-    let row = query(
-        "SELECT (SELECT application_id FROM pragma_application_id),
-                (SELECT user_version FROM pragma_user_version),
-                (SELECT count(*) FROM sqlite_schema),
-                (SELECT journal_mode FROM pragma_journal_mode) = 'wal'",
-    )
-    .fetch_one(connection)
-    .await
-    .map_err(|error| StoreError::sql(path, error))?;
-    let column = |index: usize| {
-        row.try_get::<i64, _>(index)
-            .map_err(|error| StoreError::sql(path, error))
-    };
-    let (application, found, tables) = (column(0)?, column(1)?, column(2)?);
-    let empty = application == 0 && found == 0 && tables == 0;
-    if application != APPLICATION_ID && !empty {
-        return Err(StoreError::Foreign {
-            path: path.to_owned(),
-            reason: "another program made it".to_owned(),
-        });
-    }
-    match usize::try_from(found) {
-        Ok(version) if version <= MIGRATIONS.len() => Ok(State {
-            version,
-            wal: column(3)? == 1,
-        }),
-        _ => Err(StoreError::Newer {
-            path: path.to_owned(),
-            found,
-            known: i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX),
-        }),
-    }
-}
-
-/// Switches to the write-ahead log. SQLite does not wait for other connections here, so we do.
-async fn enter_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    let pause = Duration::from_millis(5);
-    let mut waited = Duration::ZERO;
-    loop {
-        let result = raw_sql("PRAGMA journal_mode = WAL")
-            .execute(&mut *connection)
-            .await;
-        match result {
-            Err(sqlx::Error::Database(error))
-                if error.message().contains("locked") && waited < BUSY_TIMEOUT =>
-            {
-                tokio::time::sleep(pause).await;
-                waited += pause;
-            }
-            result => return result.map(drop),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,12 +1,11 @@
 //! Summaries of older messages, and the messages that a model still sees: the table `summaries`.
 
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection as _, Row, query};
 
-use crate::conversation::{count, integer, now, unknown};
+use crate::conversation::{count, integer, now};
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// The reason for a summary of older messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -99,7 +98,7 @@ pub struct Compaction {
     pub shown: Vec<(i64, String)>,
 }
 
-fn summary_of(row: &SqliteRow) -> Result<StoredSummary, sqlx::Error> {
+fn summary_of(row: &Row) -> Result<StoredSummary, sqlx::Error> {
     Ok(StoredSummary {
         content: row.try_get(0)?,
         compaction_method: row.try_get(1)?,
@@ -127,15 +126,9 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut written = 0;
         {
-            let mut connection = self.connection().await?;
-            let begin = connection.begin_with("BEGIN IMMEDIATE").await;
-            let mut transaction = begin.map_err(|error| self.sql(error))?;
-            let found = query("SELECT number FROM session WHERE id = ?1").bind(session);
-            let found = found.fetch_optional(&mut *transaction).await;
-            let row = found.map_err(|error| self.sql(error))?;
-            let row = row.ok_or_else(|| unknown(session))?;
-            let number: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
-            let mut statements: Vec<SqlQuery<'_>> = Vec::new();
+            let mut transaction = self.begin().await?;
+            let number = self.session_number(transaction.as_mut(), session).await?;
+            let mut statements: Vec<Statement<'_>> = Vec::new();
             for (seq, shown) in &compaction.shown {
                 written += shown.len();
                 let update = query("UPDATE message SET shown = ?3 WHERE session = ?1 AND seq = ?2");
@@ -172,13 +165,11 @@ impl Store {
                 statements.push(update.bind(number).bind(start).bind(compaction.pinned));
             }
             for statement in statements {
-                let done = statement.execute(&mut *transaction).await;
-                done.map_err(|error| self.sql(error))?;
+                transaction.fetch(statement).await?;
             }
-            let commit = transaction.commit().await;
-            commit.map_err(|error| self.sql(error))?;
+            transaction.commit().await?;
         }
-        self.count_write(written);
+        self.wrote(written);
         Ok(())
     }
 
@@ -191,7 +182,7 @@ impl Store {
             "SELECT t.content, t.compaction_method, t.first_seq, t.last_seq, t.messages,
                     t.tokens_before, t.tokens_after, t.provider, t.model, t.created_at, t.rewound
              FROM session s JOIN summaries t ON t.session = s.number AND t.first_seq >= s.known_from
-                  AND t.rewound = 0
+                  AND NOT t.rewound
              WHERE s.id = ?1 ORDER BY t.number",
         );
         self.read_summaries(select.bind(session)).await
@@ -218,7 +209,7 @@ impl Store {
     pub async fn moved_out(&self, session: &str) -> Result<u64, StoreError> {
         let select = query(
             "SELECT count(*) FROM session s JOIN message m ON m.session = s.number
-                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND m.rewound = 0
+                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND NOT m.rewound
                   AND m.shown IS NOT NULL
              WHERE s.id = ?1",
         );
@@ -227,7 +218,10 @@ impl Store {
         Ok(count(found.map_err(|error| self.sql(error))?.unwrap_or(0)))
     }
 
-    async fn read_summaries(&self, select: SqlQuery<'_>) -> Result<Vec<StoredSummary>, StoreError> {
+    async fn read_summaries(
+        &self,
+        select: Statement<'_>,
+    ) -> Result<Vec<StoredSummary>, StoreError> {
         let rows = self.fetch(select).await?;
         let summaries: Result<Vec<_>, sqlx::Error> = rows.iter().map(summary_of).collect();
         summaries.map_err(|error| self.sql(error))

@@ -4,10 +4,9 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 
 use crate::conversation::{now, unknown};
+use crate::database::{Row, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -164,7 +163,7 @@ impl Store {
         }
     }
 
-    fn task_of(&self, row: &SqliteRow) -> Result<Task, StoreError> {
+    fn task_of(&self, row: &Row) -> Result<Task, StoreError> {
         let read = || -> Result<_, sqlx::Error> {
             Ok((
                 row.try_get(0)?,

@@ -8,16 +8,15 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::Serialize;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use sqlx::{Connection as _, Row, query};
 use zeph_tools::UndoJournal;
 use zeph_tools::undo::{
     Batch, Change, Entry, JournalError, PendingChange, RecordOutcome, too_large,
 };
 
 use crate::conversation::{count, integer, now, unknown};
+use crate::database::{Row, Statement, Transaction, query};
 use crate::error::StoreError;
-use crate::store::{SqlQuery, Store};
+use crate::store::Store;
 
 /// Why changes cannot be undone that made room for later ones.
 const DROPPED: &str = "dropped from the journal to make room ([tools.undo] max_bytes)";
@@ -83,15 +82,10 @@ impl SqliteUndo {
 
     /// Inserts a row for which the oldest batches have to go; all or nothing.
     async fn insert_dropping(&self, mut row: NewChange<'_>) -> Result<RecordOutcome, StoreError> {
-        let failed = |error| self.store.sql(error);
         let draft = row.draft;
-        let mut connection = self.store.connection().await?;
-        let mut transaction = connection
-            .begin_with("BEGIN IMMEDIATE")
-            .await
-            .map_err(failed)?;
+        let mut transaction = self.store.begin().await?;
         let too_large = too_large(self.max_bytes);
-        while self.total(&mut transaction, draft.session).await? + row.bytes > self.max_bytes {
+        while self.total(transaction.as_mut(), draft.session).await? + row.bytes > self.max_bytes {
             let dropped = query(
                 "UPDATE undo_change SET lost = ?3, bytes = 0, change = NULL, images = NULL
                  WHERE session = (SELECT number FROM session WHERE id = ?1) AND lost IS NULL
@@ -103,10 +97,8 @@ impl SqliteUndo {
             )
             .bind(draft.session)
             .bind(draft.batch)
-            .bind(DROPPED)
-            .fetch_all(&mut *transaction)
-            .await
-            .map_err(failed)?;
+            .bind(DROPPED);
+            let dropped = transaction.fetch(dropped).await?;
             if dropped.is_empty() {
                 // Its own batch takes all the room.
                 row = NewChange {
@@ -117,12 +109,8 @@ impl SqliteUndo {
                 };
             }
         }
-        let rows = row
-            .insert(None)
-            .fetch_all(&mut *transaction)
-            .await
-            .map_err(failed)?;
-        transaction.commit().await.map_err(failed)?;
+        let rows = transaction.fetch(row.insert(None)).await?;
+        transaction.commit().await?;
         let number = self.number(rows.first().ok_or_else(|| unknown(draft.session))?)?;
         Ok(match row.lost {
             None => RecordOutcome::Kept(number),
@@ -132,22 +120,19 @@ impl SqliteUndo {
 
     async fn total(
         &self,
-        connection: &mut SqliteConnection,
+        transaction: &mut dyn Transaction,
         session: &str,
     ) -> Result<u64, StoreError> {
-        let row = query(
-            "SELECT coalesce(sum(bytes), 0) FROM undo_change
+        let select = query(
+            "SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM undo_change
              WHERE session = (SELECT number FROM session WHERE id = ?1)",
-        )
-        .bind(session)
-        .fetch_one(connection)
-        .await
-        .map_err(|error| self.store.sql(error))?;
-        let total: i64 = row.try_get(0).map_err(|error| self.store.sql(error))?;
-        Ok(count(total))
+        );
+        let rows = transaction.fetch(select.bind(session)).await?;
+        let total = rows.first().map(|row| self.number(row)).transpose()?;
+        Ok(count(total.unwrap_or(0)))
     }
 
-    fn number(&self, row: &SqliteRow) -> Result<i64, StoreError> {
+    fn number(&self, row: &Row) -> Result<i64, StoreError> {
         row.try_get(0).map_err(|error| self.store.sql(error))
     }
 
@@ -218,7 +203,7 @@ impl Packed {
 impl<'a> NewChange<'a> {
     /// The statement that inserts the change and returns its number. It inserts nothing if the session does not
     /// exist, or if the journal would then exceed `room`.
-    fn insert(&'a self, room: Option<u64>) -> SqlQuery<'a> {
+    fn insert(&'a self, room: Option<u64>) -> Statement<'a> {
         query(
             "INSERT INTO undo_change (session, batch, created_at, tool, what, lost, bytes, change, images,
                                       after_seq)
@@ -261,7 +246,7 @@ fn inflated(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
-fn entry_of(row: &SqliteRow) -> Result<Entry, sqlx::Error> {
+fn entry_of(row: &Row) -> Result<Entry, sqlx::Error> {
     let lost: Option<String> = row.try_get("lost")?;
     let change = match lost {
         Some(reason) => Err(reason),
@@ -302,7 +287,10 @@ impl UndoJournal for SqliteUndo {
                 "DELETE FROM undo_change WHERE number = ?2
                  AND session = (SELECT number FROM session WHERE id = ?1)",
             );
-            let deleted = self.store.write(delete.bind(session).bind(number), 0).await;
+            let deleted = self
+                .store
+                .write(delete.bind(session).bind(*number), 0)
+                .await;
             deleted.map_err(|error| journal(&error))?;
         }
         Ok(())

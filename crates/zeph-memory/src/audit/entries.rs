@@ -1,10 +1,9 @@
 //! Reading the trail back.
 
 use sha2::{Digest as _, Sha256};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, query};
 use zeph_tools::audit::chain::{Fields, Link, hex};
 
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -189,10 +188,7 @@ impl Store {
         self.audit_rows(select.bind(after).bind(PAGE)).await
     }
 
-    async fn audit_rows(
-        &self,
-        select: crate::store::SqlQuery<'_>,
-    ) -> Result<Vec<StoredAudit>, StoreError> {
+    async fn audit_rows(&self, select: Statement<'_>) -> Result<Vec<StoredAudit>, StoreError> {
         let rows = self.fetch(select).await?;
         rows.iter()
             .map(|row| entry_of(row).map_err(|error| self.sql(error)))
@@ -275,7 +271,7 @@ impl Store {
     }
 }
 
-fn link(row: &SqliteRow) -> Result<Option<Link>, sqlx::Error> {
+fn link(row: &Row) -> Result<Option<Link>, sqlx::Error> {
     let seq: Option<i64> = row.try_get("seq")?;
     let hash: Option<String> = row.try_get("hash")?;
     Ok(seq.zip(hash).map(|(seq, hash)| Link {
@@ -284,19 +280,7 @@ fn link(row: &SqliteRow) -> Result<Option<Link>, sqlx::Error> {
     }))
 }
 
-/// Reads a boolean; any other number is foreign data.
-fn boolean(column: &str, value: i64) -> Result<bool, sqlx::Error> {
-    match value {
-        0 => Ok(false),
-        1 => Ok(true),
-        other => Err(sqlx::Error::Decode(
-            format!("`{column}` of an audit entry is {other}").into(),
-        )),
-    }
-}
-
-fn entry_of(row: &SqliteRow) -> Result<StoredAudit, sqlx::Error> {
-    let truncated: Option<i64> = row.try_get("truncated")?;
+fn entry_of(row: &Row) -> Result<StoredAudit, sqlx::Error> {
     Ok(StoredAudit {
         id: row.try_get("id")?,
         link: link(row)?,
@@ -314,12 +298,10 @@ fn entry_of(row: &SqliteRow) -> Result<StoredAudit, sqlx::Error> {
         phase: row.try_get("phase")?,
         duration_ms: row.try_get("duration_ms")?,
         exit_code: row.try_get("exit_code")?,
-        truncated: truncated
-            .map(|value| boolean("truncated", value))
-            .transpose()?,
+        truncated: row.try_get_bool("truncated")?,
         error_category: row.try_get("error_category")?,
         attempts: row.try_get("attempts")?,
-        cached: boolean("cached", row.try_get("cached")?)?,
+        cached: row.try_get_bool("cached")?.unwrap_or(false),
         adversarial_policy_decision: row.try_get("adversarial_policy_decision")?,
         claim_source: row.try_get("claim_source")?,
         repairs: row.try_get("repairs")?,

@@ -10,13 +10,13 @@ pub mod verify;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sqlx::query;
 use tokio::sync::Mutex;
 use zeph_tools::audit::chain::{self, Fields};
 use zeph_tools::audit::{Intent, Link, Sealed};
 use zeph_tools::layers::now_ms;
 use zeph_tools::{AuditEntry, AuditError, AuditSink};
 
+use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
 use head::{Head, HeadFile, Heads, OpenHead, attach};
@@ -211,8 +211,9 @@ fn failed(error: StoreError) -> AuditError {
 impl AuditSink for SqliteAudit {
     async fn reserve(&self, intent: Intent<'_>) -> Result<(), AuditError> {
         let insert = query(
-            "INSERT OR REPLACE INTO tool_audit_intent (session, call_id, tool, ts)
-             VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO tool_audit_intent (session, call_id, tool, ts)
+             VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (session, call_id) DO UPDATE SET tool = excluded.tool, ts = excluded.ts",
         )
         .bind(intent.session)
         .bind(intent.call_id)

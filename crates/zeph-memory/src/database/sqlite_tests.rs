@@ -5,7 +5,8 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::NewMessage;
+use crate::database::query;
+use crate::{NewMessage, Store};
 
 async fn store(synchronous: Synchronous) -> (TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -25,7 +26,9 @@ fn message(content: String) -> NewMessage {
 }
 
 async fn pragma(store: &Store, sql: &'static str) -> i64 {
-    store.fetch(query(sql)).await.unwrap()[0].get(0)
+    store.fetch(query(sql)).await.unwrap()[0]
+        .try_get(0)
+        .unwrap()
 }
 
 /// SQLite flushes the log at each commit with `FULL` (2) and not with `NORMAL` (1).
@@ -36,7 +39,8 @@ async fn the_connection_is_set_up_as_configured() {
         assert_eq!(pragma(&store, "PRAGMA synchronous").await, expect);
         assert_eq!(pragma(&store, "PRAGMA foreign_keys").await, 1);
         assert_eq!(pragma(&store, "PRAGMA busy_timeout").await, 5000);
-        let mode: String = store.fetch(query("PRAGMA journal_mode")).await.unwrap()[0].get(0);
+        let rows = store.fetch(query("PRAGMA journal_mode")).await.unwrap();
+        let mode: String = rows[0].try_get(0).unwrap();
         assert_eq!(mode, "wal");
     }
 }
@@ -52,12 +56,8 @@ async fn a_full_disk_is_told_and_costs_only_the_write_that_met_it() {
     let limit = |pages: i64| {
         let store = store.clone();
         async move {
-            raw_sql(sqlx::AssertSqlSafe(format!(
-                "PRAGMA max_page_count = {pages}"
-            )))
-            .execute(&mut *store.connection().await.unwrap())
-            .await
-            .unwrap();
+            let limit = query(format!("PRAGMA max_page_count = {pages}"));
+            store.fetch(limit).await.unwrap();
         }
     };
     limit(pages).await;
@@ -81,7 +81,14 @@ async fn a_full_disk_is_told_and_costs_only_the_write_that_met_it() {
 
 #[tokio::test]
 async fn the_log_is_moved_in_the_background_and_begins_anew() {
-    let (_folder, store) = store(Synchronous::Normal).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zeph.db");
+    let database = SqliteDatabase::open(path.clone(), Synchronous::Normal)
+        .await
+        .unwrap();
+    let log = Arc::clone(&database.log);
+    let store = Store::over(path, database);
+    store.ensure_session("s", Path::new("/p")).await.unwrap();
     // Twice the size that starts a checkpoint.
     let mut left = 2 * CHECKPOINT_AFTER / 100_000;
     while left > 0 {
@@ -91,7 +98,7 @@ async fn the_log_is_moved_in_the_background_and_begins_anew() {
             .unwrap();
         left -= 1;
         tokio::time::timeout(Duration::from_secs(20), async {
-            while store.inner.checkpointing.load(Ordering::Acquire) {
+            while log.is_moving.load(Ordering::Acquire) {
                 tokio::task::yield_now().await;
             }
         })
@@ -102,7 +109,7 @@ async fn the_log_is_moved_in_the_background_and_begins_anew() {
         .fetch(query("PRAGMA wal_checkpoint(PASSIVE)"))
         .await
         .unwrap()[0];
-    let frames: i64 = row.get(1);
+    let frames: i64 = row.try_get(1).unwrap();
     let page = 4096;
     assert!(
         frames * page < 3 * i64::try_from(CHECKPOINT_AFTER).unwrap() / 2,
