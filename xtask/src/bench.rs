@@ -11,6 +11,7 @@ mod commands;
 mod model;
 mod report;
 mod search;
+mod stream;
 mod subject;
 
 use std::path::{Path, PathBuf};
@@ -68,13 +69,16 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     }
     let binary = binary(project, flags)?;
     let mut figures = Vec::new();
-    start(&binary, &mut figures)?;
-    conversations(&binary, &mut figures)?;
-    commands::measure(&binary, &mut figures)?;
-    search::measure(project, &binary, &mut figures)?;
-    code::measure(&binary, &mut figures)?;
-    let size = std::fs::metadata(&binary)?.len();
-    figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(42.9));
+    if !flags.streams {
+        start(&binary, &mut figures)?;
+        conversations(&binary, &mut figures)?;
+        commands::measure(&binary, &mut figures)?;
+        search::measure(project, &binary, &mut figures)?;
+        code::measure(&binary, &mut figures)?;
+        let size = std::fs::metadata(&binary)?.len();
+        figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(42.9));
+    }
+    stream::measure(&binary, &mut figures)?;
     if flags.json {
         println!("{:#}", report::json(&figures));
     } else {

@@ -50,6 +50,8 @@ xflags::xflags! {
             optional --micro
             /// The success rate of the edit engine instead.
             optional --edits
+            /// Only the streams on the screen.
+            optional --streams
         }
         /// Run the fuzz targets in sequence, five minutes each.
         cmd fuzz {

@@ -26,7 +26,10 @@ const MAX_REQUEST: usize = 256 * 1024 * 1024;
 /// A response of the script, ready to be sent.
 #[derive(Clone)]
 pub(super) struct Answer {
-    bytes: Vec<u8>,
+    /// The parts of the response, each in one write.
+    pieces: Vec<Vec<u8>>,
+    /// The time between two pieces.
+    pause: Duration,
     held: bool,
 }
 
@@ -55,36 +58,61 @@ impl Answer {
         Self { held: true, ..self }
     }
 
-    fn stream(delta: &Value, finish: &str) -> Self {
-        let chunk = |choices: Value, usage: Value| {
-            let chunk = json!({
-                "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "bench",
-                "choices": choices, "usage": usage,
-            });
-            format!("data: {chunk}\n\n")
-        };
-        let choice = |delta: &Value, finish: Value| json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);
-        let body = [
-            chunk(choice(delta, Value::Null), Value::Null),
-            chunk(choice(&json!({}), json!(finish)), Value::Null),
-            // The usage is small, so that the scripted numbers do not increase the context estimate.
-            chunk(
-                json!([]),
-                json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 }),
-            ),
-            "data: [DONE]\n\n".to_owned(),
-        ]
-        .concat();
-        let bytes = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
-             {:x}\r\n{body}\r\n0\r\n\r\n",
-            body.len()
-        );
+    /// A text that arrives in pieces with a pause between them.
+    pub(super) fn paced(texts: &[String], pause: Duration) -> Self {
+        let deltas = texts.iter().map(|text| json!({ "content": text }));
+        let chunks = deltas.map(|delta| http_chunk(&event(&choice(&delta, None), &Value::Null)));
+        let mut pieces = vec![HEAD.as_bytes().to_vec()];
+        pieces.extend(chunks.map(String::into_bytes));
+        pieces.push(format!("{}{LAST_CHUNK}", http_chunk(&end("stop"))).into_bytes());
         Self {
-            bytes: bytes.into_bytes(),
+            pieces,
+            pause,
             held: false,
         }
     }
+
+    fn stream(delta: &Value, finish: &str) -> Self {
+        let body = event(&choice(delta, None), &Value::Null) + &end(finish);
+        let bytes = format!("{HEAD}{}{LAST_CHUNK}", http_chunk(&body));
+        Self {
+            pieces: vec![bytes.into_bytes()],
+            pause: Duration::ZERO,
+            held: false,
+        }
+    }
+}
+
+/// The head of a response.
+const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+/// The end of a body.
+const LAST_CHUNK: &str = "0\r\n\r\n";
+
+fn http_chunk(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
+}
+
+/// An event of the stream.
+fn event(choices: &Value, usage: &Value) -> String {
+    let chunk = json!({
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "bench",
+        "choices": choices, "usage": usage,
+    });
+    format!("data: {chunk}\n\n")
+}
+
+fn choice(delta: &Value, finish: Option<&str>) -> Value {
+    json!([{ "index": 0, "delta": delta, "finish_reason": finish }])
+}
+
+/// The events at the end of a response.
+fn end(finish: &str) -> String {
+    // The usage is small, so that the scripted numbers do not increase the context estimate.
+    let usage = json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 });
+    event(&choice(&json!({}), Some(finish)), &Value::Null)
+        + &event(&json!([]), &usage)
+        + "data: [DONE]\n\n"
 }
 
 /// A request and its response.
@@ -94,6 +122,8 @@ pub(super) struct Exchange {
     pub(super) arrived: Instant,
     /// The time just before the response was written in one piece. The client's time starts here.
     pub(super) answered: Instant,
+    /// The time just after the response was written.
+    pub(super) ended: Instant,
     /// The length of the request body in bytes.
     pub(super) body: usize,
 }
@@ -247,6 +277,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
             observed.exchanges.push(Exchange {
                 arrived: request.arrived,
                 answered: request.arrived,
+                ended: request.arrived,
                 body: request.body,
             });
             nth
@@ -261,7 +292,12 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
         }
         let answered = Instant::now();
         lock(&shared.observed).exchanges[nth].answered = answered;
-        stream.write_all(&answer.bytes)?;
+        for (nth, piece) in answer.pieces.iter().enumerate() {
+            let due = answered + answer.pause * u32::try_from(nth)?;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            stream.write_all(piece)?;
+        }
+        lock(&shared.observed).exchanges[nth].ended = Instant::now();
     }
 }
 

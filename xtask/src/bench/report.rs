@@ -12,6 +12,8 @@ pub(super) enum Unit {
     Ms,
     /// A quotient of two times, with the tolerance of times.
     Ratio,
+    /// A share of one core in percent, with the tolerance of times.
+    Percent,
     /// Mebibytes of memory, which depend on the allocator.
     MiB,
     /// Bytes, without tolerance.
@@ -23,7 +25,7 @@ pub(super) enum Unit {
 impl Unit {
     fn tolerance(self) -> f64 {
         match self {
-            Self::Ms | Self::Ratio => 1.25,
+            Self::Ms | Self::Ratio | Self::Percent => 1.25,
             Self::MiB => 1.05,
             Self::Bytes | Self::Count => 1.0,
         }
@@ -33,6 +35,7 @@ impl Unit {
         match self {
             Self::Ms => "ms",
             Self::Ratio => "x",
+            Self::Percent => "%",
             Self::MiB => "MiB",
             Self::Bytes => "B",
             Self::Count => "",
@@ -42,7 +45,7 @@ impl Unit {
     fn show(self, value: f64) -> String {
         match self {
             Self::Ms | Self::Ratio => format!("{value:.2} {}", self.name()),
-            Self::MiB => format!("{value:.1} {}", self.name()),
+            Self::MiB | Self::Percent => format!("{value:.1} {}", self.name()),
             Self::Bytes => format!("{value:.0} {}", self.name()),
             Self::Count => format!("{value:.0}"),
         }

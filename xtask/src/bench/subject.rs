@@ -69,17 +69,25 @@ impl Home {
         command
     }
 
-    /// `zeph -p hi` against a model that follows `script`. Every call of the script must succeed.
-    pub(super) fn run(&self, binary: &Path, script: Vec<Answer>) -> Result<Run> {
-        let calls = script.len() - 1;
-        let model = Model::start(script)?;
+    /// Writes the configuration that names this model.
+    pub(super) fn configure(&self, model: &Model) -> Result<()> {
         let config = format!(
             "[agent]\nmax_tool_iterations = 300\ncontext_budget_tokens = 100000000\n\
              [[llm.providers]]\nname = \"bench\"\ntype = \"openai\"\nmodel = \"bench\"\ncontext_window = 128000\n\
              base_url = \"http://{}\"\n",
             model.address()
         );
-        std::fs::write(self.dir.path().join(".config/zeph/config.toml"), config)?;
+        Ok(std::fs::write(
+            self.dir.path().join(".config/zeph/config.toml"),
+            config,
+        )?)
+    }
+
+    /// `zeph -p hi` against a model that follows `script`. Every call of the script must succeed.
+    pub(super) fn run(&self, binary: &Path, script: Vec<Answer>) -> Result<Run> {
+        let calls = script.len() - 1;
+        let model = Model::start(script)?;
+        self.configure(&model)?;
         let (stdout, stderr) = (self.dir.path().join("out"), self.dir.path().join("err"));
         let mut command = self.command(binary);
         command

@@ -279,6 +279,7 @@ impl Screen {
         self.question = None;
         let tasks = self.changed_tasks();
         self.print(tasks, true, Instant::now());
+        self.transcript.forget_text();
         self.commit.begin();
         let turn = self.turn.take();
         turn.map_or(Duration::ZERO, |turn| turn.asked)

@@ -3,11 +3,13 @@
 //! Only visible blocks are rendered, and each of them once for each width. So a long conversation stays fast, and a changed
 //! width keeps the top block.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ratatui::text::Line;
 
-use crate::view::render::{Detail, block_lines};
+use super::rendered::Rendered;
+use super::rows::Rows;
+use crate::view::render::Detail;
 use crate::view::{Block, Transcript};
 
 /// A position: a block, and a row of it. The blank rows after a block belong to it.
@@ -29,20 +31,13 @@ pub(super) struct Blocks {
     top: Option<Place>,
     width: u16,
     height: u16,
-    cache: [Vec<Option<Rendered>>; 2],
+    /// The rendered blocks: folded ones, and expanded ones.
+    cache: [BTreeMap<usize, Rendered>; 2],
     /// Whether blocks are expanded by default.
     is_full: bool,
     /// The blocks that differ from the default.
     toggled: BTreeSet<usize>,
     selected: Option<usize>,
-}
-
-/// The lines of a block.
-#[derive(Debug)]
-struct Rendered {
-    width: u16,
-    version: [usize; 4],
-    lines: Vec<Line<'static>>,
 }
 
 impl Blocks {
@@ -54,14 +49,12 @@ impl Blocks {
         while rows.len() < usize::from(height) && block < all.blocks().len() {
             let room = usize::from(height) - rows.len();
             let gap = gap_after(all, block);
-            let lines = self.lines(all, block).iter().cloned();
-            let lines = lines.chain(std::iter::repeat_n(Line::default(), gap));
-            rows.extend(
-                lines
-                    .skip(skipped)
-                    .take(room)
-                    .map(|line| Row { block, line }),
-            );
+            let content = self.lines(all, block);
+            let lines = (skipped..content.len() + gap).take(room).map(|at| Row {
+                block,
+                line: content.line(at).unwrap_or_default(),
+            });
+            rows.extend(lines);
             (block, skipped) = (block + 1, 0);
         }
         rows
@@ -177,12 +170,12 @@ impl Blocks {
         };
     }
 
-    /// The complete lines of a block in the current width, for the search.
-    pub(super) fn full_lines(&mut self, all: &Transcript, block: usize) -> &[Line<'static>] {
+    /// The complete rows of a block in the current width, for the search.
+    pub(super) fn full_rows(&mut self, all: &Transcript, block: usize) -> &Rows {
         self.rendered(all, block, Detail::Full)
     }
 
-    fn lines(&mut self, all: &Transcript, block: usize) -> &[Line<'static>] {
+    fn lines(&mut self, all: &Transcript, block: usize) -> &Rows {
         let detail = match self.is_full != self.toggled.contains(&block) {
             true => Detail::Full,
             false => Detail::Excerpt,
@@ -190,25 +183,14 @@ impl Blocks {
         self.rendered(all, block, detail)
     }
 
-    fn rendered(&mut self, all: &Transcript, at: usize, detail: Detail) -> &[Line<'static>] {
-        let Some(block) = all.blocks().get(at) else {
-            return &[];
-        };
-        let (width, version) = (self.width, version(block));
-        let cache = &mut self.cache[usize::from(detail == Detail::Full)];
-        if cache.len() <= at {
-            cache.resize_with(at + 1, || None);
+    fn rendered(&mut self, all: &Transcript, at: usize, detail: Detail) -> &Rows {
+        let (width, block) = (self.width, all.blocks().get(at));
+        let is_full = detail == Detail::Full && block.is_some_and(is_expandable);
+        let rendered = self.cache[usize::from(is_full)].entry(at).or_default();
+        match block {
+            Some(block) => rendered.rows(block, all.is_growing(at), width, detail),
+            None => rendered.none(),
         }
-        let entry = &mut cache[at];
-        let is_current = |it: &&mut Rendered| it.width == width && it.version == version;
-        if entry.as_mut().filter(is_current).is_none() {
-            *entry = Some(Rendered {
-                width,
-                version,
-                lines: block_lines(block, usize::from(width), detail),
-            });
-        }
-        entry.as_ref().map_or(&[], |rendered| &rendered.lines)
     }
 
     /// The rows of a block, with the blank ones after it.
@@ -269,20 +251,6 @@ fn gap_after(all: &Transcript, block: usize) -> usize {
         (_, None) => 0,
         (one, other) if one == other => 0,
         _ => 1,
-    }
-}
-
-/// A value that differs after each change of a block.
-fn version(block: &Block) -> [usize; 4] {
-    match block {
-        Block::Prompt(text) | Block::Text(text) | Block::Reasoning(text) => [text.len(), 0, 0, 0],
-        Block::Message(_, text) | Block::Reply(text) => [text.len(), 0, 0, 0],
-        Block::Call(call) => {
-            let last = call.output.last(1).next().map_or(0, str::len);
-            let total = usize::try_from(call.output.total()).unwrap_or(usize::MAX);
-            let is_done = usize::from(call.result.is_some());
-            [total, last, is_done, usize::from(call.had_terminal)]
-        }
     }
 }
 
@@ -408,7 +376,7 @@ mod tests {
     fn a_long_conversation_renders_visible_blocks_only() {
         let (all, mut blocks) = (replies(10_000), Blocks::default());
         shown(&mut blocks, &all, 50);
-        let rendered = blocks.cache[0].iter().flatten().count();
+        let rendered = blocks.cache[0].len();
         assert!(rendered <= 51, "{rendered}");
     }
 }

@@ -15,6 +15,8 @@ mod input;
 mod keys;
 mod panels;
 mod question;
+mod rendered;
+mod rows;
 mod run;
 mod screen;
 mod search;

@@ -51,10 +51,9 @@ impl Search {
         self.matches.clear();
         if !self.query.is_empty() {
             for block in 0..all.blocks().len() {
-                let lines = blocks.full_lines(all, block).iter().enumerate();
-                let found =
-                    lines.filter(|(_, line)| !found_in(&line.to_string(), &self.query).is_empty());
-                self.matches.extend(found.map(|(line, _)| (block, line)));
+                let rows = blocks.full_rows(all, block).texts().enumerate();
+                let found = rows.filter(|(_, row)| !found_in(row, &self.query).is_empty());
+                self.matches.extend(found.map(|(row, _)| (block, row)));
             }
             self.matches.truncate(MAX_MATCHES);
         }

@@ -200,6 +200,15 @@ impl Transcript {
         self.activity = None;
     }
 
+    /// Drops the text of the model. A view that prints each text once does not need it later.
+    pub(crate) fn forget_text(&mut self) {
+        for block in &mut self.blocks {
+            if let Block::Text(text) = block {
+                *text = String::new();
+            }
+        }
+    }
+
     /// The blocks, the oldest first.
     pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks
