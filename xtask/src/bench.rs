@@ -8,6 +8,7 @@ mod baseline;
 mod calls;
 mod code;
 mod commands;
+mod logs;
 mod model;
 mod report;
 mod search;
@@ -72,6 +73,11 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     if !flags.streams {
         start(&binary, &mut figures)?;
         conversations(&binary, &mut figures)?;
+        logs::measure(
+            &binary,
+            |home| Ok(reads(&files(&home.project())?, None, TURNS)),
+            &mut figures,
+        )?;
         commands::measure(&binary, &mut figures)?;
         search::measure(project, &binary, &mut figures)?;
         code::measure(&binary, &mut figures)?;

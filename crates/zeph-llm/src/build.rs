@@ -9,6 +9,7 @@ use crate::error::LlmError;
 use crate::provider::LlmProvider;
 use crate::scripted::ScriptedProvider;
 use crate::text_tools::TextTools;
+use crate::traced::Traced;
 
 /// Builds the provider of a configuration. A model without tool calls gets them by text ([`TextTools`]).
 ///
@@ -38,7 +39,8 @@ pub fn build_provider(
         ProviderKind::Candle => crate::candle::provider(config)?,
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     };
-    Ok(TextTools::wrap_if_needed(provider))
+    let provider = TextTools::wrap_if_needed(provider);
+    Ok(Arc::new(Traced::new(provider, config.kind)))
 }
 
 #[cfg(test)]

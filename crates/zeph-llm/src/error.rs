@@ -34,6 +34,26 @@ pub enum LlmErrorKind {
 }
 
 impl LlmErrorKind {
+    /// Its name in logs and telemetry.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Timeout => "timeout",
+            Self::RateLimited => "rate_limited",
+            Self::Server => "server",
+            Self::Auth => "auth",
+            Self::NoCredit => "no_credit",
+            Self::UnknownModel => "unknown_model",
+            Self::ContextOverflow => "context_overflow",
+            Self::BadRequest => "bad_request",
+            Self::Protocol => "protocol",
+            Self::StreamCut => "stream_cut",
+            Self::Config => "config",
+            Self::Scenario => "scenario",
+        }
+    }
+
     /// Whether the same request may be sent again.
     #[must_use]
     pub fn is_retryable(self) -> bool {

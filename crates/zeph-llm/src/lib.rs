@@ -37,6 +37,7 @@ pub mod scripted;
 pub mod sse;
 pub mod text_tools;
 pub mod tool;
+pub mod traced;
 pub mod usage;
 
 pub use build::build_provider;

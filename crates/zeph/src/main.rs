@@ -9,6 +9,7 @@ mod exit;
 mod export;
 mod hooks;
 mod keys;
+mod logs;
 mod models;
 mod output;
 mod terminal;

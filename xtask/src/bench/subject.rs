@@ -85,6 +85,16 @@ impl Home {
 
     /// `zeph -p hi` against a model that follows `script`. Every call of the script must succeed.
     pub(super) fn run(&self, binary: &Path, script: Vec<Answer>) -> Result<Run> {
+        self.run_with(binary, script, &[])
+    }
+
+    /// Does the same with more environment variables.
+    pub(super) fn run_with(
+        &self,
+        binary: &Path,
+        script: Vec<Answer>,
+        env: &[(&str, &str)],
+    ) -> Result<Run> {
         let calls = script.len() - 1;
         let model = Model::start(script)?;
         self.configure(&model)?;
@@ -92,6 +102,7 @@ impl Home {
         let mut command = self.command(binary);
         command
             .args(["--yes", "--output-format", "json", "-p", "hi"])
+            .envs(env.iter().copied())
             .stdout(std::fs::File::create(&stdout)?)
             .stderr(std::fs::File::create(&stderr)?);
         let started = Instant::now();

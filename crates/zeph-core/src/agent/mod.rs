@@ -23,6 +23,7 @@ pub mod replay;
 mod response_relay;
 mod rewind;
 mod session;
+mod spans;
 mod status;
 mod strip_reasoning;
 pub mod sub_agent;

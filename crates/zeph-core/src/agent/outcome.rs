@@ -27,6 +27,24 @@ pub enum TurnEnd {
     Error,
 }
 
+impl TurnEnd {
+    /// Its name in logs and telemetry.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::IterationCap => "iteration_cap",
+            Self::DoomLoop => "doom_loop",
+            Self::ContextBudget => "context_budget",
+            Self::Quota => "quota",
+            Self::Budget => "budget",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// The outcome of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnOutcome {

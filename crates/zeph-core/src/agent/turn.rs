@@ -9,6 +9,7 @@
 //! The turn ends with a response without calls, at a limit, after a cancellation, or with an error.
 
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use zeph_llm::{
     ChatResponse, LlmError, LlmErrorKind, Message, MessagePart, StopReason, ToolChoice,
 };
@@ -21,6 +22,7 @@ use super::limits::{Limit, Limits, Step, context_budget};
 use super::model_client::PartialResponse;
 use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
+use super::spans;
 use super::strip_reasoning::{ResponseCalls, strip_reasoning};
 use super::tool_runner::Batch;
 use crate::channel::LoopbackEvent;
@@ -70,6 +72,20 @@ impl Agent {
 
     /// Runs one turn for a prompt with images. The model must accept images.
     pub async fn run_turn_with_images(
+        &mut self,
+        prompt: &str,
+        images: Vec<ImageContent>,
+        cancel: &CancellationToken,
+    ) -> TurnOutcome {
+        let name = self.parent.as_ref().map(|parent| parent.name.as_str());
+        let span = spans::turn(name, self.session.id());
+        let turn = self.whole_turn(prompt, images, cancel);
+        let outcome = turn.instrument(span.clone()).await;
+        spans::end_turn(&span, &outcome);
+        outcome
+    }
+
+    async fn whole_turn(
         &mut self,
         prompt: &str,
         images: Vec<ImageContent>,
@@ -472,6 +488,10 @@ pub(super) fn prompt_message(prompt: &str, images: Vec<ImageContent>) -> Message
 }
 
 fn explain(error: &LlmError) -> String {
-    tracing::warn!(kind = ?error.kind, status = ?error.status, "the request failed");
+    tracing::error!(
+        kind = error.kind.label(),
+        status = error.status,
+        "the request failed: {error}"
+    );
     error.to_string()
 }

@@ -31,6 +31,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use tracing::Instrument as _;
 
 use crate::call::ToolCall;
 use crate::context::{ApprovedBy, CallContext, Origin};
@@ -114,7 +115,9 @@ impl Next<'_> {
             if cx.origin == Origin::Typed && layer.is_gate() {
                 continue;
             }
-            return layer.handle(call, cx, Next { layers, ..self }).await;
+            let span = tracing::debug_span!("layer", otel.name = layer.name(), name = layer.name());
+            let handled = layer.handle(call, cx, Next { layers, ..self });
+            return handled.instrument(span).await;
         }
         cx.trace().attempts += 1;
         let answer = match self.path {

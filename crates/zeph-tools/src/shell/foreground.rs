@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::confirmation::Confirmation;
@@ -123,7 +126,30 @@ impl ShellExecutor {
         run.await.result
     }
 
+    /// Runs a command once, in a span.
     async fn run_once(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        params: &BashParams,
+        command: (&CommandSpec, Option<TimeLimit>),
+        sandbox: &PreparedSandbox,
+        caller: Caller,
+    ) -> FinishedRun {
+        let span = command_span();
+        let run = self.run_process(call, cx, params, command, sandbox, caller);
+        let run = run.instrument(span.clone()).await;
+        if let Some(code) = run.code {
+            span.record("process.exit.code", code);
+        }
+        if let Err(error) = &run.result {
+            span.record("error.type", error.category().label());
+            span.record("otel.status_code", "ERROR");
+        }
+        run
+    }
+
+    async fn run_process(
         &self,
         call: &ToolCall,
         cx: &CallContext,
@@ -220,6 +246,16 @@ impl ShellExecutor {
             request,
         }
     }
+}
+
+/// The span of a command.
+pub(super) fn command_span() -> Span {
+    tracing::info_span!(
+        "command",
+        otel.status_code = Empty,
+        process.exit.code = Empty,
+        error.type = Empty,
+    )
 }
 
 /// The caller of a command.

@@ -55,6 +55,7 @@ impl AcpHost {
         };
         let mut overrides = self.options.overrides.clone();
         let mut loaded = load(&env, &overrides).map_err(|error| failed(&error.into()))?;
+        crate::logs::set_format(&loaded.config.log);
         if !additional.is_empty() {
             let tools = &loaded.config.tools;
             let kept = [

@@ -79,8 +79,8 @@ pub(super) fn warn_of_unknown(limits: &CallLimits, registry: &ToolRegistry, quie
 }
 
 fn warn(text: &str, quiet: bool) {
-    tracing::warn!("{text}");
-    if !quiet {
-        stderr_line(&clean(&format!("warning: {text}")));
+    match quiet {
+        true => tracing::warn!("{text}"),
+        false => stderr_line(&clean(&format!("warning: {text}"))),
     }
 }

@@ -100,7 +100,7 @@ pub(crate) struct GlobalArgs {
     /// Print only the response and errors
     #[arg(short, long, global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) quiet: bool,
-    /// Log to standard error (again for more); ZEPH_LOG sets a filter
+    /// Log more, also to standard error (again for more); ZEPH_LOG sets a filter
     #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) verbose: u8,
 }

@@ -48,16 +48,12 @@ use clap::error::ErrorKind;
 use crate::assemble::{SessionChoice, withhold, withhold_environment};
 use crate::config::{Environment, Loaded, load};
 pub(crate) use crate::exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
-use crate::output::log_file::LogFile;
-use crate::output::redact::{LogWriter, redacted, without_known};
+use crate::logs::{self, Console};
+use crate::output::redact::{redacted, without_known};
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::TerminalOptions;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
 use prompt_words::PromptSource;
-
-/// The logs of `zeph acp` without `-v` and `ZEPH_LOG`.
-const FILE_LOG_FILTER: &str = "warn,zeph=info,zeph_acp=info,zeph_core=info";
 
 /// Runs the program.
 pub(crate) fn main() -> Exit {
@@ -80,6 +76,7 @@ pub(crate) fn main() -> Exit {
             return exit;
         }
     };
+    logs::start(cli.global.verbose, console(&cli));
     if let Some(problem) = open_files::problem() {
         stderr_line(&format!("error: {problem}"));
         return Exit::Failed;
@@ -98,6 +95,16 @@ pub(crate) fn main() -> Exit {
     // A blocked read of standard input must not delay the exit.
     runtime.shutdown_background();
     exit
+}
+
+/// The use of standard error by a command.
+fn console(cli: &Cli) -> Console {
+    match &cli.command {
+        Some(Command::Acp) => Console::Taken,
+        // A log line would destroy the screen.
+        None if cli.tui => Console::Taken,
+        _ => Console::Messages,
+    }
 }
 
 /// Parses the command line.
@@ -122,12 +129,6 @@ fn refuse(error: &clap::Error) -> std::io::Result<()> {
 }
 
 async fn dispatch(cli: Cli) -> Exit {
-    match &cli.command {
-        Some(Command::Acp) => log_to_file(cli.global.verbose),
-        // A log line would destroy the screen.
-        None if cli.tui => log_to_file(cli.global.verbose),
-        _ => init_logging(cli.global.verbose),
-    }
     crate::terminal::signals::outlive_file_size_limit();
     if let Some(flag) = cli.idle_flag() {
         stderr_line(&format!(
@@ -276,6 +277,7 @@ fn load_config(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
     // An error in the configuration may quote a value of the environment.
     withhold_environment(&env);
     let loaded = load(&env, &global.overrides())?;
+    logs::set_format(&loaded.config.log);
     withhold(&loaded, &env);
     if !global.quiet {
         for warning in &loaded.warnings {
@@ -336,58 +338,4 @@ fn print_as_is(text: &str) -> anyhow::Result<()> {
         .and_then(|()| out.write_all(end.as_bytes()))
         .and_then(|()| out.flush())
         .context("standard output cannot be written")
-}
-
-/// The filter of logs; `None` if they are not enabled.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "logging starts before the environment is taken"
-)]
-fn log_filter(verbose: u8) -> Option<tracing_subscriber::EnvFilter> {
-    let filter = match (std::env::var("ZEPH_LOG"), verbose) {
-        (Ok(filter), _) if !filter.is_empty() => filter,
-        (_, 0) => return None,
-        (_, 1) => {
-            "zeph=info,zeph_acp=info,zeph_core=info,zeph_llm=info,zeph_tools=info,zeph_memory=info".to_owned()
-        }
-        (_, 2) => "zeph=debug,zeph_acp=debug,zeph_core=debug,zeph_llm=debug,zeph_tools=debug,zeph_memory=debug"
-            .to_owned(),
-        _ => "debug".to_owned(),
-    };
-    Some(tracing_subscriber::EnvFilter::new(filter))
-}
-
-/// Sends logs to `$XDG_STATE_HOME/zeph/zeph.log`, warnings in any case.
-fn log_to_file(verbose: u8) {
-    let filter =
-        log_filter(verbose).unwrap_or_else(|| tracing_subscriber::EnvFilter::new(FILE_LOG_FILTER));
-    let folder = Environment::of_process()
-        .ok()
-        .and_then(|env| env.state_home());
-    let Some(path) = folder.map(|folder| folder.join("zeph/zeph.log")) else {
-        return stderr_line("warning: there is no place for the log file: HOME is not set");
-    };
-    match LogFile::open(&path) {
-        Ok(file) => tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(file)
-            .with_ansi(false)
-            .init(),
-        Err(error) => stderr_line(&format!(
-            "warning: the log file {} cannot be written: {error}",
-            path.display()
-        )),
-    }
-}
-
-/// Sends logs to standard error, if they are enabled.
-fn init_logging(verbose: u8) {
-    let Some(filter) = log_filter(verbose) else {
-        return;
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(LogWriter)
-        .with_ansi(TerminalOptions::detect(false, false).stderr.colour)
-        .init();
 }

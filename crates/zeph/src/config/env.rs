@@ -24,10 +24,23 @@ impl Environment {
         reason = "this is where the environment is read"
     )]
     pub(crate) fn of_process() -> io::Result<Self> {
+        let cwd = std::env::current_dir()?;
         Ok(Self {
-            vars: std::env::vars_os().collect(),
-            cwd: std::env::current_dir()?,
+            cwd,
+            ..Self::variables_of_process()
         })
+    }
+
+    /// Takes the variables of this process, whose working directory may be gone.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is where the environment is read"
+    )]
+    pub(crate) fn variables_of_process() -> Self {
+        Self {
+            vars: std::env::vars_os().collect(),
+            cwd: PathBuf::new(),
+        }
     }
 
     /// The value of a variable; an empty one counts as not set.

@@ -14,6 +14,7 @@ mod error;
 mod layer;
 mod limits;
 mod load;
+mod log;
 mod migrate;
 mod old_keys;
 mod origin;
@@ -66,6 +67,7 @@ pub(crate) use env::Environment;
 pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use layer::setting_names;
 pub(crate) use load::{Loaded, check_file, load, reload};
+pub(crate) use log::{LogConfig, LogFormat};
 pub(crate) use migrate::migrated_file;
 pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
@@ -92,6 +94,8 @@ pub(crate) struct Config {
     pub(crate) hooks: Vec<HookConfig>,
     /// The models that are asked.
     pub(crate) llm: LlmConfig,
+    /// The log file.
+    pub(crate) log: LogConfig,
     /// Servers of the Model Context Protocol.
     pub(crate) mcp: McpConfig,
     /// Where sessions, messages and the audit trail are kept.

@@ -12,7 +12,7 @@ use super::schema;
 pub(crate) const OTHER_VARIABLES: &[(&str, &str)] = &[
     (
         "ZEPH_LOG",
-        "The log filter for standard error, for example `zeph=debug`.",
+        "The filter of more log records, for the log file and standard error, for example `zeph=debug`. Warnings and errors always go to the file.",
     ),
     (
         "ZEPH_CALL_ID",

@@ -99,6 +99,8 @@ const RULES: &[(&str, Rule)] = &[
     ("llm.retry.read_timeout_secs", Rule::Lower),
     // They are programs that run.
     ("hooks", Rule::Never),
+    // The log belongs to the user.
+    ("log.format", Rule::Never),
     ("mcp.start_wait_ms", Rule::Lower),
     // They are programs that run.
     ("mcp.servers", Rule::Never),

@@ -2,7 +2,6 @@
 
 pub(crate) mod events;
 pub(crate) mod local_time;
-pub(crate) mod log_file;
 mod recorder;
 pub(crate) mod redact;
 pub(crate) mod sanitize;
@@ -16,8 +15,27 @@ use self::sanitize::clean;
 
 pub(crate) use recorder::{Recorder, ResultObject};
 
-/// Writes a line to standard error, without secrets and control sequences. A closed pipe is not an error.
+/// The target of log records whose text standard error shows already.
+pub(crate) const SHOWN: &str = "zeph::shown";
+
+/// Writes a line to standard error, without secrets and control sequences. A warning or an error is logged too. A closed
+/// pipe is not an error.
 pub(crate) fn stderr_line(text: &str) {
+    record_shown(text);
+    write_stderr(text);
+}
+
+/// Logs a text that standard error shows, if it is a warning or an error.
+fn record_shown(text: &str) {
+    if let Some(text) = text.strip_prefix("error: ") {
+        tracing::error!(target: SHOWN, "{text}");
+    } else if let Some(text) = text.strip_prefix("warning: ") {
+        tracing::warn!(target: SHOWN, "{text}");
+    }
+}
+
+/// Writes a line to standard error as [`stderr_line`] does, and logs nothing.
+pub(crate) fn write_stderr(text: &str) {
     let mut err = std::io::stderr().lock();
     let text = redact::redacted(text);
     let text = match err.is_terminal() {

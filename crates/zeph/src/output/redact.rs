@@ -49,7 +49,10 @@ impl<'a> MakeWriter<'a> for LogWriter {
 impl Write for LogWriter {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        io::stderr().lock().write_all(redacted(&text).as_bytes())?;
+        // A line break in a value would begin a line that looks like another event.
+        let line = text.trim_end_matches('\n').replace('\n', "\\n");
+        let line = redacted(&line).into_owned() + "\n";
+        io::stderr().lock().write_all(line.as_bytes())?;
         Ok(event.len())
     }
 

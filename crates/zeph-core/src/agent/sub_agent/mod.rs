@@ -164,6 +164,7 @@ impl SubAgentHost {
             servers: None,
             sub_agents: None,
             parent: Some(ParentAgent {
+                name: agent.name.clone(),
                 session: self.session.clone(),
                 batch: call.batch.clone(),
                 spent,

@@ -8,6 +8,8 @@ use crate::spending::{AuxiliaryUsage, Spending};
 /// The parent of a sub-agent.
 #[derive(Clone)]
 pub struct ParentAgent {
+    /// The name of the sub-agent.
+    pub name: String,
     /// The session of the parent. Calls of the sub-agent count to its quota and its undo journal.
     pub session: String,
     /// The batch of the call that started the sub-agent, which one undo reverts.

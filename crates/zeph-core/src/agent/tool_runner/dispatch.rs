@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use zeph_llm::ToolUseRequest;
 use zeph_tools::argument_repair::{ArgumentRepairer, RepairOutcome};
 use zeph_tools::gate::quota::BatchQuota;
@@ -21,6 +22,7 @@ use zeph_tools::{
 
 use super::confirm::{CallPrompts, Confirmer, QuestionOutcome};
 use super::sampling::Sampler;
+use crate::agent::spans;
 use crate::agent::sub_agent::SubAgentHost;
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::{RedactedChannel, without_secret_rules};
@@ -186,7 +188,7 @@ impl Dispatcher {
             .context(cancel, UserDecision::Nobody)
             .with_origin(Origin::Typed)
             .with_terminal(self.channel.user_terminal());
-        let result = self.execute_confirmed(call, &cx).await;
+        let result = self.execute_for_user(call, &cx).await;
         self.emit_finished(call, &result, start.elapsed());
         result
     }
@@ -199,7 +201,7 @@ impl Dispatcher {
         let cx = self
             .context(cancel, UserDecision::Nobody)
             .with_origin(Origin::User);
-        let result = self.execute_confirmed(call, &cx).await;
+        let result = self.execute_for_user(call, &cx).await;
         self.emit_finished(call, &result, start.elapsed());
         result
     }
@@ -214,7 +216,7 @@ impl Dispatcher {
         let events = Arc::new(zeph_tools::NoEvents);
         let cx = CallContext::new(cancel.clone(), events, UserDecision::Nobody)
             .with_origin(Origin::User);
-        self.execute_confirmed(call, &cx).await
+        self.execute_for_user(call, &cx).await
     }
 
     /// Runs a call of a model or a script, with a confirmation if the stack requires it.
@@ -257,8 +259,11 @@ impl Dispatcher {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }
         cx.trace().suspects = suspects;
-        let (result, waited) = self.execute_and_confirm(call, &cx, cancel).await;
+        let span = spans::call(call);
+        let executed = self.execute_and_confirm(call, &cx, cancel);
+        let (result, waited) = executed.instrument(span.clone()).await;
         let waited = waited + prompt.map_or(Duration::ZERO, |prompt| prompt.waited());
+        spans::end_call(&span, &result, waited);
         self.emit_finished(call, &result, start.elapsed().saturating_sub(waited));
         result
     }
@@ -272,7 +277,9 @@ impl Dispatcher {
     ) -> ToolResult {
         self.emit_started(call);
         let cx = self.context(cancel, UserDecision::Refused(reason));
-        let result = self.execute(call, &cx).await;
+        let span = spans::call(call);
+        let result = self.execute(call, &cx).instrument(span.clone()).await;
+        spans::end_call(&span, &result, Duration::ZERO);
         self.emit_finished(call, &result, Duration::ZERO);
         result
     }
@@ -351,6 +358,15 @@ impl Dispatcher {
         owned(call, self.executor.execute_tool_call_erased(call, cx).await)
     }
 
+    /// Executes a call of the user, which needs no confirmation.
+    async fn execute_for_user(&self, call: &ToolCall, cx: &CallContext) -> ToolResult {
+        let span = spans::call(call);
+        let executed = self.execute_confirmed(call, cx);
+        let result = executed.instrument(span.clone()).await;
+        spans::end_call(&span, &result, Duration::ZERO);
+        result
+    }
+
     async fn execute_confirmed(&self, call: &ToolCall, cx: &CallContext) -> ToolResult {
         let result = self.executor.execute_tool_call_confirmed_erased(call, cx);
         owned(call, result.await)
@@ -376,9 +392,12 @@ impl Dispatcher {
     }
 
     fn emit_finished(&self, call: &ToolCall, result: &ToolResult, took: Duration) {
-        if let Err(error) = result {
-            let (category, causes) = (error.category().label(), with_causes(error));
-            tracing::info!(tool = %call.tool, call = %call.id, category, "a call failed: {causes}");
+        match result {
+            Ok(_) => tracing::info!(tool = %call.tool, call = %call.id, ?took, "a call ended"),
+            Err(error) => {
+                let (category, causes) = (error.category().label(), with_causes(error));
+                tracing::info!(tool = %call.tool, call = %call.id, category, "a call failed: {causes}");
+            }
         }
         let display = match result {
             Ok(output) => output.display().to_owned(),

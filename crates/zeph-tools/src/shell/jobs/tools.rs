@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
@@ -16,7 +17,7 @@ use crate::overflow::{Overflow, OverflowConfig};
 use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
-use crate::shell::foreground::{MAX_QUESTIONS, TOO_MANY_REFUSALS, add_access};
+use crate::shell::foreground::{MAX_QUESTIONS, TOO_MANY_REFUSALS, add_access, command_span};
 use crate::shell::model_output::{ModelOutput, budget};
 use crate::shell::sandbox::access_request::AccessRequest;
 use crate::shell::time_limit::TimeLimit;
@@ -95,7 +96,7 @@ impl ShellExecutor {
         let running = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
-            running = self.launch(command) => running.inspect_err(|error| {
+            running = self.launch(command).instrument(command_span()) => running.inspect_err(|error| {
                 cx.trace().sandbox_missing = matches!(error, RunError::Unconfined(_));
             }),
         };

@@ -16,6 +16,7 @@ use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
 use crate::assemble::{App, AuditLines, BuildOptions, UserRules, chosen_config, judge};
 use crate::config::{Environment, Loaded, load};
+use crate::logs;
 use crate::output::json_lines;
 
 /// How a check ended.
@@ -76,7 +77,8 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
             return vec![check("configuration", Verdict::Failed, errors.to_string())];
         }
     };
-    let mut checks = vec![configuration(&loaded)];
+    logs::set_format(&loaded.config.log);
+    let mut checks = vec![configuration(&loaded), log_file()];
     checks.push(database(&loaded).await);
     let (tools, hides) = stack(&loaded, &env, global).await;
     checks.push(tools);
@@ -112,6 +114,29 @@ async fn database(loaded: &Loaded) -> Check {
             Err(error) => check("database", Verdict::Failed, error.to_string()),
         },
         Err(error) => check("database", Verdict::Failed, error.to_string()),
+    }
+}
+
+/// The log file.
+fn log_file() -> Check {
+    let place = logs::path().map(|path| path.display().to_string());
+    match (logs::try_open(), place) {
+        (Ok(size), Some(place)) => {
+            let detail = format!("{place}, {} kB", size.div_ceil(1000));
+            check("log", Verdict::Ok, detail)
+        }
+        (Ok(_), None) => check("log", Verdict::Failed, "there is no place for it"),
+        (Err(error), Some(place)) => {
+            let folder = Path::new(&place).parent().unwrap_or(Path::new("/"));
+            let detail = format!(
+                "{place} cannot be written: {error}; make the folder yours: mkdir -p {folder:?} && chmod u+rwx {folder:?}"
+            );
+            check("log", Verdict::Failed, detail)
+        }
+        (Err(error), None) => {
+            let detail = format!("warnings are not kept: {error}; set HOME");
+            check("log", Verdict::Failed, detail)
+        }
     }
 }
 
