@@ -47,7 +47,7 @@ impl Store {
     /// Up to `limit` sessions, of `project` or of all, with a message or a title that contains all words of `text`, the
     /// latest match first. A text without words is searched unchanged.
     ///
-    /// Sessions of sub-agents are not listed anywhere, and a rewound message is no longer part of its session, so
+    /// Sessions of sub-agents are not listed anywhere, and a rewound message has left its session, so
     /// neither is found.
     ///
     /// # Errors
