@@ -138,6 +138,17 @@ fn set_reports_a_source_that_takes_precedence() {
         .says(&["warning: ", "ZEPH_TOOLS_MODE", "takes precedence"]);
 }
 
+/// Proves CLI-9: an error of another source is reported, although the key is set.
+#[test]
+fn set_reports_an_error_of_another_source() {
+    let home = Home::new();
+    home.write(".zeph/config.toml", "[tools]\nmood = \"plan\"\n");
+    home.zeph(["config", "set", "tools.mode", "plan"])
+        .code(0)
+        .says(&["warning: ", ".zeph/config.toml:2", "mood"]);
+    assert_has(&config(&home), &["mode = \"plan\""]);
+}
+
 /// Proves CLI-9: the editor gets a copy; a valid text replaces the file.
 #[test]
 fn edit_replaces_the_file_by_a_valid_text() {

@@ -27,6 +27,18 @@ fn prompt(server: &OpenAi) -> String {
         .to_owned()
 }
 
+/// Proves CLI-8: the reason why a file with a long name is refused is its length.
+#[test]
+fn long_name_of_a_file_is_the_reason_of_its_refusal() {
+    let home = Home::new();
+    let name = |bytes: usize| format!("{}.md", "a".repeat(bytes));
+    own(&home, &name(64), "Fits.\n");
+    own(&home, &name(65), "Does not fit.\n");
+    let listed = home.zeph(["commands", "list"]).code(0).stdout;
+    assert_has(&listed, &["Fits.", "its name has more than 64 bytes"]);
+    assert_eq!(listed.matches("refused").count(), 1, "{listed}");
+}
+
 /// Proves CLI-8: a file of the user is a command with arguments, in one turn and in a session; `/help` lists it.
 #[test]
 fn file_of_the_user_is_a_command() {

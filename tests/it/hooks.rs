@@ -117,6 +117,64 @@ fn hooks_of_a_turn_see_their_events_and_add_context() {
     home.wait_until_alone();
 }
 
+/// Proves CLI-11: the text of `turn_end` is sent with the next prompt, and secrets in a text are redacted.
+#[test]
+fn text_of_a_turn_end_is_sent_with_the_next_prompt_without_secrets() {
+    let token = format!("ghp_{}", "q7Rk2mVx9LpTz4WcN8sYb3HdJf6GaE1uXo5i");
+    let server = OpenAi::replies([
+        Reply::calls("r", &[("read", json!({ "path": "a.txt" }))]),
+        Reply::text("First."),
+        Reply::text("Second."),
+    ]);
+    let home = Home::openai(&server);
+    home.write("a.txt", "the content\n");
+    let context = |text: &str| format!("echo '{{\"context\": \"{text} {token}\"}}'");
+    home.more_config(
+        &[
+            hook("prompt", "prompt.log", &context("at the prompt")),
+            hook("before_call", "before.log", &context("before")),
+            hook("turn_end", "end.log", &context("at the end")),
+        ]
+        .concat(),
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    for text in ["one", "two"] {
+        terminal.prompts("");
+        terminal.type_keys(&format!("{text}\r"));
+        terminal.shows(if text == "one" { "First." } else { "Second." });
+    }
+    terminal.prompts("");
+    terminal.leaves();
+    let requests = server.requests();
+    let sent = |request: &crate::rig::Request| json!(request.messages()).to_string();
+    assert!(!sent(&requests[1]).contains("at the end"));
+    let second = requests[2].messages().last().unwrap()["content"].to_string();
+    assert_has(
+        &second,
+        &[
+            "two",
+            "<hook_context event=\\\"turn_end\\\">\\nat the end ",
+            "<hook_context event=\\\"prompt\\\">\\nat the prompt ",
+        ],
+    );
+    assert_has(
+        &sent(&requests[1]),
+        &["event=\\\"before_call\\\">\\nbefore "],
+    );
+    for request in &requests {
+        assert!(!sent(request).contains(&token), "{}", sent(request));
+    }
+    let session = crate::rig::session_ids(&home.database()).remove(0);
+    assert!(!home.export(&session).to_string().contains(&token));
+    let trail = json!(
+        audit(&home.database())
+            .iter()
+            .map(|it| it.call.clone())
+            .collect::<Vec<_>>()
+    );
+    assert!(!trail.to_string().contains(&token), "{trail}");
+}
+
 /// Proves CLI-11: a refused prompt is not sent and not stored.
 #[test]
 fn prompt_that_a_hook_denies_is_not_sent() {

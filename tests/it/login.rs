@@ -212,6 +212,26 @@ fn stored_key_is_hidden_from_tools_and_redacted() {
     }
 }
 
+/// Proves CLI-9: a name that cannot be given to the provider is refused before the key is tested or stored.
+#[test]
+fn name_that_cannot_be_given_is_refused_before_the_key_is_stored() {
+    let (first, second) = (vendor(Api::Chat, "unused"), vendor(Api::Chat, "unused"));
+    let home = Home::new();
+    let login = |url: &str, name: &str| {
+        let login = nothing_here(&home, &["login", url, "--name", name]);
+        login.stdin(GOOD)
+    };
+    login(&first.url(), "gate").code(0);
+    let before = (config(&home), records(&home));
+    let taken = login(&second.url(), "gate").code(2);
+    taken.says(&["\"gate\"", "another provider has this name"]);
+    assert_eq!(second.requests().len(), 0);
+    let renamed = login(&first.url(), "other").code(2);
+    renamed.says(&["is configured as \"gate\"", "leave out --name"]);
+    assert_eq!((config(&home), records(&home)), before);
+    login(&first.url(), "gate").code(0);
+}
+
 /// Proves CLI-9: unknown names and missing arguments are usage errors that name the choices.
 #[test]
 fn unknown_provider_names_the_choices() {

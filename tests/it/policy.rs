@@ -449,6 +449,12 @@ fn policy_explain_matches_enforcement() {
     };
     let bash = |command: &str| json!({ "command": command });
     let rules = |tool: &str, params: Value, expect: &str| check(RULES, &[], tool, params, expect);
+    // The program's own data, also below an allowed directory.
+    for own in ["provider-keys", "agent-trust", "filter-trust"] {
+        let config = "[tools.file]\nallowed_paths = [\"../data\"]\n";
+        let own = json!({ "path": format!("../data/zeph/{own}/x") });
+        check(config, &[], "read", own, "deny");
+    }
     rules("bash", bash("echo a"), "allow");
     rules("bash", bash("echo a; mkdir d"), "ask");
     rules("bash", bash("echo a; ls"), "allow");

@@ -5,7 +5,8 @@ use std::num::NonZeroU16;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Editor, Home, OpenAi, Reply, Request, Terminal, assert_has, audit, openai_config, session_ids,
+    Editor, Home, OpenAi, Reply, Request, Terminal, assert_has, audit, execute, openai_config,
+    session_ids,
 };
 
 /// A server that responds `response N` to request N, from 0.
@@ -523,6 +524,50 @@ fn conversation_is_exported_in_three_formats() {
     assert_eq!(json, home.export(&id));
     let one_turn = home.zeph(["--continue", "-p", "/export a.md"]).code(1);
     assert_has(&one_turn.stderr, &["zeph sessions export"]);
+}
+
+/// Proves CLI-6: an exported message of the agent to the model is not one of the user.
+#[test]
+fn exported_message_of_the_agent_is_not_of_the_user() {
+    let server = OpenAi::start(|_, request| match request.json()["tool_choice"] == "none" {
+        true => Reply::text("So far."),
+        false => Reply::calls("r", &[("read", json!({ "path": "a.txt" }))]),
+    });
+    let home = home(&server);
+    home.write("a.txt", "a\n");
+    home.zeph(["-p", "go", "--set", "agent.max_tool_iterations=1"])
+        .code(4);
+    let id = session(&home);
+    for (format, user, note) in [
+        ("markdown", "## User\n", "## Note to the model\n\n[limit] "),
+        (
+            "html",
+            "<h2>User</h2>",
+            "<h2>Note to the model</h2><pre>[limit] ",
+        ),
+    ] {
+        let export = home.zeph(["sessions", "export", &id, "--format", format]);
+        let text = export.code(0).stdout;
+        assert_eq!(text.matches(user).count(), 1, "{text}");
+        assert_has(&text, &[note]);
+    }
+}
+
+/// Proves CLI-6: a rewind reports a message whose calls cannot be read.
+#[test]
+fn rewind_reports_a_damaged_message() {
+    let server = changing();
+    let home = home(&server);
+    home.zeph(["--yes", "-p", "make files"]).code(0);
+    let mut terminal = Terminal::start(&home, &["--continue"]);
+    terminal.prompts("");
+    execute(
+        &home.database(),
+        "UPDATE message SET content = '{' WHERE seq = 2",
+    );
+    enter(&mut terminal, "/rewind 1");
+    terminal.shows("not restored: changes by message 2: it is damaged and cannot be read");
+    leave(terminal);
 }
 
 /// Proves CLI-6: a session that continues shows its last exchanges, with one line for each call, and the command that

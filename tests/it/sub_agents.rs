@@ -368,7 +368,10 @@ fn agents_of_a_project_need_trust() {
     let server = with_calls(Some("local"), Vec::new());
     let home = Home::openai(&server);
     let file = ".zeph/agents/local.md";
-    home.write(file, "---\ndescription: A local one\n---\nBe local.\n");
+    home.write(
+        file,
+        "---\ndescription: A local one\nmax_iterations: 7\n---\nBe local.\n",
+    );
     let untrusted = home.zeph(["-p", "go"]).code(0);
     assert_has(
         &untrusted.stderr,
@@ -381,9 +384,11 @@ fn agents_of_a_project_need_trust() {
     home.zeph(["agents", "list"])
         .code(0)
         .prints(&["local", "untrusted", "A local one"]);
-    home.zeph(["agents", "trust", "--yes"])
-        .code(0)
-        .prints(&["Be local."]);
+    let shown = home.zeph(["agents", "trust", "--yes"]).code(0).stdout;
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("file ").ends_with(file), "{shown}");
+    assert!(line("max_iterations ").ends_with(" 7"), "{shown}");
+    assert_has(&shown, &["Be local."]);
     home.zeph(["-p", "go"]).code(0);
     assert_eq!(answer(&server), "found: the answer is 42");
     home.write(file, "---\ndescription: A local one\n---\nBe evil.\n");

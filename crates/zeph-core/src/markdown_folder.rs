@@ -152,7 +152,12 @@ impl<T> Reader<'_, T> {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(format!("it has more than {} KiB", MAX_FILE_BYTES / 1024));
         }
-        if !stem.split('/').all(is_name) || stem.len() > MAX_NAME_BYTES {
+        if stem.len() > MAX_NAME_BYTES {
+            return Err(format!(
+                "its name has more than {MAX_NAME_BYTES} bytes, with its folders and without `.md`"
+            ));
+        }
+        if !stem.split('/').all(is_name) {
             return Err(
                 "its name has other characters than letters, digits, `-` and `_`".to_owned(),
             );

@@ -89,16 +89,6 @@ pub(super) const OWN: [Entry; 4] = [
     Entry::ToolsRun,
 ];
 
-/// The gates with rows for the calls of a sub-agent.
-pub(super) const OF_SUB_AGENTS: [&str; 6] = [
-    "known",
-    "blocklist",
-    "anomaly",
-    "permission",
-    "hooks",
-    "executors",
-];
-
 /// The entry points with a process for each call.
 pub(super) const ONE_CALL: [Entry; 2] = [Entry::ToolsCall, Entry::ToolsCallJson];
 
@@ -401,6 +391,13 @@ impl Case {
         self
     }
 
+    /// Marks the row as impossible at every other entry point.
+    pub(super) fn only_at(mut self, entry: Entry, why: &'static str) -> Self {
+        let others = Entry::ALL.into_iter().filter(|other| *other != entry);
+        self.skipped.extend(others.map(|other| (other, why)));
+        self
+    }
+
     /// The reason if the row is impossible at an entry point.
     pub(super) fn why_not(&self, entry: Entry) -> Option<&'static str> {
         if entry == Entry::McpServe && !self.call.1.is_object() {
@@ -408,9 +405,6 @@ impl Case {
         }
         if entry == Entry::Typed && (self.call.0 != "bash" || !self.call.1.is_object()) {
             return Some("a person types commands alone");
-        }
-        if entry == Entry::SubAgent && !OF_SUB_AGENTS.contains(&self.gate) {
-            return Some("it decides about the call that starts the sub-agent as well");
         }
         self.skipped.get(&entry).copied()
     }

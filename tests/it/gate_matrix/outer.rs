@@ -16,6 +16,9 @@ macro_rules! allowing {
 }
 pub(super) use allowing;
 
+/// The reason for a row that no sub-agent reaches.
+const REFUSED_START: &str = "the call that starts the sub-agent is refused already";
+
 /// The only text that the model receives about a policy denial.
 const DENIED: &str = "policy denied this call";
 
@@ -37,6 +40,7 @@ pub(super) fn audit() -> Vec<Case> {
             .config(allowing!(
                 "[tools.audit]\nrequired = true\njsonl = true\npath = \"/dev/full\""
             ))
+            .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(blocked.clone()),
         case(Outcome::Fault, "the one required sink cannot be written")
             .config(allowing!("[tools.audit]\nrequired = true"))
@@ -48,6 +52,7 @@ pub(super) fn audit() -> Vec<Case> {
                      CREATE TRIGGER never BEFORE INSERT ON tool_audit BEGIN SELECT RAISE(ABORT, 'no'); END",
                 );
             })
+            .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(blocked.without_entry()),
     ]
 }
@@ -126,16 +131,23 @@ pub(super) fn quota() -> Vec<Case> {
     let blocked = Expect::blocked().turn_ends(4);
     let uncounted = Expect::blocked().tells_model(&["cannot be counted"]);
     vec![
-        case(Outcome::Allowed, "the last call that fits")
-            .config(allowing!("[tools]\nmax_tool_calls_per_session = 2"))
+        // The call that starts a sub-agent counts too.
+        case(Outcome::Allowed, "a call that fits")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 3"))
             .before(("list_tasks", json!({})))
             .expect(Expect::runs()),
         case(Outcome::Denied, "none is allowed")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 0"))
+            .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(blocked.clone().tells_model(&["quota_blocked: 0 of 0"])),
         case(Outcome::Denied, "one was made already")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 1"))
             .before(("list_tasks", json!({})))
+            .not_at(&[Entry::SubAgent], "the row after this one has its count")
+            .expect(blocked.clone().tells_model(&["quota_blocked: 1 of 1"])),
+        case(Outcome::Denied, "the start of a sub-agent is the last one that fits")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 1"))
+            .only_at(Entry::SubAgent, "no sub-agent is started")
             .expect(blocked.tells_model(&["quota_blocked: 1 of 1"])),
         case(Outcome::Fault, "the count is gone")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 9"))
@@ -143,6 +155,7 @@ pub(super) fn quota() -> Vec<Case> {
                 open(home);
                 execute(&home.database(), "DROP TABLE call_quota");
             })
+            .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(uncounted.clone()),
         case(Outcome::Fault, "the count goes while the session runs")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 9"))
@@ -159,6 +172,7 @@ pub(super) fn quota() -> Vec<Case> {
                      CREATE TRIGGER b BEFORE UPDATE ON call_quota BEGIN SELECT RAISE(ABORT, 'no'); END",
                 );
             })
+            .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(uncounted),
     ]
 }
@@ -216,7 +230,7 @@ pub(super) fn policy() -> Vec<Case> {
     vec![
         case(Outcome::Allowed, "a rule that allows")
             .config(allowing!(
-                "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"bash\"] }]"
+                "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"bash\", \"task\"] }]"
             ))
             .expect(Expect::runs().matched("tools.policy.rules[0]")),
         case(Outcome::Denied, "a rule that denies, whoever agrees")
@@ -229,13 +243,16 @@ pub(super) fn policy() -> Vec<Case> {
         case(Outcome::Denied, "a rule of authorization")
             .config(allowing!(
                 "[tools.authorization]\nenabled = true\n\
-                 rules = [{ action = \"deny\", tool = \"bash\", paths = [\"**/ran\"] }]"
+                 rules = [{ action = \"deny\", tool = \"bash\", paths = [\"**/ran\"] }, \
+                 { action = \"allow\", tool = \"task\" }]"
             ))
             .call(bash("touch ./ran"))
             .args(&["--mode", "auto-edit"])
             .expect(denied.matched("tools.authorization.rules[0]")),
         case(Outcome::Denied, "no rule is about it")
-            .config(allowing!("[tools.policy]\nenabled = true"))
+            .config(allowing!(
+                "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"task\"] }]"
+            ))
             .expect(
                 Expect::blocked()
                     .tells_model(&[DENIED])
@@ -325,6 +342,7 @@ pub(super) fn dependencies() -> Vec<Case> {
                 open(home);
                 execute(&home.database(), "DROP TABLE completed_tools");
             })
+            .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(unknown),
         case(Outcome::Fault, "what succeeds cannot be kept")
             .config(allowing!(
@@ -344,10 +362,12 @@ pub(super) fn dependencies() -> Vec<Case> {
 
 pub(super) fn adversarial() -> Vec<Case> {
     const ON: &str = allowing!(
-        "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\ntimeout_ms = 300"
+        "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nexempt_tools = [\"task\"]\n\
+         timeout_ms = 300"
     );
     const OPEN: &str = allowing!(
-        "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\ntimeout_ms = 300\nfail_open = true"
+        "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nexempt_tools = [\"task\"]\n\
+         timeout_ms = 300\nfail_open = true"
     );
     let case = |outcome, what| Case::new("adversarial", outcome, what).config(ON);
     let denied = Expect::blocked()
@@ -359,7 +379,7 @@ pub(super) fn adversarial() -> Vec<Case> {
             .expect(Expect::runs().judged("allow")),
         case(Outcome::Allowed, "an exempt tool")
             .config(allowing!(
-                "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nexempt_tools = [\"bash\"]"
+                "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nexempt_tools = [\"bash\", \"task\"]"
             ))
             .expect(Expect::runs()),
         case(Outcome::Denied, "the judge denies, whoever agrees")
@@ -379,6 +399,7 @@ pub(super) fn adversarial() -> Vec<Case> {
         case(Outcome::Fault, "the judge has no key")
             .config(allowing!(
                 "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nprovider = \"judge\"\n\
+                 exempt_tools = [\"task\"]\n\
                  [[llm.providers]]\nname = \"judge\"\ntype = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n\
                  api_key_env = \"NO_SUCH_KEY\"\n[llm]\ndefault = \"local\""
             ))

@@ -55,6 +55,7 @@ pub(super) fn skill() -> Vec<Case> {
             trust(home);
         })
         .before(invoke())
+        .not_at(&[Entry::SubAgent], "a sub-agent invokes no skill")
         .expect(refused.matched("allowed-tools of the skill notes"))
         .at(&ONE_CALL, &Expect::runs()),
         Case::new(

@@ -61,9 +61,12 @@ fn removed_server_leaves_no_data() {
     let data = served.home.data().join("zeph");
     let folder = data.join("mcp-servers/t");
     assert!(folder.is_dir());
+    let approvals = || std::fs::read_dir(data.join("mcp-trust")).unwrap().count();
+    assert_eq!(approvals(), 1);
     std::fs::write(folder.join("state"), "x").unwrap();
     served.home.zeph(["mcp", "remove", "t"]).code(0);
     assert!(!folder.exists());
+    assert_eq!(approvals(), 0);
     let url = "http://127.0.0.1:1/mcp";
     served.home.zeph(["mcp", "add", "w", "--url", url]).code(0);
     let login = data.join("mcp-tokens").join(format!(

@@ -80,7 +80,7 @@ impl AcpChannel {
             assume_yes: options.assume_yes,
             clean: options.clean,
             state: Arc::new(Mutex::new(State {
-                mapper: UpdateMapper::new(cwd, has_notices, options.clean),
+                mapper: UpdateMapper::new(cwd, options.clean),
                 outputs: HashMap::new(),
             })),
             runtime: Handle::current(),

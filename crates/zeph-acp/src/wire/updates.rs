@@ -33,8 +33,6 @@ struct RunningCall {
 /// The state of the mapping for one session: the ids of running calls and messages.
 pub(super) struct UpdateMapper {
     cwd: PathBuf,
-    /// Whether the client shows notices.
-    has_notices: bool,
     /// Removes terminal control from the text of programs.
     clean: fn(&str) -> String,
     calls: Vec<RunningCall>,
@@ -43,11 +41,10 @@ pub(super) struct UpdateMapper {
 }
 
 impl UpdateMapper {
-    /// A mapping for a session in `cwd`. Without `has_notices`, notices have no update.
-    pub(super) fn new(cwd: &Path, has_notices: bool, clean: fn(&str) -> String) -> Self {
+    /// A mapping for a session in `cwd`.
+    pub(super) fn new(cwd: &Path, clean: fn(&str) -> String) -> Self {
         Self {
             cwd: cwd.to_owned(),
-            has_notices,
             clean,
             calls: Vec::new(),
             text: None,
@@ -55,10 +52,12 @@ impl UpdateMapper {
         }
     }
 
-    /// The update of an event; `None` if the client is shown none.
+    /// The update of an event; `None` if the client is shown none. A message for the user is a notice, which the
+    /// client must support.
     pub(super) fn map(&mut self, event: LoopbackEvent) -> Option<SessionUpdate> {
         if let Some((severity, text)) = notice_of(&event) {
-            return self.notice(severity, &text);
+            let notice = Notice::new(severity, (self.clean)(&text));
+            return Some(SessionUpdate::Notice(notice));
         }
         match event {
             LoopbackEvent::Requesting { .. } => {
@@ -215,11 +214,6 @@ impl UpdateMapper {
         Some(SessionUpdate::ToolCallUpdate(update))
     }
 
-    fn notice(&self, severity: NoticeSeverity, text: &str) -> Option<SessionUpdate> {
-        self.has_notices
-            .then(|| SessionUpdate::Notice(Notice::new(severity, (self.clean)(text))))
-    }
-
     fn plan(&self, tasks: Vec<Task>) -> Plan {
         let entries = tasks.into_iter().map(|task| {
             let status = match task.status {
@@ -292,8 +286,8 @@ mod tests {
     use super::*;
 
     /// The updates of events as JSON. Ids are replaced by numbers in the order of their first use.
-    fn mapped(events: Vec<LoopbackEvent>, has_notices: bool) -> Vec<Value> {
-        let mut mapper = UpdateMapper::new(Path::new("/p"), has_notices, str::to_owned);
+    fn mapped(events: Vec<LoopbackEvent>) -> Vec<Value> {
+        let mut mapper = UpdateMapper::new(Path::new("/p"), str::to_owned);
         let mut ids: Vec<String> = Vec::new();
         let updates = events.into_iter().flat_map(|event| mapper.map(event));
         let updates = updates.map(|update| {
@@ -359,7 +353,7 @@ mod tests {
             LoopbackEvent::Requesting { iteration: 2 },
             text("d"),
         ];
-        let ids: Vec<_> = mapped(events, false)
+        let ids: Vec<_> = mapped(events)
             .iter()
             .filter_map(|it| it["messageId"].as_u64())
             .collect();
@@ -379,7 +373,7 @@ mod tests {
             finished("same", Some(ToolErrorCategory::Timeout), ""),
             finished("unknown", None, "x"),
         ];
-        let updates = mapped(events, false);
+        let updates = mapped(events);
         let shown: Vec<_> = updates
             .iter()
             .map(|it| {
@@ -404,7 +398,7 @@ mod tests {
         let line = "äöü a line of output\n";
         let mut events = vec![started("1", "bash", json!({}))];
         events.extend((0..2000).map(|_| output("1", line)));
-        let last = mapped(events, false).pop().unwrap();
+        let last = mapped(events).pop().unwrap();
         let text = last["content"][0]["content"]["text"].as_str().unwrap();
         assert!(text.len() <= MAX_STREAMED_BYTES + 8, "{}", text.len());
         assert!(text.ends_with("äöü a line of output\n```"));
@@ -412,16 +406,13 @@ mod tests {
 
     /// Proves ACP-2.
     #[test]
-    fn notices_need_a_client_that_shows_them() {
-        let events = || {
-            vec![
-                LoopbackEvent::Notice("a".to_owned()),
-                LoopbackEvent::Warning("b".to_owned()),
-                LoopbackEvent::Error("c".to_owned()),
-            ]
-        };
-        assert_eq!(mapped(events(), false), Vec::<Value>::new());
-        let severities: Vec<_> = mapped(events(), true)
+    fn messages_for_the_user_have_a_severity() {
+        let events = vec![
+            LoopbackEvent::Notice("a".to_owned()),
+            LoopbackEvent::Warning("b".to_owned()),
+            LoopbackEvent::Error("c".to_owned()),
+        ];
+        let severities: Vec<_> = mapped(events)
             .iter()
             .map(|it| (it["severity"].clone(), it["title"].clone()))
             .collect();
@@ -444,7 +435,7 @@ mod tests {
     /// Proves ACP-2: titles show hidden characters, and notices contain no terminal control.
     #[test]
     fn titles_and_notices_contain_no_control() {
-        let mut mapper = UpdateMapper::new(Path::new("/p"), true, |text| text.replace('\x1b', ""));
+        let mut mapper = UpdateMapper::new(Path::new("/p"), |text| text.replace('\x1b', ""));
         let command = json!({"command": "ls\x1b[2J \u{202e}x"});
         let title = |update: Option<SessionUpdate>| {
             serde_json::to_value(update.unwrap()).unwrap()["title"].clone()

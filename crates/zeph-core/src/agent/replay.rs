@@ -204,7 +204,8 @@ fn typed(text: &str) -> String {
 }
 
 /// Whether the agent wrote a message in the name of the user.
-fn is_of_agent(text: &str) -> bool {
+#[must_use]
+pub fn is_of_agent(text: &str) -> bool {
     OWN_MESSAGES.iter().any(|start| text.starts_with(start))
 }
 

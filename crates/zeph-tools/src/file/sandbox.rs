@@ -119,27 +119,21 @@ impl Sandbox {
         })
     }
 
-    /// Denies access to the existing database file `own`, also in an allowed directory, and to files with its
-    /// name and a suffix `-…`.
+    /// Denies access to the file or folder `own` of this program, also in an allowed directory, and to files with its
+    /// name and a suffix `-…`. It and its directories need not exist.
     ///
-    /// It contains the audit trail. A process that opens and closes a database file drops SQLite's locks on it
-    /// (POSIX advisory locks).
+    /// It may be a database with the audit trail. A process that opens and closes a database file drops SQLite's locks on
+    /// it (POSIX advisory locks).
     ///
     /// # Errors
-    /// If the file does not exist or is not accessible.
+    /// If none of its directories is accessible.
     pub fn reserving(mut self, own: &Path) -> Result<Self, SandboxError> {
-        self.reserved.push(canonical(own)?);
-        Ok(self)
-    }
-
-    /// Denies access to a database file like [`Sandbox::reserving`]. The file and its directories need not
-    /// exist.
-    ///
-    /// # Errors
-    /// If none of its parent directories is accessible.
-    pub fn reserving_absent(mut self, own: &Path) -> Result<Self, SandboxError> {
-        for above in own.ancestors().skip(1) {
+        for above in own.ancestors() {
             match (canonical(above), own.strip_prefix(above)) {
+                (Ok(real), Ok(rest)) if rest.as_os_str().is_empty() => {
+                    self.reserved.push(real);
+                    return Ok(self);
+                }
                 (Ok(real), Ok(rest)) => {
                     self.reserved.push(real.join(rest));
                     return Ok(self);

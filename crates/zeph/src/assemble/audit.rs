@@ -10,7 +10,6 @@ use tokio::sync::Mutex;
 use zeph_memory::{Heads, JsonlAudit, SqliteAudit, Store, Synchronous};
 use zeph_tools::audit::chain::{self, Fields};
 use zeph_tools::audit::{Intent, Link};
-use zeph_tools::file::Sandbox;
 use zeph_tools::layers::now_ms;
 use zeph_tools::{AuditEntry, AuditError, AuditSink, AuditTrail};
 
@@ -29,26 +28,23 @@ pub(crate) enum AuditLines {
     Events,
 }
 
-/// The sinks of `[tools.audit]`; `sandbox` protects the file from file tools.
-pub(super) fn trail(
-    loaded: &Loaded,
-    store: &Store,
-    lines: AuditLines,
-    sandbox: Sandbox,
-) -> anyhow::Result<(AuditTrail, Sandbox)> {
+/// The sinks of `[tools.audit]`. The file is created if it is missing, so that it can be protected from file tools.
+pub(super) fn trail(loaded: &Loaded, store: &Store, lines: AuditLines) -> AuditTrail {
     let audit = &loaded.config.tools.audit;
     let mut sinks: Vec<Arc<dyn AuditSink>> = Vec::new();
-    let mut sandbox = sandbox;
     if audit.sqlite {
         sinks.push(Arc::new(SqliteAudit::new(store.clone())));
     }
     if audit.jsonl {
-        let path = loaded.paths.audit_log.clone();
         let flush = loaded.config.memory.synchronous == Synchronous::Full;
-        let sink = JsonlAudit::new(path.clone(), &Heads::beside(store.path()), flush);
+        let sink = JsonlAudit::new(
+            loaded.paths.audit_log.clone(),
+            &Heads::beside(store.path()),
+            flush,
+        );
         // Every call reports a file that cannot be used.
-        if sink.prepare().is_ok() {
-            sandbox = sandbox.reserving(&path)?;
+        if let Err(error) = sink.prepare() {
+            tracing::debug!(%error, "the file of audit entries cannot be used");
         }
         sinks.push(Arc::new(sink));
     }
@@ -64,7 +60,7 @@ pub(super) fn trail(
             }),
         }));
     }
-    Ok((AuditTrail::new(sinks, audit.required), sandbox))
+    AuditTrail::new(sinks, audit.required)
 }
 
 /// Prints entries with a separate chain for each process.

@@ -298,11 +298,10 @@ impl<'p> AppBuilder<'p> {
     }
 
     fn files(&self, store: &Store, rules: ReadRules) -> anyhow::Result<Files> {
+        let audit = audit::trail(&self.loaded, store, self.lines);
         let sandbox = path_sandbox(&self.loaded, &self.env, store, rules)?;
-        let sandbox = sandbox.with_editor(self.options.editor.files.clone());
-        let (audit, sandbox) = audit::trail(&self.loaded, store, self.lines, sandbox)?;
         Ok(Files {
-            sandbox: Arc::new(sandbox),
+            sandbox: Arc::new(sandbox.with_editor(self.options.editor.files.clone())),
             audit,
         })
     }

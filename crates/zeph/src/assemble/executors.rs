@@ -19,15 +19,15 @@ use zeph_tools::read_overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::skill::SkillRegistry;
 use zeph_tools::web::WebScrapeExecutor;
-use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
+use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry};
 
 use super::commands::CommandModels;
 use super::definition_folders::AgentFolders;
-use super::mcp::{Mcp, McpPins, McpTokens};
+use super::mcp::Mcp;
 use super::policies::Policies;
 use super::skills;
 use super::sub_agents::{usable_agents, with_sub_agents};
-use super::{own_program, read_rules, reads};
+use super::{own_data_sandbox, own_program, read_rules, reads};
 use crate::config::{ConfigError, ConfigErrors, Environment, Loaded};
 
 /// Executors with their names.
@@ -71,14 +71,15 @@ pub(super) fn executors(
             "diagnostics",
             Arc::new(DiagnosticsExecutor::new(diagnostics)),
         ),
-        ("native", Arc::new(native)),
     ];
+    executors.push(("native", Arc::new(native)));
     #[cfg(feature = "syntax")]
     {
         let file = zeph_tools::file::code::file_name(sandbox.cwd());
         let index = zeph_memory::SqliteCodeIndex::new(code_index(loaded).join(file));
         let search = zeph_tools::file::code::SearchCode::new(sandbox, Arc::new(index));
-        executors.push(("code", Arc::new(ToolSet::new(vec![Arc::new(search)]))));
+        let tools = zeph_tools::ToolSet::new(vec![Arc::new(search)]);
+        executors.push(("code", Arc::new(tools)));
     }
     let definitions = executors.iter();
     let definitions = definitions.flat_map(|(_, executor)| executor.tool_definitions_erased());
@@ -170,15 +171,7 @@ pub(crate) fn known_tools(
 /// # Errors
 /// A directory cannot be reached, or a rule is invalid.
 pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Result<Sandbox> {
-    let paths = &loaded.paths;
-    let sandbox = Sandbox::new(&loaded.config.tools.file.allowed_paths, &env.cwd)?;
-    Ok(sandbox
-        .reserving_absent(&paths.database)?
-        .reserving_absent(&paths.policies)?
-        .reserving_absent(&code_index(loaded))?
-        .reserving_absent(McpPins::in_folder(&paths.data_dir).folder())?
-        .reserving_absent(McpTokens::in_folder(&paths.data_dir).folder())?
-        .with_rules(read_rules(loaded, env)?))
+    Ok(own_data_sandbox(loaded, env)?.with_rules(read_rules(loaded, env)?))
 }
 
 /// The permanent grants that are valid in this project.

@@ -30,7 +30,7 @@ mod status;
 mod sub_agents;
 mod trust;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -266,6 +266,34 @@ fn expire_overflow(store: Store, config: &OverflowConfig) {
     });
 }
 
+/// The path sandbox of file tools without rules. It denies the data of this program: the database, the approvals, the
+/// logins, the keys and the symbol index.
+fn own_data_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Result<Sandbox> {
+    let data_dir = &loaded.paths.data_dir;
+    let mut own = vec![
+        loaded.paths.database.clone(),
+        loaded.paths.policies.clone(),
+        executors::code_index(loaded),
+        Pins::in_folder(data_dir).folder().to_owned(),
+        SkillPins::in_folder(data_dir).folder().to_owned(),
+        McpPins::in_folder(data_dir).folder().to_owned(),
+        FolderPins::new(COMMANDS, data_dir).folder().to_owned(),
+        FolderPins::new(AGENTS, data_dir).folder().to_owned(),
+        McpTokens::in_folder(data_dir).folder().to_owned(),
+        KeyStore::in_folder(data_dir).folder().to_owned(),
+    ];
+    // Every call reports a file of audit entries that cannot be used.
+    let audit_log = &loaded.paths.audit_log;
+    if loaded.config.tools.audit.jsonl && audit_log.parent().is_some_and(Path::is_dir) {
+        own.push(audit_log.clone());
+    }
+    let sandbox = Sandbox::new(&loaded.config.tools.file.allowed_paths, &env.cwd)?;
+    let reserved = own
+        .iter()
+        .try_fold(sandbox, |sandbox, own| sandbox.reserving(own));
+    Ok(reserved?)
+}
+
 /// The path sandbox of file tools, with the record of read files and the undo journal.
 fn path_sandbox(
     loaded: &Loaded,
@@ -276,22 +304,7 @@ fn path_sandbox(
     let tools = &loaded.config.tools;
     let seen = SqliteSeenFiles::new(store.clone());
     let journal = SqliteUndo::new(store.clone(), tools.undo.max_bytes);
-    let mut sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?.reserving(store.path())?;
-    // If this process cannot create the folder, its tools cannot write to it either.
-    if let Ok(pins) = Pins::in_folder(&loaded.paths.data_dir).made_folder() {
-        sandbox = sandbox.reserving(pins)?;
-    }
-    if let Ok(pins) = SkillPins::in_folder(&loaded.paths.data_dir).made_folder() {
-        sandbox = sandbox.reserving(pins)?;
-    }
-    Ok(sandbox
-        .reserving_absent(McpPins::in_folder(&loaded.paths.data_dir).folder())?
-        .reserving_absent(FolderPins::new(COMMANDS, &loaded.paths.data_dir).folder())?
-        .reserving_absent(FolderPins::new(AGENTS, &loaded.paths.data_dir).folder())?
-        .reserving_absent(McpTokens::in_folder(&loaded.paths.data_dir).folder())?
-        .reserving_absent(KeyStore::in_folder(&loaded.paths.data_dir).folder())?
-        .reserving_absent(&loaded.paths.policies)?
-        .reserving_absent(&executors::code_index(loaded))?
+    Ok(own_data_sandbox(loaded, env)?
         .with_rules(rules)
         .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _))
         .with_journal(Arc::new(journal)))

@@ -86,11 +86,13 @@ impl SkillPins {
         }
     }
 
-    /// The folder, created if missing, so that it can be protected from file tools.
-    ///
-    /// # Errors
-    /// An error of the system.
-    pub(crate) fn made_folder(&self) -> io::Result<&Path> {
+    /// The folder, which file tools must not change.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder, created if missing.
+    fn made_folder(&self) -> io::Result<&Path> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)

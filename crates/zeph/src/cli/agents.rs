@@ -62,12 +62,16 @@ fn listing(folders: &AgentFolders) -> String {
 fn text_of(agent: &SubAgent) -> String {
     let mut text = String::new();
     let tools = agent.tools.as_ref().map(|tools| tools.join(", "));
+    let file = agent.file.as_ref().map(|file| file.display().to_string());
+    let rounds = agent.max_iterations.map(|rounds| rounds.to_string());
     for (name, value) in [
         ("name", Some(agent.name.as_str())),
         ("description", Some(agent.description.as_str())),
+        ("file", file.as_deref()),
         ("mode", agent.mode.map(zeph_tools::Mode::as_str)),
         ("model", agent.model.as_deref()),
         ("tools", tools.as_deref()),
+        ("max_iterations", rounds.as_deref()),
     ] {
         if let Some(value) = value {
             let _ = writeln!(text, "{name:<14} {}", visible(value));

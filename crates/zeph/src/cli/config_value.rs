@@ -34,7 +34,8 @@ pub(super) fn get(
     Ok(())
 }
 
-/// Sets a key in the user's file, and names the file. A stronger source that sets the key too is reported.
+/// Sets a key in the user's file, and names the file. A stronger source that sets the key too is reported,
+/// and so is an error of another source.
 ///
 /// # Errors
 /// [`ConfigErrors`] for an unknown key or an invalid value; failures of reading and writing. Nothing is written then.
@@ -58,14 +59,21 @@ pub(super) fn set(
     }
     file.replace(env, flags, &document.to_string())?;
     writeln!(out, "set {key} = {} in {name}", shown.trim())?;
-    if let Ok(loaded) = config::load(env, flags) {
-        let origin = loaded.provenance.of(key);
-        if !matches!(origin, Origin::User(_)) {
-            writeln!(
-                err,
-                "warning: {origin} sets `{key}` too, and takes precedence"
-            )?;
+    match config::load(env, flags) {
+        Ok(loaded) => {
+            let origin = loaded.provenance.of(key);
+            if !matches!(origin, Origin::User(_)) {
+                writeln!(
+                    err,
+                    "warning: {origin} sets `{key}` too, and takes precedence"
+                )?;
+            }
         }
+        // The new file is valid, so another source is not.
+        Err(errors) => writeln!(
+            err,
+            "warning: the key is set, but another source of the configuration has an error:\n{errors}"
+        )?,
     }
     Ok(())
 }

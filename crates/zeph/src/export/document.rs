@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use zeph_core::call_display;
+use zeph_core::replay::is_of_agent;
 use zeph_llm::MessagePart;
 use zeph_memory::{SessionInfo, StoredMessage, StoredSummary};
 
@@ -21,8 +22,10 @@ pub(super) struct Document {
 /// A part of the conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Block {
-    /// A prompt of the user, or a message in the name of the user.
+    /// A prompt of the user, or a report about the user's own command.
     Prompt(String),
+    /// A message of the agent to the model, which the user did not write.
+    Note(String),
     /// Text of the model: Markdown.
     Response(String),
     /// Reasoning of the model.
@@ -103,7 +106,10 @@ impl Document {
 
     fn add(&mut self, role: &str, part: MessagePart) {
         self.blocks.push(match part {
-            MessagePart::Text { text } if role == "user" => Block::Prompt(safe(&text)),
+            MessagePart::Text { text } if role == "user" => match is_of_agent(&text) {
+                true => Block::Note(safe(&text)),
+                false => Block::Prompt(safe(&text)),
+            },
             MessagePart::Text { text } => Block::Response(safe(&text)),
             MessagePart::Reasoning { text, .. } if text.is_empty() => return,
             MessagePart::Reasoning { text, .. } => Block::Reasoning(safe(&text)),

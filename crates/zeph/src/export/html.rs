@@ -40,6 +40,10 @@ fn of_block(block: &Block) -> String {
                 escaped(text)
             )
         }
+        Block::Note(text) => format!(
+            "<section class=\"note\"><h2>Note to the model</h2><pre>{}</pre></section>\n",
+            escaped(text)
+        ),
         Block::Response(text) => {
             format!(
                 "<section class=\"model\"><h2>Zeph</h2>\n{}</section>\n",

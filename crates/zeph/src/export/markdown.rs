@@ -16,6 +16,7 @@ pub(super) fn render(document: &Document) -> String {
     for block in &document.blocks {
         let next = match block {
             Block::Prompt(_) => "User",
+            Block::Note(_) => "Note to the model",
             Block::Image(_) => speaker,
             Block::Response(_) | Block::Reasoning(_) | Block::Call(_) => "Zeph",
             Block::Summary(heading, _) => heading,
@@ -25,7 +26,10 @@ pub(super) fn render(document: &Document) -> String {
             speaker = next;
         }
         match block {
-            Block::Prompt(words) | Block::Response(words) | Block::Summary(_, words) => {
+            Block::Prompt(words)
+            | Block::Note(words)
+            | Block::Response(words)
+            | Block::Summary(_, words) => {
                 let _ = write!(text, "\n{}\n", words.trim_end());
             }
             Block::Reasoning(words) => {

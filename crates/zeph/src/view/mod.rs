@@ -7,6 +7,7 @@ mod call;
 mod output_tail;
 mod recap;
 pub(crate) mod render;
+#[cfg(feature = "tui")]
 mod resources;
 mod session_status;
 mod transcript;
@@ -14,6 +15,7 @@ mod transcript;
 pub(crate) use call::{Call, CallResult};
 pub(crate) use output_tail::OutputTail;
 pub(crate) use recap::{RecapItem, recap};
+#[cfg(feature = "tui")]
 pub(crate) use resources::Resources;
 pub(crate) use session_status::SessionStatus;
 pub(crate) use transcript::{Activity, Block, Severity, Transcript};

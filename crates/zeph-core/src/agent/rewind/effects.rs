@@ -23,6 +23,8 @@ pub(super) enum Effect {
     Command(String),
     /// Another call that may have changed files, by its title.
     Call(String),
+    /// The calls of a message that cannot be read, by its number in the session.
+    Damaged(i64),
     /// A call of a file tool.
     File {
         /// The path, absolute.
@@ -42,8 +44,11 @@ pub(super) fn effects(
     let mut found: Vec<Effect> = Vec::new();
     let mut open: Vec<ToolUseRequest> = Vec::new();
     for message in messages {
-        let parts = serde_json::from_str::<Vec<MessagePart>>(&message.content);
-        for part in parts.unwrap_or_default() {
+        let Ok(parts) = serde_json::from_str::<Vec<MessagePart>>(&message.content) else {
+            add(&mut found, vec![Effect::Damaged(message.seq)]);
+            continue;
+        };
+        for part in parts {
             match part {
                 MessagePart::ToolUse(request) => open.push(request),
                 MessagePart::ToolResult { tool_use_id, .. } => {

@@ -121,6 +121,9 @@ fn file_plan(report: RewindReport, found: &[Effect]) -> FilePlan {
                 format!("changes by the command {command}: commands have no undo record")
             }
             Effect::Call(title) => format!("changes by the call {title}: it has no undo record"),
+            Effect::Damaged(seq) => {
+                format!("changes by message {seq}: it is damaged and cannot be read")
+            }
             Effect::File { path, before } => {
                 let is_recorded = report.recorded.contains(&resolved(path));
                 if is_recorded

@@ -81,7 +81,18 @@ pub(crate) async fn login(global: &GlobalArgs, args: LoginArgs) -> anyhow::Resul
         }
         wanted => target(wanted, &loaded, &env, model)?,
     };
-    if let Some(name) = args.name.filter(|_| !target.is_configured) {
+    if let Some(name) = args.name {
+        let of_provider = &target.config.name;
+        if target.is_configured && *of_provider != name {
+            return Err(usage(format!(
+                "the server of this provider is configured as {of_provider:?}; leave out --name, or rename it in the configuration"
+            )));
+        }
+        if !target.is_configured && target::is_configured(&loaded, &name) {
+            return Err(usage(format!(
+                "--name {name:?}: another provider has this name; choose a new one"
+            )));
+        }
         target.config.name = name;
     }
     if let Some(model) = model {
