@@ -136,7 +136,7 @@ fn reading_line(checks: &Value) -> String {
 }
 
 /// Whether this machine can hide denied files.
-fn hides(home: &Home) -> bool {
+pub(crate) fn hides(home: &Home) -> bool {
     let line = reading_line(&home.zeph(["doctor", "--json"]).run().json());
     let hides = line.starts_with("\"ok\"");
     if !hides {

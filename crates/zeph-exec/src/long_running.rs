@@ -12,8 +12,9 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
+use super::denied_files::DeniedFiles;
 use super::runner::{CommandSandbox, CommandSpec, Exit, RunError};
-use super::sandbox::seatbelt;
+use super::sandbox::{Plan, seatbelt};
 use super::supervisor::SupervisorCommand;
 use super::supervisor::client::Connection;
 use super::supervisor::protocol::Reply;
@@ -26,7 +27,11 @@ pub struct ServedPrograms {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
     next: AtomicU64,
+    denied: Option<Arc<dyn DeniedFiles>>,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// The supervisor of programs from which files are hidden. It may be in a user namespace, in which programs such as
+    /// `sudo` do not work, so programs without a sandbox have another one.
+    hiding: Mutex<Option<Arc<Connection>>>,
 }
 
 /// A running program.
@@ -59,16 +64,29 @@ impl ServedPrograms {
             supervisor,
             tag,
             next: AtomicU64::new(1),
+            denied: None,
             connection: Mutex::new(None),
+            hiding: Mutex::new(None),
         }
     }
 
-    async fn connect(&self) -> io::Result<Arc<Connection>> {
-        let mut connection = self.connection.lock().await;
+    /// Sets the read rules. Files that they deny are hidden from programs with a sandbox.
+    #[must_use]
+    pub fn with_denied_files(mut self, denied: Arc<dyn DeniedFiles>) -> Self {
+        self.denied = denied.has_rules().then_some(denied);
+        self
+    }
+
+    /// Returns the running supervisor, or starts one.
+    async fn connect(&self, hides: bool) -> io::Result<Arc<Connection>> {
+        let mut connection = match hides {
+            true => self.hiding.lock().await,
+            false => self.connection.lock().await,
+        };
         if let Some(running) = connection.as_ref().filter(|running| !running.is_ended()) {
             return Ok(Arc::clone(running));
         }
-        let started = Connection::start(&self.supervisor, self.tag.as_ref(), false)?;
+        let started = Connection::start(&self.supervisor, self.tag.as_ref(), hides)?;
         Ok(Arc::clone(connection.insert(Arc::new(started))))
     }
 
@@ -78,16 +96,25 @@ impl ServedPrograms {
     /// # Errors
     /// [`RunError`] if it cannot be started, or if its required sandbox is missing.
     pub async fn start(&self, mut command: CommandSpec) -> Result<StdioProcess, RunError> {
-        let connection = self.connect().await.map_err(RunError::Unavailable)?;
+        let mut missed = None;
         let plan = match std::mem::take(&mut command.sandbox) {
             CommandSandbox::Plan(plan) if seatbelt::is_there() => {
                 let argv = std::mem::take(&mut command.argv);
-                command.argv = seatbelt::around(argv, &plan, &[]);
+                let denied = self.denied.as_ref();
+                let globs = denied.map_or_else(Vec::new, |denied| denied.globs());
+                command.argv = seatbelt::around(argv, &plan, &globs);
                 None
             }
-            CommandSandbox::Plan(plan) => Some(*plan),
+            CommandSandbox::Plan(plan) => {
+                let (plan, not_found) = self.hiding_denied(*plan).await?;
+                missed = not_found;
+                Some(plan)
+            }
             CommandSandbox::Session | CommandSandbox::Off => None,
         };
+        let hides = plan.as_ref().is_some_and(|plan| plan.hidden.is_some());
+        let connection = self.connect(hides).await;
+        let connection = connection.map_err(RunError::Unavailable)?;
         let (stdin, input) = io::pipe().map_err(RunError::Spawn)?;
         let (output, stdout) = io::pipe().map_err(RunError::Spawn)?;
         let (errors, stderr) = io::pipe().map_err(RunError::Spawn)?;
@@ -102,7 +129,7 @@ impl ServedPrograms {
             replies,
             id,
         };
-        let unconfined = process.started().await?;
+        let unconfined = process.started().await?.or(missed);
         Ok(StdioProcess {
             unconfined,
             input: Sender::from_owned_fd(input.into()).map_err(RunError::Spawn)?,
@@ -112,9 +139,32 @@ impl ServedPrograms {
         })
     }
 
+    /// The plan in which denied files are hidden, and the reason why some of them may not be.
+    ///
+    /// # Errors
+    /// If they may not be, and the sandbox is required.
+    async fn hiding_denied(&self, plan: Plan) -> Result<(Plan, Option<String>), RunError> {
+        let Some(denied) = self.denied.clone() else {
+            return Ok((plan, None));
+        };
+        let found = tokio::task::spawn_blocking(move || denied.find()).await;
+        let found = found.map_err(|error| RunError::Unconfined(error.to_string()))?;
+        match found.missed {
+            Some(missed) if plan.required => Err(RunError::Unconfined(missed)),
+            missed => {
+                let hidden = Some(found.paths);
+                Ok((Plan { hidden, ..plan }, missed))
+            }
+        }
+    }
+
     /// Ends all programs, and waits until they are gone.
     pub async fn shutdown(&self) {
-        if let Some(connection) = self.connection.lock().await.take() {
+        let connections = [
+            self.connection.lock().await.take(),
+            self.hiding.lock().await.take(),
+        ];
+        for connection in connections.into_iter().flatten() {
             let _ = timeout(SHUTDOWN, connection.close()).await;
         }
     }

@@ -402,10 +402,22 @@ fn more_scope_is_requested_after_a_refusal() {
         &refused.stdout,
         &["it needs the scope admin: `zeph mcp login w` requests it"],
     );
+    // A session that runs uses the new login without a restart.
+    let script = home.zeph(["--yes", "tools", "run"]).open_stdin("");
+    let mut script = script.start();
+    let mut in_session = || {
+        script.say(&json!({ "tool": "mcp_w_echo", "params": { "text": "hi" } }).to_string());
+        let form: Value = serde_json::from_str(&script.next_line().unwrap()).unwrap();
+        form["data"].as_str().unwrap().to_owned()
+    };
+    assert_has(&in_session(), &["`zeph mcp login w` requests it"]);
     let (running, url) = login(&home);
     assert_eq!(form(&url)("scope").as_deref(), Some("admin read"));
     back(&guarded, &url, same);
     running.wait().code(0);
+    assert_eq!(in_session(), "said: hi");
+    script.hush();
+    script.wait().code(0);
     assert_eq!(call(&home).stdout, "said: hi\n");
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Served, tool};
 use crate::confinement::{LANDLOCK, without};
+use crate::denied_commands::hides;
 use crate::rig::assert_has;
 
 fn served(more: &str) -> Served {
@@ -14,7 +15,7 @@ fn served(more: &str) -> Served {
     };
     std::fs::create_dir(served.file("")).unwrap();
     std::fs::write(served.file("server.py"), super::SERVER).unwrap();
-    served.tools(&[tool("write"), tool("connect"), tool("where")]);
+    served.tools(&[tool("write"), tool("read"), tool("connect"), tool("where")]);
     served.config(
         "",
         &more.replace("SERVER", served.file("").to_str().unwrap()),
@@ -40,6 +41,39 @@ fn program_writes_only_where_it_may() {
     assert!(!project.exists() && !home.exists());
     let seen = served.call("where", &json!({})).stdout;
     assert_has(&seen, &["MCP_SERVER_DIR"]);
+}
+
+/// Proves MCP-1, SH-20a: files that `deny_read` names are hidden from a program in the sandbox, its own data is not.
+#[test]
+fn denied_files_are_hidden_from_a_program() {
+    for (more, is_hidden) in [
+        ("writable = [\"SERVER\"]\n", true),
+        ("sandbox = \"off\"\n", false),
+    ] {
+        let served = served(more);
+        let home = &served.home;
+        home.more_config("[tools.file]\ndeny_read = [\"**/.env\"]\n");
+        home.write(".env", "PASSWORD\n");
+        home.write("sub/.env", "PASSWORD\n");
+        home.write("readable", "open\n");
+        if !hides(home) {
+            return;
+        }
+        let read = |path: &std::path::Path| served.call("read", &json!({ "path": path })).stdout;
+        let project = home.project();
+        for denied in [".env", "sub/.env"] {
+            let expect = match is_hidden {
+                true => "refused: Permission denied\n",
+                false => "PASSWORD\n",
+            };
+            assert_eq!(read(&project.join(denied)), expect, "{more}");
+        }
+        assert_eq!(read(&project.join("readable")), "open\n");
+        let own = home.data().join("zeph/mcp-servers/t/state");
+        let written = served.call("write", &json!({ "path": own }));
+        assert_eq!(written.stdout, "written\n");
+        assert_eq!(read(&own), "x\n");
+    }
 }
 
 /// Proves MCP-1: `sandbox = "off"` lifts the limits.

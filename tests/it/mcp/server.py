@@ -141,6 +141,12 @@ def call(request):
             answer(request, text("written"))
         except OSError as error:
             answer(request, text("refused: %s" % error.strerror))
+    elif name == "read":
+        try:
+            with open(given["path"]) as file:
+                answer(request, text(file.read()))
+        except OSError as error:
+            answer(request, text("refused: %s" % error.strerror))
     elif name == "connect":
         import socket
         try:

@@ -23,14 +23,18 @@ pub(super) fn snapshots(loaded: &Loaded) -> PathBuf {
     loaded.paths.data_dir.join("snapshots")
 }
 
-/// The read rules for commands. Denied files are searched below the directories of file tools and of commands.
-pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> ReadGuard {
+/// The user's read rules for processes. Denied files are searched below the directories of file tools and of commands.
+pub(super) fn user_reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> ReadGuard {
     let tools = &loaded.config.tools;
     let configured = [&tools.file.allowed_paths, &tools.shell.allowed_paths];
     let roots = configured.into_iter().flatten();
     let roots = roots.map(|root| env.cwd.join(root));
-    let reads = ReadGuard::new(rules, roots.chain([env.cwd.clone()]), env.home());
-    let reads = reads.with_private(own_data(loaded));
+    ReadGuard::new(rules, roots.chain([env.cwd.clone()]), env.home())
+}
+
+/// The read rules for commands, with those for Zeph's own data.
+pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> ReadGuard {
+    let reads = user_reads(loaded, env, rules).with_private(own_data(loaded));
     // After a failed rollback, the user restores files from the snapshots. Without `deny_read` they hold no denied
     // file.
     match loaded.config.tools.file.deny_read.is_empty() {

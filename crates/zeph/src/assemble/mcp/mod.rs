@@ -22,7 +22,7 @@ use self::dialer::Dialer;
 pub(crate) use self::pins::McpPins;
 pub(crate) use self::tokens::McpTokens;
 use super::own_program;
-use super::read_rules::own_data;
+use super::read_rules::{own_data, read_rules, user_reads};
 use crate::config::{Environment, Loaded};
 use crate::output::redact;
 
@@ -42,7 +42,7 @@ impl Mcp {
     /// Starts connecting to the servers of the configuration; `None` if there are none.
     ///
     /// # Errors
-    /// If the running program is not found.
+    /// If the running program is not found, or a rule of reading is invalid.
     pub(crate) fn start(loaded: &Loaded, env: &Environment) -> anyhow::Result<Option<Self>> {
         if !loaded
             .config
@@ -61,7 +61,7 @@ impl Mcp {
     /// end with the returned value. Tokens that are refreshed are added to `secrets`.
     ///
     /// # Errors
-    /// If the running program is not found.
+    /// If the running program is not found, or a rule of reading is invalid.
     pub(crate) fn start_with(
         pins: Arc<dyn TrustStore>,
         secrets: Arc<SecurityPatterns>,
@@ -70,7 +70,9 @@ impl Mcp {
     ) -> anyhow::Result<Self> {
         let tag = env.var(CALL_TAG).map(OsString::from);
         let supervisor = SupervisorCommand::new(own_program()?);
-        let programs = Arc::new(ServedPrograms::new(supervisor, tag));
+        let denied = user_reads(loaded, env, read_rules(loaded, env)?);
+        let programs = ServedPrograms::new(supervisor, tag).with_denied_files(Arc::new(denied));
+        let programs = Arc::new(programs);
         let dialer = Arc::new(Dialer {
             programs: Arc::clone(&programs),
             env: env.clone(),
