@@ -34,6 +34,14 @@ fn typed_command_runs() {
     editor.forget();
     editor.prompt(&session, "/stats");
     assert_has(&editor.text(), &["did you mean"]);
+    editor.forget();
+    editor.prompt(&session, "/help");
+    let help = editor.text();
+    assert_has(&help, &["/status  ", "/undo  "]);
+    for unavailable in ["/quit", "/copy", "/resume", "!command"] {
+        let line = help.lines().find(|line| line.starts_with(unavailable));
+        assert_eq!(line, None, "{help}");
+    }
     assert_eq!(server.requests().len(), requests);
 }
 

@@ -1,8 +1,10 @@
 //! Bad input: each has its error, and the connection continues.
 
+use std::io::{BufRead as _, BufReader};
+
 use serde_json::{Value, json};
 
-use crate::rig::{Editor, Home};
+use crate::rig::{Editor, Home, OpenAi, Reply, assert_has, execute, session_ids};
 
 fn editor(home: &Home) -> Editor {
     Editor::open(home)
@@ -176,4 +178,78 @@ fn request_before_initialize_is_refused() {
     editor.fails("session/new", new.clone());
     editor.call("initialize", json!({ "protocolVersion": 1 }));
     editor.call("session/new", new);
+}
+
+/// Proves ACP-7: a client that stops reading is a client that ended. Its conversation is stored and can be continued.
+#[test]
+fn client_that_stops_reading_is_disconnected() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::text("Hello."),
+        // More than a pipe holds.
+        1 => Reply::text(&"x".repeat(200_000)),
+        _ => Reply::text("Here again."),
+    });
+    let home = Home::openai(&server);
+    home.zeph(["-p", "hello"]).code(0);
+    let session = session_ids(&home.database()).remove(0);
+    let agent = home.zeph(["acp"]).unread().open_stdin("");
+    let mut agent = agent.env("ZEPH_ACP_UNREAD_TIMEOUT_SECS", "1").start();
+    let mut output_end = BufReader::new(agent.take_unread());
+    let resume = json!({ "sessionId": session, "cwd": home.project(), "mcpServers": [] });
+    let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "talk" }] });
+    for (method, params) in [
+        ("initialize", json!({ "protocolVersion": 1 })),
+        ("session/resume", resume),
+        ("session/prompt", prompt),
+    ] {
+        let request = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
+        agent.say(&request.to_string());
+        let mut line = String::new();
+        // Nothing is read after the prompt.
+        while method != "session/prompt" && !line.contains(&format!("\"id\":\"{method}\"")) {
+            line.clear();
+            output_end.read_line(&mut line).unwrap();
+        }
+    }
+    let output = agent.wait();
+    assert_has(
+        &output.stderr,
+        &[
+            "the client does not read",
+            "for 1 s",
+            "its sessions are stored",
+        ],
+    );
+    assert_eq!(output.code, Some(1), "{output}");
+    home.zeph(["--resume", &session, "-p", "again"])
+        .code(0)
+        .prints(&["Here again."]);
+    let sent = json!(server.last().messages()).to_string();
+    assert_has(&sent, &["hello", "talk", "again"]);
+    home.wait_until_alone();
+}
+
+/// Proves ACP-7, ACP-1a: a long conversation is replayed completely, also if it is more than may wait.
+#[test]
+fn long_conversation_is_replayed_completely() {
+    let home = Home::scripted("[[steps]]\ntext = \"hi\"\n");
+    let mut first = editor(&home);
+    let session = first.session(&home.project());
+    first.prompt(&session, "go");
+    first.leave();
+    let insert = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) \
+         INSERT INTO message (session, seq, role, content, created_at) \
+         SELECT m.session, 2 + i, 'assistant', '[{\"type\": \"text\", \"text\": \"n' || i || '\"}]', m.created_at \
+         FROM n, message m WHERE m.seq = 1";
+    execute(&home.database(), insert);
+    let mut editor = editor(&home);
+    let load = json!({ "sessionId": session, "cwd": home.project(), "mcpServers": [] });
+    editor.call("session/load", load);
+    let chunks = editor.updates("agent_message_chunk");
+    let texts: String = chunks
+        .iter()
+        .map(|chunk| chunk["content"]["text"].as_str().unwrap())
+        .collect();
+    let expect: String = (1..=300).map(|n| format!("n{n}")).collect();
+    assert_eq!(texts, format!("hi{expect}"));
 }

@@ -39,6 +39,8 @@ enum Stdout {
     Kept,
     /// A pipe without a reader.
     Closed,
+    /// A pipe that is open and that no one reads.
+    Unread,
     /// A full disk.
     Full,
 }
@@ -145,6 +147,12 @@ impl Zeph {
         self
     }
 
+    /// Sets standard output to an open pipe that no one reads.
+    pub(crate) fn unread(mut self) -> Self {
+        self.stdout = Stdout::Unread;
+        self
+    }
+
     /// Sets standard output to a full disk.
     pub(crate) fn full(mut self) -> Self {
         self.stdout = Stdout::Full;
@@ -153,6 +161,7 @@ impl Zeph {
 
     /// Starts the run and returns immediately.
     pub(crate) fn start(mut self) -> Running {
+        let (unread, unread_end) = std::io::pipe().unwrap();
         self.command
             .stdin(match self.stdin {
                 Stdin::Null => Stdio::null(),
@@ -161,6 +170,7 @@ impl Zeph {
             .stdout(match self.stdout {
                 Stdout::Kept => Stdio::piped(),
                 Stdout::Closed => Stdio::from(std::io::pipe().unwrap().1),
+                Stdout::Unread => Stdio::from(unread_end),
                 Stdout::Full => Stdio::from(std::fs::File::create("/dev/full").unwrap()),
             })
             .stderr(Stdio::piped());
@@ -179,7 +189,9 @@ impl Zeph {
                 }
             }
         }
-        Running::new(child, kept)
+        let mut running = Running::new(child, kept);
+        running.unread = Some(unread);
+        running
     }
 
     /// Runs the process to its end.
@@ -205,6 +217,8 @@ pub(crate) struct Running {
     seen: String,
     stderr: Option<JoinHandle<String>>,
     stdin: Option<std::process::ChildStdin>,
+    /// The end of a standard output that no one reads.
+    unread: Option<std::io::PipeReader>,
 }
 
 impl Running {
@@ -249,6 +263,7 @@ impl Running {
             seen: String::new(),
             stderr: Some(stderr),
             stdin,
+            unread: None,
         }
     }
 
@@ -283,6 +298,11 @@ impl Running {
         let stdin = self.stdin.as_mut().expect("standard input is open");
         stdin.write_all(bytes).unwrap();
         stdin.write_all(b"\n").unwrap();
+    }
+
+    /// The end of a standard output that no one reads, which stays open as long as the value.
+    pub(crate) fn take_unread(&mut self) -> std::io::PipeReader {
+        self.unread.take().expect("the output is unread")
     }
 
     /// Closes standard input.

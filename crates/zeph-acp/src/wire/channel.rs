@@ -22,6 +22,7 @@ use zeph_tools::plural::pluralize;
 use zeph_tools::question::{ServerAnswer, ServerQuestion};
 
 use super::ServeOptions;
+use super::backlog::Backlog;
 use super::kind::kind_of;
 use super::permission::{Offer, check_in_offer, offer, server_offer, server_text, text};
 use super::server_question;
@@ -36,6 +37,8 @@ pub(super) struct AcpChannel {
     connection: ConnectionTo<Client>,
     session: SessionId,
     host: Arc<dyn SessionHost>,
+    /// The updates that the client has not read.
+    backlog: Arc<Backlog>,
     /// Whether the client shows notices.
     has_notices: bool,
     /// The elicitations that the client shows.
@@ -66,6 +69,7 @@ impl AcpChannel {
         session: &str,
         cwd: &Path,
         host: Arc<dyn SessionHost>,
+        backlog: Arc<Backlog>,
         client: &ClientCapabilities,
         options: &ServeOptions,
     ) -> Self {
@@ -75,6 +79,7 @@ impl AcpChannel {
             connection,
             session: SessionId::new(session),
             host,
+            backlog,
             has_notices,
             elicitation: client.elicitation.clone(),
             assume_yes: options.assume_yes,
@@ -89,7 +94,7 @@ impl AcpChannel {
 
     /// Sends an update.
     pub(super) fn send(&self, update: SessionUpdate) {
-        send(&self.connection, &self.session, update);
+        send(&self.connection, &self.backlog, &self.session, update);
     }
 
     /// Whether the client shows notices.
@@ -131,7 +136,7 @@ impl AcpChannel {
 
     fn send_output_later(&self, id: String, wait: Duration) {
         let (state, connection) = (Arc::clone(&self.state), self.connection.clone());
-        let session = self.session.clone();
+        let (session, backlog) = (self.session.clone(), Arc::clone(&self.backlog));
         self.runtime.spawn(async move {
             tokio::time::sleep(wait).await;
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +147,7 @@ impl AcpChannel {
             output.sent = Instant::now();
             output.is_planned = false;
             if let Some(update) = state.mapper.output_so_far(&id) {
-                send(&connection, &session, update);
+                send(&connection, &backlog, &session, update);
             }
         });
     }
@@ -161,8 +166,14 @@ impl AcpChannel {
     }
 }
 
-fn send(connection: &ConnectionTo<Client>, session: &SessionId, update: SessionUpdate) {
+fn send(
+    connection: &ConnectionTo<Client>,
+    backlog: &Backlog,
+    session: &SessionId,
+    update: SessionUpdate,
+) {
     let notification = SessionNotification::new(session.clone(), update);
+    backlog.grow();
     // It fails only after the end of the connection.
     if connection.send_notification(notification).is_err() {
         tracing::debug!("an update was not sent: the connection has ended");

@@ -25,6 +25,7 @@ use zeph_core::{Channel as _, LoopbackEvent, TurnEnd};
 use zeph_llm::StopReason as ModelStop;
 use zeph_tools::Mode;
 
+use super::backlog::Backlog;
 use super::error::{invalid, of_host};
 use super::options::{MODE, kind, options};
 use super::prompt::prompt;
@@ -43,6 +44,8 @@ pub(super) struct Server {
     pub(super) options: ServeOptions,
     pub(super) client: Mutex<ClientCapabilities>,
     pub(super) sessions: Sessions,
+    /// The updates that the client has not read.
+    pub(super) backlog: Arc<Backlog>,
     /// Whether the client logged out, and has not authenticated since.
     is_logged_out: AtomicBool,
     /// Whether the connection ended.
@@ -57,6 +60,7 @@ impl Server {
             options,
             client: Mutex::default(),
             sessions: Sessions::default(),
+            backlog: Arc::default(),
             is_logged_out: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             tasks: Mutex::default(),

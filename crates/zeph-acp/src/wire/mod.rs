@@ -4,6 +4,7 @@
 //! task and returns. Requests to the client are sent from these tasks only.
 
 mod auth;
+mod backlog;
 mod channel;
 mod editor;
 mod error;
@@ -11,6 +12,7 @@ mod kind;
 mod methods;
 mod opening;
 mod options;
+mod outbox;
 mod permission;
 mod prompt;
 mod server_question;
@@ -19,6 +21,7 @@ mod transport;
 mod updates;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
     AuthenticateRequest, CancelNotification, CloseSessionRequest, DeleteSessionRequest,
@@ -41,12 +44,14 @@ pub struct ServeOptions {
     pub assume_yes: bool,
     /// Removes terminal control from the text of programs.
     pub clean: fn(&str) -> String,
+    /// The time after which a client that reads nothing counts as disconnected.
+    pub unread_timeout: Duration,
 }
 
 /// Serves one client until the end of `input`, or until `output` cannot be written. Then everything that runs ends.
 ///
 /// # Errors
-/// If the connection fails.
+/// If the connection fails, or the client does not read.
 pub async fn serve(
     host: Arc<dyn SessionHost>,
     options: ServeOptions,
@@ -58,13 +63,21 @@ pub async fn serve(
     let reader = tokio::spawn(transport::read(input, move |frame| {
         sender.unbounded_send(frame).is_ok()
     }));
-    let mut writer = tokio::spawn(transport::write(output, frames));
+    let unread = options.unread_timeout;
     let server = Arc::new(Server::new(host, options));
+    let backlog = Arc::clone(&server.backlog);
+    let mut writer = tokio::spawn(async move {
+        let written = transport::write(output, frames, &backlog, unread).await;
+        backlog.close();
+        written
+    });
+    let mut unread_error = None;
     let connected = tokio::select! {
         connected = connect(Arc::clone(&server), connection) => connected,
         // The client has ended.
         written = &mut writer => {
             tracing::info!(?written, "the output of the protocol ended");
+            unread_error = written.ok().and_then(Result::err);
             Ok(())
         }
     };
@@ -75,7 +88,10 @@ pub async fn serve(
         // must not delay the end.
         let _ = tokio::time::timeout(methods::END_TIMEOUT, writer).await;
     }
-    connected.map_err(|error| std::io::Error::other(error.message))
+    match unread_error.filter(|error| error.kind() == std::io::ErrorKind::TimedOut) {
+        Some(error) => Err(error),
+        None => connected.map_err(|error| std::io::Error::other(error.message)),
+    }
 }
 
 /// Registers the methods, and runs the connection until the end of input.

@@ -158,9 +158,13 @@ impl Server {
             return Ok(session);
         }
         match session.hosted.history().await {
-            Ok(history) => history
-                .into_iter()
-                .for_each(|event| session.channel.emit(event)),
+            Ok(history) => {
+                for event in history {
+                    // A long conversation does not wait in memory for a slow client.
+                    self.backlog.room().await;
+                    session.channel.emit(event);
+                }
+            }
             Err(error) => {
                 self.sessions.close(&id).await?;
                 return Err(of_host(error));
@@ -203,6 +207,7 @@ impl Server {
             &id,
             &cwd,
             Arc::clone(&self.host),
+            Arc::clone(&self.backlog),
             &capabilities,
             &self.options,
         ));

@@ -3,14 +3,24 @@
 //! The protocol library has a transport too, which ends at the first line that is not UTF-8, has no maximum size of a
 //! line, and repeats a malformed line in its error.
 
+use std::io;
+use std::time::Duration;
+
 use agent_client_protocol::schema::MaybeUndefined;
 use agent_client_protocol::{Error, RawJsonRpcMessage, RawJsonRpcResponse, TransportFrame};
 use futures_util::{Stream, StreamExt as _};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
 
+use super::backlog::Backlog;
+use super::outbox::{Outbox, is_update};
 use crate::input::{InputLine, MAX_LINE_BYTES, next_line};
 
+/// Bytes that the client has to read at least within its time limit.
+const PIECE_BYTES: usize = 16 * 1024;
+/// Bytes of messages that may wait for the client.
+const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of a text in the data of an error.
 const MAX_DATA_BYTES: usize = 500;
 /// The key of the reason of a parse error, which may quote the input.
@@ -59,25 +69,90 @@ fn frame(line: InputLine) -> TransportFrame {
     }
 }
 
-/// Writes the frames of the connection to `output` until the connection ends.
+/// Writes the frames of the connection to `output` until the connection ends. `unread` is the time within which the
+/// client has to continue to read.
 ///
 /// # Errors
-/// If the output cannot be written, for example because the client ended.
+/// If the output cannot be written, for example because the client ended. [`io::ErrorKind::TimedOut`] if the client does
+/// not read.
 pub(super) async fn write(
     mut output: impl AsyncWrite + Unpin,
     mut frames: impl Stream<Item = TransportFrame> + Unpin,
-) -> std::io::Result<()> {
-    while let Some(mut frame) = frames.next().await {
-        without_echo(&mut frame);
-        let Ok(mut line) = frame.to_json() else {
-            tracing::error!("a message of the protocol cannot be written as JSON");
+    backlog: &Backlog,
+    unread: Duration,
+) -> io::Result<()> {
+    let mut outbox = Outbox::default();
+    loop {
+        let next = match outbox.pop() {
+            Some(next) => next,
+            None => match frames.next().await {
+                Some(next) => next,
+                None => return Ok(()),
+            },
+        };
+        let is_update = is_update(&next);
+        let Some(line) = line(next) else {
             continue;
         };
-        line.push('\n');
-        output.write_all(line.as_bytes()).await?;
-        output.flush().await?;
+        let writing = write_line(&mut output, &line, unread);
+        tokio::pin!(writing);
+        let mut has_more = true;
+        loop {
+            tokio::select! {
+                biased;
+                written = &mut writing => break written?,
+                frame = frames.next(), if has_more => match frame {
+                    Some(frame) => {
+                        if outbox.push(frame) {
+                            backlog.shrink();
+                        }
+                        if outbox.bytes() > MAX_WAITING_BYTES {
+                            return Err(not_read(&format!("{MAX_WAITING_BYTES} bytes wait for it")));
+                        }
+                    }
+                    None => has_more = false,
+                },
+            }
+        }
+        if is_update {
+            backlog.shrink();
+        }
+    }
+}
+
+/// A frame as a line.
+fn line(mut frame: TransportFrame) -> Option<String> {
+    without_echo(&mut frame);
+    let Ok(mut line) = frame.to_json() else {
+        tracing::error!("a message of the protocol cannot be written as JSON");
+        return None;
+    };
+    line.push('\n');
+    Some(line)
+}
+
+/// Writes a line. Each piece of it has to be read in time.
+async fn write_line(
+    output: &mut (impl AsyncWrite + Unpin),
+    line: &str,
+    unread: Duration,
+) -> io::Result<()> {
+    for piece in line.as_bytes().chunks(PIECE_BYTES) {
+        let writing = async {
+            output.write_all(piece).await?;
+            output.flush().await
+        };
+        let written = timeout(unread, writing).await;
+        written.map_err(|_| not_read(&format!("it read nothing for {} s", unread.as_secs())))??;
     }
     Ok(())
+}
+
+fn not_read(reason: &str) -> io::Error {
+    let text = format!(
+        "the client does not read: {reason}; its sessions are stored, and it can load them again"
+    );
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 /// Removes the input from the data of an error response, and shortens the rest.
@@ -118,5 +193,75 @@ fn shorten(value: &mut Value) {
     {
         text.truncate(text.floor_char_boundary(MAX_DATA_BYTES));
         text.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, duplex};
+
+    use super::*;
+
+    /// More than a time limit of the tests.
+    const UNREAD: Duration = Duration::from_secs(60);
+
+    fn chunk(number: usize, bytes: usize) -> TransportFrame {
+        let content = json!({ "type": "text", "text": "x".repeat(bytes) });
+        let update = json!({
+            "sessionUpdate": "agent_message_chunk",
+            "messageId": number.to_string(),
+            "content": content,
+        });
+        let message = json!({
+            "jsonrpc": "2.0",
+            "method": "session/update",
+            "params": { "sessionId": "s", "update": update },
+        });
+        TransportFrame::parse_json(&message.to_string())
+    }
+
+    /// Proves ACP-7: a client that does not read is a client that ended, after a time or with too much for it.
+    #[tokio::test(start_paused = true)]
+    async fn client_that_does_not_read_ends() {
+        for (count, bytes, reason) in [
+            (2, 100_000, "it read nothing for 60 s"),
+            (40, 1 << 20, "bytes wait for it"),
+        ] {
+            let (output, _client) = duplex(1024);
+            let frames = stream::iter((0..count).map(|number| chunk(number, bytes)));
+            let frames = frames.chain(stream::pending());
+            let written = write(output, frames, &Backlog::default(), UNREAD).await;
+            let error = written.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+
+    /// Proves ACP-7: a slow client receives everything, and the backlog is empty at the end.
+    #[tokio::test(start_paused = true)]
+    async fn slow_client_receives_everything() {
+        let (output, mut client) = duplex(1024);
+        let backlog = Backlog::default();
+        (0..40).for_each(|_| backlog.grow());
+        let frames = stream::iter((0..40).map(|number| chunk(number / 4, 10_000)));
+        let read = async {
+            let mut bytes = vec![0; 4096];
+            let mut text = 0;
+            loop {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                match client.read(&mut bytes).await.unwrap() {
+                    0 => return text,
+                    read => text += bytes[..read].iter().filter(|it| **it == b'x').count(),
+                }
+            }
+        };
+        let (written, text) = tokio::join!(write(output, frames, &backlog, UNREAD), read);
+        written.unwrap();
+        // The last `x` of each update is in a name.
+        assert_eq!(text, 400_000);
+        backlog.room().await;
+        assert_eq!(backlog.waiting(), 0);
     }
 }

@@ -204,6 +204,7 @@ impl AgentBuilder {
             hook_context: String::new(),
             parent: self.parent,
             commands: CustomCommands::default(),
+            unavailable: &[],
         })
     }
 }

@@ -360,16 +360,21 @@ pub(super) fn starts_with_path(text: &str) -> bool {
     std::path::Path::new(word.trim_end_matches([',', '.', ':', ';'])).exists()
 }
 
-/// The text of `/help`.
+/// The command line of the user, as `/help` shows it.
+const SHELL: (&str, &str) = (
+    "!command",
+    "run a shell command yourself; the model sees its output",
+);
+
+/// The text of `/help` without the commands `unavailable`.
 #[must_use]
-pub fn help() -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for (name, _, words) in COMMANDS {
-        let _ = writeln!(text, "{name:<14} {words}");
-    }
-    text.push_str("!command       run a shell command yourself; the model sees its output\n");
-    text
+pub fn help(unavailable: &[&str]) -> String {
+    let commands = COMMANDS.iter().map(|(name, _, words)| (*name, *words));
+    let commands = commands.chain([SHELL]);
+    let available = commands.filter(|(name, _)| !unavailable.contains(name));
+    available
+        .map(|(name, words)| format!("{name:<14} {words}\n"))
+        .collect()
 }
 
 #[cfg(test)]

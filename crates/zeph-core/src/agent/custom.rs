@@ -26,6 +26,13 @@ impl Agent {
         self
     }
 
+    /// Omits commands from `/help` that this agent's user cannot use.
+    #[must_use]
+    pub fn without_commands(mut self, names: &'static [&'static str]) -> Self {
+        self.unavailable = names;
+        self
+    }
+
     /// The slash commands that are not built in, with their descriptions: custom commands and prompts of MCP servers.
     #[must_use]
     pub fn more_commands(&self) -> Vec<(String, String)> {

@@ -75,6 +75,8 @@ pub struct Agent {
     /// The texts of hooks for the next prompt.
     hook_context: String,
     commands: CustomCommands,
+    /// The commands that `/help` omits.
+    unavailable: &'static [&'static str],
 }
 
 /// The outcome of one input.
@@ -277,7 +279,7 @@ impl Agent {
         Ok(match command {
             Command::Help => {
                 tools.wait_for_servers().await;
-                Ok(commands::help() + &tools.prompt_help() + &self.commands.help())
+                Ok(commands::help(self.unavailable) + &tools.prompt_help() + &self.commands.help())
             }
             Command::Clear => {
                 session.clear().await?;

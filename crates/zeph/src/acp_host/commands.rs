@@ -3,8 +3,8 @@
 use zeph_acp::SlashCommand;
 use zeph_core::{COMMANDS, CustomCommands};
 
-/// Commands that have no meaning in an editor.
-const WITHOUT: [&str; 4] = ["/quit", "/resume", "/copy", "/fork"];
+/// Commands that are not available in an editor.
+pub(super) const WITHOUT: [&str; 5] = ["/quit", "/resume", "/copy", "/fork", "!command"];
 
 /// The built-in commands, each by its first word, and the custom commands.
 pub(super) fn commands(custom: &CustomCommands) -> Vec<SlashCommand> {

@@ -8,10 +8,13 @@ mod session;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use zeph_acp::{HostError, HostedSession, ListedSession, OpenRequest, SessionHost, SessionSource};
+use zeph_acp::{
+    AcpConfig, HostError, HostedSession, ListedSession, OpenRequest, SessionHost, SessionSource,
+};
 use zeph_llm::ProviderConfig;
 use zeph_memory::{Store, StoreError};
 
@@ -41,6 +44,14 @@ impl AcpHost {
     /// A host with the environment of this process and the flags of its command line.
     pub(crate) fn new(env: Environment, options: BuildOptions) -> Self {
         Self { env, options }
+    }
+
+    /// The time after which a client that reads nothing counts as disconnected. An invalid configuration has its default:
+    /// requests that need the configuration report it.
+    pub(crate) fn unread_timeout(&self) -> Duration {
+        let loaded = load(&self.env, &self.options.overrides);
+        let config = loaded.map_or_else(|_| AcpConfig::default(), |loaded| loaded.config.acp);
+        Duration::from_secs(config.unread_timeout_secs)
     }
 
     /// The configuration of a session in `cwd`, which may use `additional` directories too.
@@ -158,7 +169,7 @@ impl SessionHost for AcpHost {
         };
         let parts = ConversationParts {
             app,
-            agent,
+            agent: agent.without_commands(&commands::WITHOUT),
             lock,
             provider,
         };

@@ -32,10 +32,12 @@ pub(super) async fn run(global: &GlobalArgs) -> anyhow::Result<Exit> {
     let env = Environment::of_process().context("the working directory cannot be found")?;
     withhold_environment(&env);
     let host = AcpHost::new(env, global.build_options());
+    let unread_timeout = host.unread_timeout();
     let options = ServeOptions {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         assume_yes: global.yes,
         clean,
+        unread_timeout,
     };
     let input = stream(std::io::stdin()).context("standard input cannot be used")?;
     let output = stream(std::io::stdout()).context("standard output cannot be used")?;

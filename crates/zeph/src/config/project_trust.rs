@@ -59,6 +59,8 @@ const RULES: &[(&str, Rule)] = &[
         Rule::Towards(&["false", "true"]),
     ),
     ("acp.terminal_timeout_secs", Rule::Lower),
+    // It belongs to the user's editor, not to a project.
+    ("acp.unread_timeout_secs", Rule::Never),
     // It would choose who receives the conversation.
     ("agent.compress_provider", Rule::Never),
     (
