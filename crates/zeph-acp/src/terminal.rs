@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use zeph_tools::shell::exec::{OutputFn, exit_of};
+use zeph_tools::shell::exec::{CALL_TAG, OutputFn, end_tagged, exit_of};
 use zeph_tools::shell::{
     CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, RunError, RunningCommand,
     StdStream,
@@ -24,6 +24,8 @@ const OUTPUT_BYTES: u64 = 1 << 20;
 const REPLY_TIME: Duration = Duration::from_secs(10);
 /// The time in which a killed command must exit.
 const GRACE: Duration = Duration::from_secs(2);
+/// The time in which the processes of a killed command may end on their own.
+const TERM_TIME: Duration = Duration::from_millis(500);
 /// The signal of a killed command that reports none.
 const SIGKILL: i32 = 9;
 /// The note about output that the client did not retain.
@@ -122,6 +124,8 @@ impl Drop for Terminal {
 impl CommandRunner for TerminalRunner {
     async fn start(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError> {
         let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
+        let tag = command.env.iter().find(|(name, _)| name == CALL_TAG);
+        let tag = tag.and_then(|(_, tag)| tag.to_str().map(str::to_owned));
         let command = to_terminal_command(command).map_err(RunError::Spawn)?;
         let terminals = Arc::clone(&self.terminals);
         // A task of its own, so that a terminal that is created too late is released.
@@ -140,7 +144,11 @@ impl CommandRunner for TerminalRunner {
                 )));
             }
         };
-        Ok(Box::new(Running { terminal, deadline }))
+        Ok(Box::new(Running {
+            terminal,
+            deadline,
+            tag,
+        }))
     }
 
     async fn start_for_user(
@@ -190,6 +198,19 @@ fn to_terminal_command(command: CommandSpec) -> io::Result<TerminalCommand> {
 struct Running {
     terminal: Terminal,
     deadline: Option<Instant>,
+    /// The tag of its processes.
+    tag: Option<String>,
+}
+
+impl Drop for Running {
+    /// Ends the processes that the command left behind. The client may know only the first one.
+    fn drop(&mut self) {
+        if let Some(tag) = &self.tag
+            && !end_tagged(tag, Duration::ZERO)
+        {
+            tracing::warn!("a process of a command in a terminal of the client does not end");
+        }
+    }
 }
 
 impl Running {
@@ -208,14 +229,22 @@ impl Running {
         }
     }
 
-    /// Kills the command, and waits for its exit. `None` if the client does not report it.
+    /// Kills the command, and waits for its exit. `None` if the client does not report it, or if a process remains.
     async fn kill(&self) -> Option<TerminalExit> {
         let Terminal { terminals, id } = &self.terminal;
         let killed = async {
             terminals.kill(id).await?;
             terminals.wait_for_exit(id).await
         };
-        timeout(GRACE, killed).await.ok()?.ok()
+        let killed = timeout(GRACE, killed).await;
+        let is_gone = match self.tag.clone() {
+            Some(tag) => {
+                let end = tokio::task::spawn_blocking(move || end_tagged(&tag, TERM_TIME));
+                end.await.unwrap_or(false)
+            }
+            None => true,
+        };
+        killed.ok()?.ok().filter(|_| is_gone)
     }
 }
 

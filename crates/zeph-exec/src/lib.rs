@@ -29,4 +29,4 @@ pub use runner::{
     OutputFn, RunError, RunningCommand, StdStream, exit_of,
 };
 pub use sandbox::{Denial, Plan, PlanOptions, Sockets};
-pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};
+pub use supervisor::{CALL_TAG, SUPERVISOR_ARG, SupervisorCommand, end_tagged, supervisor_main};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use crate::os_sandbox::enforced;
-use crate::rig::{Home, OpenAi, Reply, wait_for};
+use crate::rig::{Home, OpenAi, Reply, is_running, unique_seconds, wait_for};
 
 fn server(command: &str) -> OpenAi {
     let command = json!({ "command": command });
@@ -84,6 +84,39 @@ fn exit_code_and_signal_are_reported() {
         let sent = server.requests()[1].json().to_string();
         assert!(sent.contains(expect), "{sent}");
         assert_eq!(count(&client, "terminal/release"), 1);
+    }
+}
+
+/// Proves ACP-4, ACP-7: a client may kill only the first process of a command. The others end too, after a cancellation and
+/// after the command.
+#[test]
+fn command_leaves_no_process_in_a_terminal() {
+    for is_cancelled in [true, false] {
+        let seconds = unique_seconds();
+        let wait = if is_cancelled { "wait" } else { "true" };
+        let server = server(&format!("sleep {seconds} & echo started; {wait}"));
+        let home = Home::openai(&server);
+        let mut client = Client::open(&home, &["--yes"]);
+        client.holds = is_cancelled;
+        let session = client.editor.session(&home.project());
+        let id = client.editor.send_prompt(&session, "go");
+        if is_cancelled {
+            client.until(|it| it["method"] == "terminal/wait_for_exit");
+            wait_for("the command", || {
+                (client.printed().contains("started") && is_running(&seconds)).then_some(())
+            });
+            client.editor.cancel(&session);
+        }
+        let stop = client.response(id)["result"]["stopReason"].clone();
+        let expect = if is_cancelled {
+            "cancelled"
+        } else {
+            "end_turn"
+        };
+        assert_eq!(stop, expect);
+        wait_for("the end of the process", || {
+            (!is_running(&seconds)).then_some(())
+        });
     }
 }
 

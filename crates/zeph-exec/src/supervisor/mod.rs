@@ -29,6 +29,13 @@ use std::path::PathBuf;
 
 pub use server::supervisor_main;
 
+/// Ends the processes of a command that another program started, which have `tag` as their [`CALL_TAG`]. They get SIGTERM,
+/// and SIGKILL after `grace`. Returns whether none is left. It blocks its thread, and finds processes on Linux only.
+#[must_use]
+pub fn end_tagged(tag: &str, grace: std::time::Duration) -> bool {
+    tree::end_tagged(tag, grace)
+}
+
 /// The hidden first argument that makes the program the supervisor.
 pub const SUPERVISOR_ARG: &str = "__shell-supervisor";
 

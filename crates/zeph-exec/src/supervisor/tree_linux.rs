@@ -179,6 +179,21 @@ fn belongs(mark: &Mark, tag: &str, process: &Process) -> bool {
     }
 }
 
+/// Ends the processes of this system whose environment has `tag`, and returns whether none is left. Their parent may be
+/// any process.
+pub(crate) fn end_tagged(tag: &str, grace: Duration) -> bool {
+    let own = own();
+    end(grace, |_| {
+        let mut found = stat::all();
+        found.retain(|process| {
+            let is_other = !process.dead && process.pid != own;
+            is_other && stat::variable(process.pid, CALL_TAG).as_deref() == Some(tag)
+        });
+        found.sort_unstable_by_key(|process| process.start);
+        found
+    })
+}
+
 /// Sends SIGTERM to the processes that `alive` finds, and SIGKILL after `grace`, until none is found or the time is
 /// over. `alive` gets the processes found so far. Their descendants count as long as they live.
 fn end(grace: Duration, alive: impl Fn(&HashSet<(i32, u64)>) -> Vec<Process>) -> bool {

@@ -6,7 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::time_limit::TimeLimit;
+use zeph_exec::CALL_TAG;
 use zeph_exec::runner::{CommandRunner, CommandSpec, RunError};
 
 /// The terminals of an editor.
@@ -38,7 +41,7 @@ impl PlacedCommand {
         (command, limit): (CommandSpec, Option<TimeLimit>),
     ) -> Result<Self, RunError> {
         if let Some(editor) = editor
-            && let Some(confined) = local.self_confined(command.clone()).await?
+            && let Some(confined) = local.self_confined(tagged(command.clone())).await?
         {
             let limit = TimeLimit::in_editor(limit, editor.timeout);
             return Ok(Self {
@@ -58,4 +61,12 @@ impl PlacedCommand {
             is_in_editor: false,
         })
     }
+}
+
+/// The command with a tag by which all its processes are found. An editor may kill only the first one.
+fn tagged(mut command: CommandSpec) -> CommandSpec {
+    command.env.retain(|(name, _)| name != CALL_TAG);
+    let tag = format!("editor.{}", Uuid::new_v4());
+    command.env.push((CALL_TAG.into(), tag.into()));
+    command
 }
