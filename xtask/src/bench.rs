@@ -4,6 +4,7 @@
 //! and the next request is Zeph's own. Each figure has a baseline of the same run, because a busy machine
 //! slows both. docs/performance.md explains the figures.
 
+mod acp;
 mod baseline;
 mod calls;
 mod code;
@@ -79,6 +80,7 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
             &mut figures,
         )?;
         commands::measure(&binary, &mut figures)?;
+        acp::measure(&binary, &mut figures)?;
         search::measure(project, &binary, &mut figures)?;
         code::measure(&binary, &mut figures)?;
         let size = std::fs::metadata(&binary)?.len();

@@ -139,6 +139,18 @@ fn seeds(project: &Project, target: &str) -> Result<Vec<Vec<u8>>> {
             "\u{c}\0\0\0{\"kill\":{\"id\":1}}",
             "{\"gone\":{\"id\":1,\"clean\":true}}",
         ]),
+        "acp_lines" => text(&[
+            // The first two bytes are the limit and the size of the buffer.
+            "\u{7f}\u{3}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n\n{\"id\":2}\r\nlast",
+            "\u{8}\u{40}short\nmuch longer than the limit\n \n\u{e4}\n",
+        ]),
+        "mcp_message" => text(&[
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}}",
+            "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}}",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}",
+            "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{}}",
+            "\u{feff}[{\"id\":1},{\"id\":1.5,\"id\":{}}]",
+        ]),
         "sanitize" => text(&[
             "a 1%\na\u{1b}[1A\u{1b}[2K\rb\u{8}c\u{1b}]8;;x\u{1b}\\y\r\n\u{1b}[Jz\u{1b}7\u{1b}[3;1Hw\u{1b}8",
             "\u{9b}31m\t\u{1b}[3Cx\u{1b}[1K\u{1b}[2D\u{6f22}\n\n\n",
