@@ -290,6 +290,30 @@ fn completed(home: &Home, line: &[&str]) -> Vec<String> {
     output.stdout.lines().map(str::to_owned).collect()
 }
 
+/// Proves CLI-2: fish completes commands, sessions and modes. Where fish is not installed, only its script is tested.
+#[test]
+fn fish_completes_values_of_this_machine() {
+    let home = Home::scripted("[[steps]]\ntext = \"Done.\"\n");
+    home.zeph(["-p", "hello"]).code(0);
+    let session = crate::rig::session_ids(&home.database()).remove(0);
+    let script = "PATH=\"$(dirname \"$0\"):$PATH\"; command -v fish > /dev/null || exit 42; \
+        fish --no-config -c 'zeph completions fish | source; \
+        complete -C \"zeph sess\"; complete -C \"zeph sessions show \"; complete -C \"zeph --mode pl\"'";
+    let output = crate::rig::Zeph::through_bash(&home, script).run();
+    if output.code == Some(42) {
+        let script = home.zeph(["completions", "fish"]).code(0).stdout;
+        assert_has(&script, &["complete", "--command zeph"]);
+        return;
+    }
+    assert_eq!(output.code, Some(0), "{output}");
+    for expect in ["sessions\t", &format!("{session}\thello"), "plan"] {
+        assert!(
+            output.stdout.lines().any(|line| line.starts_with(expect)),
+            "{expect}: {output}"
+        );
+    }
+}
+
 /// Proves CLI-2: bash completes commands, options, and values of this machine: sessions, providers, models, tools and
 /// settings.
 #[test]
@@ -314,6 +338,7 @@ fn bash_completes_values_of_this_machine() {
         (vec!["zeph", "--resume", &session[..4]], session.as_str()),
         (vec!["zeph", "--provider", "lo"], "local"),
         (vec!["zeph", "--model", "far"], "far-model"),
+        (vec!["zeph", "--mode", "pl"], "plan"),
         (vec!["zeph", "tools", "show", "list_d"], "list_directory"),
         (vec!["zeph", "login", "anth"], "anthropic"),
         (

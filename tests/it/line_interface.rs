@@ -314,6 +314,107 @@ fn task_list_is_one_block() {
     assert!(text.contains("Tasks 0/2") && !text.contains('{'), "{text}");
 }
 
+/// Proves CLI-4c: during a turn, the task list changes in place: it is on the screen once.
+#[test]
+fn task_list_is_updated_in_place() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [
+            { tool = "add_task", input = { content = "write the parser" } },
+            { tool = "add_task", input = { content = "test the parser" } },
+            { tool = "bash", input = { command = "until [ -e go ]; do sleep 0.05; done" } },
+        ]
+        [[steps]]
+        calls = [
+            { tool = "update_task", input = { task_id = "task_1", status = "completed" } },
+            { tool = "bash", input = { command = "until [ -e end ]; do sleep 0.05; done" } },
+        ]
+        [[steps]]
+        text = "Planned."
+        "##,
+    );
+    home.more_config("[[tools.permissions.bash]]\npattern = \"*\"\naction = \"allow\"\n");
+    let mut terminal = started(&home);
+    let once = |title: &'static str| {
+        move |text: &str| {
+            let lists = text.matches("Tasks ").count();
+            let tasks = text.matches("write the parser").count();
+            text.contains(title) && lists == 1 && tasks == 1
+        }
+    };
+    terminal.until("the list", once("Tasks 0/2"));
+    home.write("go", "");
+    terminal.until("the changed list", once("Tasks 1/2"));
+    home.write("end", "");
+    terminal.shows("Planned.");
+    terminal.prompts("");
+    terminal.until("the list at the end", once("Tasks 1/2"));
+    terminal.type_keys("\x04");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
+/// Proves CLI-4d: Ctrl-Z stops the job, and `fg` continues it, during a turn and at the prompt. Nothing is lost.
+#[test]
+fn ctrl_z_stops_the_job_and_fg_continues_it() {
+    let home = running(WAITS, "[[steps]]\ntext = \"Done.\"\n");
+    home.more_config("[[tools.permissions.bash]]\npattern = \"*\"\naction = \"allow\"\n");
+    let mut terminal = Terminal::job(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("│ started");
+    terminal.type_keys("half");
+    terminal.shows("» half");
+    terminal.type_keys("\x1a");
+    terminal.shows("stopped with 148");
+    assert!(!terminal.echoes_nothing(), "the shell has its mode again");
+    home.write("go", "");
+    terminal.type_keys("\r");
+    terminal.shows("Done.");
+    terminal.prompts("half");
+    terminal.type_keys("\x03");
+    terminal.prompts("");
+    terminal.type_keys("\x04");
+    terminal.shows("ended with 0");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
+/// Proves CLI-4d: during a turn, Ctrl-G opens the typed text in the user's editor, and the turn continues afterwards.
+#[test]
+fn editor_changes_the_text_that_is_typed_during_a_turn() {
+    let home = running(
+        WAITS,
+        "[[steps]]\nexpect = { last_user_contains = \"more from the editor\", tool_result_contains = \"ended\" }\n\
+         text = \"Got it.\"\n",
+    );
+    home.more_config("[[tools.permissions.bash]]\npattern = \"*\"\naction = \"allow\"\n");
+    home.write(
+        "editor.sh",
+        "#!/bin/sh\necho editing\nuntil [ -e edit ]; do sleep 0.05; done\n\
+         printf '%s from the editor' \"$(cat \"$1\")\" > \"$1\"\n",
+    );
+    let editor = format!("sh {}", home.path("editor.sh").display());
+    let mut terminal = Terminal::under(&home, &[], &[("VISUAL", Some(&editor))]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("│ started");
+    terminal.type_keys("more");
+    terminal.shows("» more");
+    terminal.type_keys("\x07");
+    terminal.until("the editor alone", |text| {
+        text.contains("editing") && !text.contains("│ started")
+    });
+    home.write("edit", "");
+    terminal.shows("» more from the editor");
+    terminal.shows("│ started");
+    terminal.type_keys("\r");
+    terminal.shows("» more from the editor (queued)");
+    home.write("go", "");
+    terminal.shows("Got it.");
+    terminal.prompts("");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+}
+
 /// Proves CLI-4c, CLI-4d: the mode changes during a turn, and the status line shows it.
 #[test]
 fn mode_changes_during_a_turn() {

@@ -394,6 +394,28 @@ fn first_start_with_a_local_server_needs_one_key() {
     assert_eq!(again.leaves().0.code(), Some(0));
 }
 
+/// Proves CLI-9, CLI-5: the first start of the full screen has the same dialog.
+#[test]
+fn first_start_of_the_full_screen_has_the_dialog() {
+    let server = local("Hello from this machine.");
+    let home = Home::new();
+    let servers = format!("http://127.0.0.1:1,{}", server.url());
+    std::fs::remove_dir_all(home.home().join(".config")).unwrap();
+    let env = [
+        ("OLLAMA_HOST", Some("127.0.0.1:1")),
+        ("ZEPH_LLM_LOCAL_SERVERS", Some(servers.as_str())),
+    ];
+    let mut terminal = Terminal::under(&home, &["--tui"], &env);
+    terminal.shows("Number (Enter for 1, q to leave): ");
+    assert!(!terminal.is_full_screen());
+    terminal.type_keys("\r");
+    terminal.shows("? keys");
+    terminal.type_keys("hello\r");
+    terminal.shows("Hello from this machine.");
+    terminal.type_keys("\x04");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
 /// Proves CLI-9: with the key of a vendor, the first response takes less than a minute. The key is not shown, and a
 /// refused key can be corrected.
 #[test]

@@ -100,6 +100,7 @@ mod tools_params;
 mod tools_run;
 mod transactions;
 mod tui;
+mod tui_input;
 mod tutorial;
 mod type_names;
 mod undo;

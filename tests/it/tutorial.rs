@@ -54,12 +54,12 @@ fn session_of_the_tutorial_works() {
     assert!(home.has("last.rs"));
     step("ask › /undo");
     terminal.type_keys("/undo\r");
-    terminal.shows("last.rs");
+    terminal.shows("removed last.rs");
     terminal.prompts("");
     assert!(!home.has("last.rs"));
     step("ask › /rewind");
     terminal.type_keys("/rewind\r");
-    terminal.shows("Add a function");
+    terminal.shows("/rewind N");
     terminal.prompts("");
     terminal.type_keys("/mode auto\r");
     terminal.shows("auto ›");

@@ -5,9 +5,12 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -17,6 +20,12 @@ use super::{DEADLINE, Home, KEY, wait_for};
 
 const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(100).unwrap();
+
+/// The time after which the reader checks for the end of the connection.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 
 /// The mode flags of a terminal.
 type Modes = (InputModes, OutputModes, LocalModes);
@@ -32,7 +41,14 @@ pub(crate) struct Terminal {
     raw: Arc<Mutex<Vec<u8>>>,
     /// The length of the output when Enter was last pressed.
     entered: usize,
+    /// Reads the output.
+    reader: Option<JoinHandle<()>>,
+    /// The end of the connection to the terminal.
+    is_cut: Arc<AtomicBool>,
 }
+
+/// A shell with job control: it reports that the binary has stopped, and continues it after a line of input.
+const JOB: &str = "set -m; \"$0\" \"$@\"; echo \"stopped with $?\"; read -r line; fg > /dev/null; echo \"ended with $?\"";
 
 impl Terminal {
     #[track_caller]
@@ -52,10 +68,31 @@ impl Terminal {
         Self::of(home, args, &[], rows, columns)
     }
 
+    /// Starts the binary as a job of a shell, which can be stopped and continued.
+    #[track_caller]
+    pub(crate) fn job(home: &Home, args: &[&str]) -> Self {
+        let mut command = command(home);
+        command.args(["bash", "-c", JOB, env!("CARGO_BIN_EXE_zeph")]);
+        command.args(args);
+        Self::spawn(command, &[], ROWS, COLUMNS)
+    }
+
     #[track_caller]
     fn of(
         home: &Home,
         args: &[&str],
+        env: &[(&str, Option<&str>)],
+        rows: NonZeroU16,
+        columns: NonZeroU16,
+    ) -> Self {
+        let mut command = command(home);
+        command.arg(env!("CARGO_BIN_EXE_zeph")).args(args);
+        Self::spawn(command, env, rows, columns)
+    }
+
+    #[track_caller]
+    fn spawn(
+        mut command: Command,
         env: &[(&str, Option<&str>)],
         rows: NonZeroU16,
         columns: NonZeroU16,
@@ -75,7 +112,6 @@ impl Terminal {
         tcsetwinsize(&main, size).unwrap();
         let before = modes(&side);
         let stream = || Stdio::from(side.try_clone().unwrap());
-        let mut command = command(home, args);
         for (name, value) in env {
             match value {
                 Some(value) => command.env(name, value),
@@ -93,12 +129,22 @@ impl Terminal {
         let raw = Arc::new(Mutex::new(Vec::new()));
         let (shown, kept) = (Arc::clone(&screen), Arc::clone(&raw));
         let (mut output, mut answers) = (keys.try_clone().unwrap(), keys.try_clone().unwrap());
-        std::thread::spawn(move || {
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let cut = Arc::clone(&is_cut);
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0_u8; 4096];
-            while let Ok(length) = output.read(&mut bytes) {
-                if length == 0 {
+            loop {
+                let mut fds = [PollFd::new(&output, PollFlags::IN)];
+                let ready = poll(&mut fds, Some(&LOOK));
+                if cut.load(Ordering::SeqCst) {
                     return;
                 }
+                if ready == Ok(0) {
+                    continue;
+                }
+                let Ok(length @ 1..) = output.read(&mut bytes) else {
+                    return;
+                };
                 let piece = &bytes[..length];
                 let mut screen = shown.lock().unwrap();
                 screen.process(piece);
@@ -122,7 +168,19 @@ impl Terminal {
             screen,
             raw,
             entered: 0,
+            reader: Some(reader),
+            is_cut,
         }
+    }
+
+    /// Closes the other end of the terminal, as a closed window does, and waits for the end of the process.
+    #[track_caller]
+    pub(crate) fn closes(mut self) -> ExitStatus {
+        self.is_cut.store(true, Ordering::SeqCst);
+        self.reader.take().unwrap().join().unwrap();
+        // No descriptor of this end remains.
+        self.keys = File::open("/dev/null").unwrap();
+        wait_for("the end", || self.child.try_wait().unwrap())
     }
 
     /// Whether the alternate screen is visible.
@@ -287,16 +345,15 @@ fn modes(side: &OwnedFd) -> Modes {
     (mode.input_modes, mode.output_modes, mode.local_modes)
 }
 
-/// A command that starts the binary as a session leader with its standard input as the controlling terminal.
+/// A command that starts the program in its arguments as a session leader with its standard input as the controlling terminal.
 #[allow(
     clippy::disallowed_methods,
     reason = "the terminal's binary is started here"
 )]
-fn command(home: &Home, args: &[&str]) -> Command {
+fn command(home: &Home) -> Command {
     let mut command = Command::new("setsid");
     command
-        .args(["--ctty", env!("CARGO_BIN_EXE_zeph")])
-        .args(args)
+        .arg("--ctty")
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", home.home())

@@ -8,6 +8,7 @@ use clap::Command;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 use zeph_memory::Store;
+use zeph_tools::permission_mode::Mode;
 
 use super::{Exit, help};
 use crate::assemble::{ServerModels, chosen_config, known_tools};
@@ -33,12 +34,15 @@ enum Kind {
     DownloadedModels,
     Tools,
     Settings,
+    /// The permission modes.
+    Modes,
 }
 
 /// Every argument with such values: the command, the argument, the kind.
 const ARGUMENTS: &[(&str, &str, Kind)] = &[
     ("", "provider", Kind::Providers),
     ("", "model", Kind::Models),
+    ("", "mode", Kind::Modes),
     ("", "resume", Kind::Sessions),
     ("run", "resume", Kind::Sessions),
     ("tools show", "name", Kind::Tools),
@@ -132,6 +136,10 @@ fn candidates(kind: Kind) -> Vec<CompletionCandidate> {
         Kind::DownloadedModels => downloaded(&loaded),
         Kind::Tools => tools(&loaded, &env),
         Kind::Settings => plain(setting_names()),
+        Kind::Modes => {
+            let names = Mode::ALL.map(|mode| mode.as_str().to_owned());
+            plain(names.into())
+        }
     };
     values.into_iter().map(candidate).collect()
 }

@@ -7,9 +7,9 @@ use zeph_core::Channel;
 
 use super::args::{GlobalArgs, TurnArgs};
 use super::conversation::Conversation;
-use super::run::refuse_turn_options;
+use super::run::{load_for_session, refuse_turn_options};
 use super::session_selection::{choose_session, print_resume_hint};
-use super::{Exit, load_config, scheduler, usage};
+use super::{Exit, scheduler, usage};
 use crate::terminal::TerminalOptions;
 use crate::terminal::signals::end_on_signals;
 use crate::tui::{self, TuiChannel, TuiOptions};
@@ -33,7 +33,7 @@ pub(super) async fn run(
         ));
     }
     end_on_signals();
-    let (loaded, env) = load_config(global)?;
+    let (loaded, env) = load_for_session(global).await?;
     if loaded.config.tools.audit.stdout && std::io::stderr().is_terminal() {
         return Err(usage(
             "`[tools.audit] stdout` would print into the full screen; turn it off, redirect stderr, or leave out --tui",
@@ -43,6 +43,7 @@ pub(super) async fn run(
         assume_yes: global.yes,
         quiet: global.quiet,
         colour: terminal.stdout.colour,
+        config: loaded.config.terminal.clone(),
     }));
     let Some(choice) = choose_session(turn, &loaded, &env, terminal).await? else {
         return Ok(Exit::Done);

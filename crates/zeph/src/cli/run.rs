@@ -20,6 +20,7 @@ use super::{
 use crate::assemble::{
     App, AuditLines, choose_provider, forget_empty, has_no_provider, open_session,
 };
+use crate::config::{Environment, Loaded};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
@@ -439,12 +440,7 @@ pub(crate) async fn interactive(
         ));
     }
     end_on_signals();
-    let (mut loaded, env) = load_config(global)?;
-    if has_no_provider(&loaded, &env, global.model.as_deref())
-        && login::first_start(global, &loaded, &env).await?
-    {
-        (loaded, _) = load_config(global)?;
-    }
+    let (loaded, env) = load_for_session(global).await?;
     let channel = Arc::new(TerminalChannel::interactive(
         TerminalOptions::detect(global.quiet, global.yes),
         loaded.config.terminal.clone(),
@@ -462,6 +458,20 @@ pub(crate) async fn interactive(
     let session = conversation.end().await?;
     print_resume_hint(session.as_deref(), global.quiet);
     Ok(end.into())
+}
+
+/// Loads the configuration of a session. The first start without a provider asks for one.
+///
+/// # Errors
+/// If the configuration is wrong, or the dialog fails.
+pub(super) async fn load_for_session(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
+    let (loaded, env) = load_config(global)?;
+    if has_no_provider(&loaded, &env, global.model.as_deref())
+        && login::first_start(global, &loaded, &env).await?
+    {
+        return load_config(global);
+    }
+    Ok((loaded, env))
 }
 
 /// Refuses options that only one turn has.

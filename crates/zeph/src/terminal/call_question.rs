@@ -112,7 +112,7 @@ mod tests {
             shown(80)
         );
         assert!(
-            shown(30).iter().all(|row| row.chars().count() <= 40),
+            shown(30).iter().all(|row| row.chars().count() <= 30),
             "{:?}",
             shown(30)
         );

@@ -38,6 +38,7 @@ Up         takes the last sent text back
 Esc        interrupts the turn; Ctrl-C too, and a second Ctrl-C leaves
 Shift-Tab  changes the mode
 Ctrl-O     shows the last result in full
+Ctrl-G     opens the typed text in $VISUAL or $EDITOR
 Ctrl-Z     suspends";
 
 /// The properties of the terminal, and the options of the command line.
@@ -114,6 +115,20 @@ impl Shared {
             KeyPress::Char('?') if screen.typed().line.is_empty() => screen.say(TURN_KEYS),
             key => screen.press(key),
         }
+    }
+
+    /// The typed text, for the user's editor, which gets the screen.
+    pub(super) fn begin_editing(&self) -> String {
+        let mut screen = self.screen();
+        screen.suspend();
+        screen.typed().line.text()
+    }
+
+    /// Replaces the typed text by the one of the user's editor.
+    pub(super) fn end_editing(&self, text: &str) {
+        let mut screen = self.screen();
+        screen.typed().line.take();
+        screen.press(KeyPress::Paste(text.to_owned()));
     }
 
     /// Writes a sequence that the user does not see.

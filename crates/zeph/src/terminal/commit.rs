@@ -6,7 +6,7 @@
 use ratatui_core::text::Line;
 
 use super::screen::DisplayMode;
-use super::style::{RED, Style, YELLOW};
+use super::style::Style;
 use crate::output::sanitize::{Sanitizer, clean};
 use crate::view::render::{Detail, MarkdownStream, block_lines, call_result, call_title, to_ansi};
 use crate::view::{Block, Call, Severity, Transcript};
@@ -112,8 +112,16 @@ impl Commit {
     /// Prints the titles of all calls that run: a command gets the screen.
     pub(super) fn print_titles(&mut self, transcript: &Transcript, target: Target) -> String {
         let mut out = self.advance(transcript, target, false);
-        if let [Block::Call(call), ..] = self.uncommitted(transcript) {
-            self.print_title(call, target, &mut out);
+        for (at, block) in self.uncommitted(transcript).iter().enumerate() {
+            match block {
+                Block::Call(call) if at == 0 => self.print_title(call, target, &mut out),
+                // The title of a later call is printed again, above its result.
+                Block::Call(call) => {
+                    self.begin_section(Section::Calls, &mut out);
+                    out.push_str(&target.text(&[call_title(call, target.width)]));
+                }
+                _ => {}
+            }
         }
         out
     }
@@ -173,11 +181,12 @@ impl Commit {
                 }
                 true
             }
-            Block::Message(severity, text) => {
+            Block::Message(severity, _) => {
                 let is_shown = !is_quiet || matches!(severity, Severity::Warning | Severity::Error);
                 if is_shown {
                     self.end_line(out);
-                    out.push_str(&message(*severity, text, target));
+                    let lines = block_lines(block, target.width, Detail::Full);
+                    out.push_str(&target.text(&lines));
                 }
                 true
             }
@@ -275,30 +284,6 @@ impl Commit {
             out.push('\n');
             self.is_midline = false;
         }
-    }
-}
-
-/// A message of Zeph.
-fn message(severity: Severity, text: &str, target: Target) -> String {
-    let text = clean(text);
-    let text = text.trim_end_matches('\n');
-    let (label, paint) = match severity {
-        Severity::Remark => ("", super::style::DIM),
-        Severity::Notice => ("", YELLOW),
-        Severity::Warning => ("warning:", YELLOW),
-        Severity::Error => ("error:", RED),
-    };
-    if label.is_empty() {
-        let text = wrapped(text, target);
-        return text
-            .lines()
-            .map(|line| target.style.paint(paint, line) + "\n")
-            .collect();
-    }
-    let text = wrapped(&format!("{label} {text}"), target);
-    match text.strip_prefix(label) {
-        Some(rest) => target.style.paint(paint, label) + rest,
-        None => text,
     }
 }
 

@@ -99,8 +99,7 @@ pub(super) struct Look {
 }
 
 impl Editor {
-    /// Starts an editor with the history in `history_file`. The second value is the reason if the history cannot be
-    /// used.
+    /// Starts an editor with the history in `history_file`. The second value are the reasons why a part cannot be used.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -110,22 +109,28 @@ impl Editor {
         history_file: &Path,
         keyboard: Keyboard,
         look: Look,
-    ) -> io::Result<(Self, Option<String>)> {
-        let (history, trouble) = match InputHistory::open(history_file) {
-            Ok(history) => (Some(history), None),
-            Err(error) => {
-                let file = history_file.display();
-                let text = format!("inputs are not remembered: {file} cannot be used: {error}");
-                (None, Some(text))
-            }
-        };
+    ) -> io::Result<(Self, Vec<String>)> {
+        let mut trouble = Vec::new();
+        let history = InputHistory::open(history_file).map_err(|error| {
+            let file = history_file.display();
+            trouble.push(format!(
+                "inputs are not remembered: {file} cannot be used: {error}"
+            ));
+        });
+        let buffer = look.external_editor.as_deref().map(buffer_file);
+        let buffer = buffer.transpose().unwrap_or_else(|error| {
+            trouble.push(format!(
+                "Ctrl-G has no effect, because no temporary file can be created: {error}"
+            ));
+            None
+        });
+        let (history, buffer) = (history.ok(), buffer.flatten());
         let plain = look.plain;
         let (requests, receive) = mpsc::channel::<Request>();
         let thread = std::thread::Builder::new()
             .name("line editor".to_owned())
             .spawn(move || {
                 let empty = Arc::new(AtomicBool::new(true));
-                let buffer = look.external_editor.as_deref().and_then(buffer_file);
                 let mut editor = match look.plain {
                     true => None,
                     false => Some(build(
@@ -233,14 +238,17 @@ impl Drop for Restore {
 }
 
 /// A private file for the text that the user's editor changes, and the words of the command.
-fn buffer_file(command: &str) -> Option<(Vec<String>, TempPath)> {
+///
+/// # Errors
+/// If the file cannot be created.
+fn buffer_file(command: &str) -> io::Result<Option<(Vec<String>, TempPath)>> {
     let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
     if words.is_empty() {
-        return None;
+        return Ok(None);
     }
     let mut file = tempfile::Builder::new();
-    let file = file.prefix("zeph-prompt-").suffix(".md").tempfile();
-    Some((words, file.ok()?.into_temp_path()))
+    let file = file.prefix("zeph-prompt-").suffix(".md").tempfile()?;
+    Ok(Some((words, file.into_temp_path())))
 }
 
 fn build(

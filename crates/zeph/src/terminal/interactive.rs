@@ -22,6 +22,7 @@ use super::clipboard;
 use super::complete::ModelWords;
 use super::diff_text;
 use super::editor::{Editor, Input, Look, PromptKey};
+use super::external_editor::NO_EDITOR;
 use super::recap;
 use super::session_picker::PickerEntry;
 use super::session_switch::switch;
@@ -225,7 +226,7 @@ pub(crate) async fn run(
                 PromptKey::Suspend => suspend(&mut signals).await,
                 PromptKey::NoEditor => {
                     channel.screen().end_prompt();
-                    channel.screen().notice("Ctrl-G needs $VISUAL or $EDITOR");
+                    channel.screen().notice(NO_EDITOR);
                 }
             },
             Input::Text(text) => {
@@ -233,7 +234,7 @@ pub(crate) async fn run(
                 let start = Instant::now();
                 let reply = turn(
                     conversation.agent(),
-                    (&channel, &options.permissions),
+                    (&channel, &options),
                     &text,
                     &mut signals,
                     &mut pressed,
@@ -290,7 +291,7 @@ fn unsent(channel: &TerminalChannel) -> String {
 }
 
 /// Whether a turn was cancelled or failed.
-fn is_broken_off(reply: &Reply) -> bool {
+pub(crate) fn is_broken_off(reply: &Reply) -> bool {
     let ends = [TurnEnd::Cancelled, TurnEnd::Error];
     matches!(reply, Reply::Turn(outcome) if ends.contains(&outcome.end))
 }

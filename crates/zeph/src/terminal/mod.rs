@@ -14,6 +14,7 @@ mod completion_menu;
 pub(crate) mod decode;
 mod diff_text;
 mod editor;
+pub(crate) mod external_editor;
 mod fuzzy;
 mod history;
 pub(crate) mod interactive;
@@ -25,6 +26,7 @@ mod live_region;
 mod live_rows;
 mod notify;
 mod prompt_keys;
+mod queue;
 mod recap;
 mod remember_dialog;
 mod restore;
@@ -38,6 +40,8 @@ mod turn;
 mod type_ahead;
 mod typed_input;
 
+#[cfg(feature = "tui")]
+pub(crate) use branch::branch_of;
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
 #[cfg(feature = "tui")]
 pub(crate) use clipboard::copy as clipboard_sequence;
@@ -48,16 +52,22 @@ pub(crate) use complete::{CompletionLists, ModelWords};
 pub(crate) use history::InputHistory;
 pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};
 #[cfg(feature = "tui")]
-pub(crate) use interactive::{cost as cost_line, trouble};
+pub(crate) use interactive::{cost as cost_line, is_broken_off, trouble};
 #[cfg(feature = "tui")]
 pub(crate) use keyboard::{Keyboard, is_connected};
 #[cfg(feature = "tui")]
 pub(crate) use lend::{LendableScreen, OutputEnd, TerminalLender};
+#[cfg(feature = "tui")]
+pub(crate) use notify::{signal as notification, title as title_sequence};
+#[cfg(feature = "tui")]
+pub(crate) use queue::Queue;
 pub(crate) use restore::put_back;
 #[cfg(feature = "tui")]
-pub(crate) use restore::{enter_full_screen, leave_full_screen};
+pub(crate) use restore::{enter_full_screen, leave_full_screen, note_title};
 #[cfg(feature = "tui")]
 pub(crate) use server_dialog::{
     described as field_description, label as field_label, text as server_question,
 };
+#[cfg(feature = "tui")]
+pub(crate) use session_picker::{LineStyle, Picked};
 pub(crate) use session_picker::{PickerEntry, SessionPicker, pick};

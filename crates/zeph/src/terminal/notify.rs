@@ -13,12 +13,12 @@ pub(super) const RESTORE_TITLE: &str = "\x1b[23;2t";
 const MAX_CHARS: usize = 60;
 
 /// The sequence that sets the title of the window.
-pub(super) fn title(text: &str) -> String {
+pub(crate) fn title(text: &str) -> String {
     format!("\x1b]2;zeph: {}\x07", first_line(text, MAX_CHARS))
 }
 
 /// The sequence that signals `text` after the user waited for `waited`. Empty if the wait was short.
-pub(super) fn signal(config: &TerminalConfig, text: &str, waited: Duration) -> String {
+pub(crate) fn signal(config: &TerminalConfig, text: &str, waited: Duration) -> String {
     if waited < Duration::from_secs(config.notify_after_secs) {
         return String::new();
     }

@@ -13,6 +13,7 @@ use crossterm::terminal::enable_raw_mode;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::notify::{RESTORE_TITLE, SAVE_TITLE};
+use crate::output::withhold_stderr;
 
 /// The mode in which the terminal was found.
 static FOUND: OnceLock<Option<Termios>> = OnceLock::new();
@@ -47,6 +48,7 @@ const LEAVE_FULL_SCREEN: &str = "\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[0m\x1b[?2
 pub(crate) fn enter_full_screen() -> io::Result<()> {
     enable_raw_mode()?;
     HAS_FULL_SCREEN.store(true, Ordering::SeqCst);
+    withhold_stderr(true);
     let mut out = io::stdout().lock();
     out.write_all(ENTER_FULL_SCREEN.as_bytes())?;
     out.flush()
@@ -55,6 +57,7 @@ pub(crate) fn enter_full_screen() -> io::Result<()> {
 /// Ends the full screen. No effect without one. A terminal that is gone is not an error.
 pub(crate) fn leave_full_screen() {
     if HAS_FULL_SCREEN.swap(false, Ordering::SeqCst) {
+        withhold_stderr(false);
         // Without the lock, which a thread may hold that waits for the terminal.
         let _ = rustix::io::write(io::stdout(), LEAVE_FULL_SCREEN.as_bytes());
         let _ = disable_raw_mode();
@@ -88,7 +91,7 @@ pub(super) fn note_alternate(shown: bool) {
 }
 
 /// Saves the title of the window, which the session changes.
-pub(super) fn note_title() {
+pub(crate) fn note_title() {
     if !HAS_TITLE.swap(true, Ordering::Relaxed) {
         let _ = io::stdout().write_all(SAVE_TITLE.as_bytes());
     }

@@ -1,19 +1,22 @@
 //! One turn at the terminal: it runs while keys and signals are handled.
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use rustix::process::{getpid, kill_process};
+use rustix::termios::OptionalActions;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Channel as _, LoopbackEvent, Reply, next_mode};
-use zeph_tools::Permissions;
 
 use super::channel::TerminalChannel;
-use super::interactive::SessionEnd;
+use super::external_editor::{Editing, NO_EDITOR, edit, failure};
+use super::interactive::{InteractiveOptions, SessionEnd};
 use super::keyboard::{Keyboard, Mode};
+use super::restore;
 use super::type_ahead::{TurnKey, TypeAhead};
 
 /// The time to wait for the signal that continues the process. A system may refuse to stop it.
@@ -23,7 +26,7 @@ const RESUME: Duration = Duration::from_millis(200);
 /// end before the second one arrives.
 pub(super) async fn turn(
     agent: &mut Agent,
-    (channel, permissions): (&TerminalChannel, &Permissions),
+    (channel, options): (&TerminalChannel, &InteractiveOptions),
     text: &str,
     signals: &mut Signals,
     pressed: &mut Option<Pressed>,
@@ -44,18 +47,34 @@ pub(super) async fn turn(
     let cancel = CancellationToken::new();
     // Ctrl-C at the prompt does not count for this turn.
     while signals.interrupted() {}
+    let mut editing: Option<Editing> = None;
     let mut turn = pin!(agent.handle(text, &cancel));
+    let mut reply = None;
     loop {
+        if editing.is_none()
+            && let Some(reply) = reply
+        {
+            let leaves =
+                cancel.is_cancelled() && keys.as_mut().is_some_and(TypeAhead::is_interrupted);
+            return (!leaves).then_some(reply);
+        }
         let key = tokio::select! {
             biased;
-            reply = &mut turn => {
-                let leaves = cancel.is_cancelled() && keys.as_mut().is_some_and(TypeAhead::is_interrupted);
-                return (!leaves).then_some(reply);
+            ended = &mut turn, if reply.is_none() => {
+                reply = Some(ended);
+                continue;
             }
-            _ = signals.interrupt.recv() => TurnKey::Interrupt,
+            // In the user's editor, Ctrl-C belongs to it.
+            _ = signals.interrupt.recv(), if editing.is_none() => TurnKey::Interrupt,
             _ = signals.terminate.recv() => return None,
             _ = signals.hangup.recv() => return None,
-            _ = signals.resume.recv() => {
+            edited = finished(&mut editing) => {
+                editing = None;
+                resume(channel, &mut keys);
+                accept(channel, options, edited);
+                continue;
+            }
+            _ = signals.resume.recv(), if editing.is_none() => {
                 resume(channel, &mut keys);
                 continue;
             }
@@ -71,9 +90,10 @@ pub(super) async fn turn(
                     leaves: SessionEnd::Interrupted,
                 });
             }
+            TurnKey::Edit => editing = start_editor(channel, options),
             TurnKey::NextMode => {
-                let mode = next_mode(permissions.mode.get());
-                permissions.mode.set(mode);
+                let mode = next_mode(options.permissions.mode.get());
+                options.permissions.mode.set(mode);
                 channel.emit(LoopbackEvent::Mode(mode));
             }
             TurnKey::Suspend => {
@@ -85,6 +105,47 @@ pub(super) async fn turn(
                 resume(channel, &mut keys);
             }
         }
+    }
+}
+
+/// Opens the typed text in the user's editor, which has the keyboard and the screen until it ends.
+fn start_editor(channel: &TerminalChannel, options: &InteractiveOptions) -> Option<Editing> {
+    let Some(command) = options.external_editor.clone() else {
+        channel.screen().notice(NO_EDITOR);
+        return None;
+    };
+    let (shared, keyboard) = (Arc::clone(channel.shared()), channel.keyboard().clone());
+    let editing = Editing::start(move || {
+        let _held = keyboard.hold();
+        let text = shared.begin_editing();
+        let _mode = Mode::change(io::stdin(), OptionalActions::Now, |mode| {
+            if let Some(found) = restore::found() {
+                mode.clone_from(found);
+            }
+        });
+        edit(&command, &text)
+    });
+    editing
+        .map_err(|error| channel.screen().error(&error.to_string()))
+        .ok()
+}
+
+/// Puts the text of the user's editor into the input line.
+fn accept(channel: &TerminalChannel, options: &InteractiveOptions, edited: io::Result<String>) {
+    match edited {
+        Ok(text) => channel.shared().end_editing(&text),
+        Err(error) => {
+            let command = options.external_editor.as_deref().unwrap_or_default();
+            channel.screen().error(&failure(command, &error));
+        }
+    }
+}
+
+/// Waits for the user's editor; forever without one.
+async fn finished(editing: &mut Option<Editing>) -> io::Result<String> {
+    match editing {
+        Some(editing) => editing.finished().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) enum TurnKey {
     Suspend,
     /// Shift-Tab.
     NextMode,
+    /// Ctrl-G.
+    Edit,
 }
 
 /// Reads keys until it is dropped.
@@ -162,6 +164,7 @@ impl Reader {
             KeyPress::Esc => TurnKey::Escape,
             KeyPress::Ctrl('z') => TurnKey::Suspend,
             KeyPress::BackTab => TurnKey::NextMode,
+            KeyPress::Ctrl('g') => TurnKey::Edit,
             key => return self.shared.press(key),
         };
         // Without a receiver, the turn has ended.

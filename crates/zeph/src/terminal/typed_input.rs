@@ -1,24 +1,21 @@
 //! The text that the user types while a turn runs, and the inputs that wait.
 
-use std::collections::VecDeque;
-
-use zeph_core::agent::commands::{Input, parse};
-
 use super::keys::KeyPress;
 use super::line::Line;
+use super::queue::Queue;
 
 /// The line that is typed, and the submitted inputs that no turn has taken.
 #[derive(Debug)]
 pub(super) struct TypedInput {
     pub(super) line: Line,
-    queued: VecDeque<String>,
+    queue: Queue,
 }
 
 impl Default for TypedInput {
     fn default() -> Self {
         Self {
             line: Line::prompt(),
-            queued: VecDeque::new(),
+            queue: Queue::default(),
         }
     }
 }
@@ -29,12 +26,10 @@ impl TypedInput {
         match key {
             KeyPress::Enter => {
                 let text = self.line.take();
-                if !text.trim().is_empty() {
-                    self.queued.push_back(text);
-                }
+                self.queue.push(text);
             }
             KeyPress::Up if self.line.is_empty() => {
-                if let Some(text) = self.queued.pop_back() {
+                if let Some(text) = self.queue.take_last() {
                     self.line.press(KeyPress::Paste(text));
                 }
             }
@@ -46,19 +41,17 @@ impl TypedInput {
 
     /// The submitted inputs, the oldest first.
     pub(super) fn queued(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.queued.iter().map(String::as_str)
+        self.queue.texts()
     }
 
     /// Takes the oldest submitted input if it is a prompt. A command waits for the end of the turn.
     pub(super) fn take_prompt(&mut self) -> Option<String> {
-        let is_prompt = |text: &String| matches!(parse(text), Input::Prompt(_));
-        let is_prompt = self.queued.front().is_some_and(is_prompt);
-        is_prompt.then(|| self.queued.pop_front()).flatten()
+        self.queue.take_prompt()
     }
 
     /// Takes the oldest submitted input.
     pub(super) fn take_first(&mut self) -> Option<String> {
-        self.queued.pop_front()
+        self.queue.take_first()
     }
 
     /// Puts the submitted inputs back into the line.
@@ -69,7 +62,7 @@ impl TypedInput {
 
     /// Takes everything as one text for the prompt.
     pub(super) fn take_all(&mut self) -> String {
-        let mut texts: Vec<String> = self.queued.drain(..).collect();
+        let mut texts = self.queue.take_all();
         if !self.line.is_empty() {
             texts.push(self.line.take());
         }

@@ -1,6 +1,6 @@
 //! The state of the interface, and the effect of keys on it. Pure: it reads no terminal and writes to none.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{
@@ -14,7 +14,7 @@ use super::dialog::{Dialog, DialogKey};
 use super::input::Input;
 use super::question::Answer;
 use super::search::Search;
-use crate::terminal::SessionEnd;
+use crate::terminal::{Picked, SessionEnd, SessionPicker};
 use crate::view::Transcript;
 
 /// Two presses within this time end the session.
@@ -39,6 +39,14 @@ pub(super) enum Action {
     Answer(u64, Answer),
     /// The text before the cursor, a position in bytes, needs suggestions.
     Complete(String, usize),
+    /// Take the latest input back that waits for the end of the turn.
+    TakeBack,
+    /// Select the next permission mode.
+    NextMode,
+    /// Open the text of the prompt in the user's editor.
+    Edit,
+    /// The user selected a session, or none.
+    Picked(Option<String>),
     /// Stop the process.
     Suspend,
     /// Draw everything again.
@@ -56,8 +64,8 @@ pub(super) struct App {
     pub(super) dialog: Option<Dialog>,
     pub(super) search: Option<Search>,
     pub(super) panel: Panel,
-    /// Inputs for after the turn.
-    pub(super) queue: VecDeque<String>,
+    /// The list of sessions, in place of everything else.
+    pub(super) picker: Option<SessionPicker>,
     /// The list of keys is shown.
     pub(super) has_help: bool,
     pub(super) turn: Turn,
@@ -111,7 +119,7 @@ impl App {
             dialog: None,
             search: None,
             panel: Panel::default(),
-            queue: VecDeque::new(),
+            picker: None,
             has_help: false,
             turn: Turn::Idle,
             hint: None,
@@ -202,6 +210,15 @@ impl App {
 
     fn key(&mut self, key: KeyEvent, at: Instant, all: &Transcript) -> Option<Action> {
         let has = |modifiers| key.modifiers.contains(modifiers);
+        if let Some(picker) = &mut self.picker {
+            let picked = match picker.press(key) {
+                Picked::Open => return None,
+                Picked::Session(id) => Some(id),
+                Picked::Cancelled => None,
+            };
+            self.picker = None;
+            return Some(Action::Picked(picked));
+        }
         if key.code == KeyCode::Char('c') && has(KeyModifiers::CONTROL) {
             return self.interrupt(at);
         }
@@ -236,7 +253,9 @@ impl App {
                     _ => Some(Action::Submit(QUIT.to_owned())),
                 };
             }
+            KeyCode::BackTab if self.turn != Turn::Idle => return Some(Action::NextMode),
             KeyCode::BackTab => return self.submit_text(NEXT_MODE.to_owned()),
+            KeyCode::Char('g') if is_control => return Some(Action::Edit),
             KeyCode::PageUp => self.scroll_pages(-1, all),
             KeyCode::PageDown => self.scroll_pages(1, all),
             KeyCode::Home if is_control || self.input.is_empty() => {
@@ -317,6 +336,7 @@ impl App {
                 let text = self.input.submit();
                 return self.submit_text(text);
             }
+            KeyCode::Esc if self.input.escape() => return None,
             KeyCode::Esc => return self.escape(at),
             KeyCode::Tab if self.input.is_empty() => {
                 self.blocks.select(all, false);
@@ -326,6 +346,9 @@ impl App {
             KeyCode::Char('?') if self.input.is_empty() => {
                 self.has_help = true;
                 return None;
+            }
+            KeyCode::Up if self.turn != Turn::Idle && self.input.is_empty() => {
+                return Some(Action::TakeBack);
             }
             KeyCode::Up if self.input.recall(true) => return None,
             KeyCode::Down if self.input.recall(false) => return None,
@@ -472,7 +495,10 @@ mod tests {
     impl Screen {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let (input, _) = Input::new(&dir.path().join("history.txt"));
+            let (input, _) = Input::new(
+                &dir.path().join("history.txt"),
+                crate::config::KeyBindings::Emacs,
+            );
             Self {
                 app: App::new(input),
                 all: Transcript::default(),

@@ -311,8 +311,8 @@ mod tests {
         let mut all = replies(1);
         all.push(Block::Message(Severity::Notice, "note".to_owned()));
         let mut blocks = Blocks::default();
-        assert_eq!(shown(&mut blocks, &all, 9), ["row 0", "", "i note"]);
-        assert_eq!(shown(&mut blocks, &all, 2), ["", "i note"]);
+        assert_eq!(shown(&mut blocks, &all, 9), ["row 0", "", "note"]);
+        assert_eq!(shown(&mut blocks, &all, 2), ["", "note"]);
     }
 
     #[test]

@@ -16,16 +16,16 @@ use zeph_tools::user_terminal::UserTerminal;
 use super::keys::ReaderControl;
 use super::question::{Answer, Question};
 use crate::browser;
-use crate::config::Environment;
+use crate::config::{Environment, TerminalConfig};
 use crate::output::sanitize::first_line;
 use crate::terminal::{
-    Keyboard, LendableScreen, OutputEnd, TerminalLender, enter_full_screen, is_connected,
+    Keyboard, LendableScreen, OutputEnd, Queue, TerminalLender, enter_full_screen, is_connected,
     leave_full_screen,
 };
 use crate::view::{Block, Severity, Transcript};
 
 /// The options of the full screen.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct TuiOptions {
     /// `--yes`: every confirmation is answered with "once".
     pub(crate) assume_yes: bool,
@@ -33,6 +33,8 @@ pub(crate) struct TuiOptions {
     pub(crate) quiet: bool,
     /// Whether colours are used.
     pub(crate) colour: bool,
+    /// `[terminal]`.
+    pub(crate) config: TerminalConfig,
 }
 
 /// Shows events and asks questions on the full screen.
@@ -55,6 +57,8 @@ pub(super) struct Model {
     /// The open questions. Only the first one is shown.
     pub(super) questions: VecDeque<OpenQuestion>,
     next_question: u64,
+    /// The inputs that the user submitted during the turn.
+    pub(super) queue: Queue,
     /// The time in which questions of this turn waited for the user.
     asked: Duration,
     /// A command has the terminal.
@@ -158,8 +162,8 @@ impl TuiChannel {
         &self.shared
     }
 
-    pub(super) fn options(&self) -> TuiOptions {
-        self.options
+    pub(super) fn options(&self) -> &TuiOptions {
+        &self.options
     }
 
     /// Shows a question and waits for its answer; `None` if the interface ends. Dropping the future withdraws the question.
@@ -234,6 +238,10 @@ impl Channel for TuiChannel {
         })
     }
 
+    fn take_prompt(&self) -> Option<String> {
+        self.shared.model().queue.take_prompt()
+    }
+
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
         match self.ask(Question::CheckIn(*question)).await {
             Some(Answer::CheckIn(answer)) => answer,
@@ -266,6 +274,11 @@ impl Channel for TuiChannel {
 }
 
 impl Model {
+    /// The time in which questions of this turn waited for the user, without the open ones.
+    pub(super) fn asked(&self) -> Duration {
+        self.asked
+    }
+
     /// Adds a block of the interface itself.
     pub(super) fn push(&mut self, block: Block) {
         self.transcript.push(block);
@@ -281,6 +294,7 @@ mod tests {
             assume_yes,
             quiet: false,
             colour: false,
+            config: TerminalConfig::default(),
         })
     }
 

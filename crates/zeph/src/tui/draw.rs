@@ -7,15 +7,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block as Border, BorderType, Borders, Clear, Paragraph, Widget as _};
+use ratatui::widgets::{Block as Border, Borders, Clear, Widget as _};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::app::{App, Areas, MIN_WIDE_COLUMNS};
-use super::dialog::Dialog;
-use super::dialog_options::DialogOption;
+use super::draw_dialog::dialog;
+use super::help::help;
 use super::panels::{call_rows, resource_lines, running_calls};
 use super::search::found_in;
 use crate::output::sanitize::first_line;
+use crate::terminal::{LineStyle, Queue};
 use crate::view::render::{DIM, activity_line, status_line, task_lines};
 use crate::view::{Resources, Transcript};
 
@@ -32,35 +33,15 @@ const MIN_DIALOG_ROWS: u16 = 9;
 /// Columns of the panels next to the conversation.
 const PANEL_COLUMNS: (u16, u16) = (36, 60);
 
-const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
-const QUESTION: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
-
-/// The keys, for the help.
-const KEYS: &[(&str, &str)] = &[
-    ("Enter", "submit; Alt-Enter or Ctrl-J begins a new line"),
-    ("Tab", "complete; at an empty prompt, select a call"),
-    (
-        "Up, Down",
-        "earlier and later inputs; with a selection, calls",
-    ),
-    ("Enter, Space", "with a selection: expand or fold"),
-    ("Ctrl-O", "expand or fold all calls"),
-    ("PageUp/Down", "scroll; also the mouse wheel"),
-    ("Home, End", "the start and the end of the conversation"),
-    ("Ctrl-F", "search; Enter shows the next older match"),
-    ("F2, Ctrl-R", "show or hide tools, tasks and resources"),
-    ("Shift-Tab", "the next permission mode"),
-    ("Esc, Ctrl-C", "interrupt; twice at an empty prompt: leave"),
-    ("Ctrl-L", "draw again"),
-    ("Ctrl-Z", "suspend"),
-    ("Ctrl-D", "leave"),
-    ("/help", "all slash commands; !COMMAND runs a command"),
-];
+pub(super) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
+pub(super) const QUESTION: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 
 /// The values of a frame that are not part of the interface.
 pub(super) struct Scene<'a> {
     /// The screen model.
     pub(super) all: &'a Transcript,
+    /// The inputs that wait for the end of the turn.
+    pub(super) queue: &'a Queue,
     /// The snapshot of the resources.
     pub(super) resources: &'a Resources,
     /// The time.
@@ -77,13 +58,35 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, scene: &Scene<'_>) {
         ..Areas::default()
     };
     let buffer = frame.buffer_mut();
-    if !area.is_empty() {
+    if app.picker.is_some() {
+        picker(area, buffer, app);
+    } else if !area.is_empty() {
         screen(area, buffer, app, scene);
     }
     if !scene.has_colour {
         for cell in &mut buffer.content {
             (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
         }
+    }
+}
+
+/// The list of sessions.
+fn picker(area: Rect, buffer: &mut Buffer, app: &mut App) {
+    let Some(picker) = &mut app.picker else {
+        return;
+    };
+    let (rows, (column, row)) = picker.lines(area.width.into(), area.height.into());
+    for (line, place) in rows.into_iter().zip(area.rows()) {
+        let style = match line.style {
+            LineStyle::Strong => Style::new().add_modifier(Modifier::BOLD),
+            LineStyle::Plain => Style::new(),
+            LineStyle::Dim => DIM,
+        };
+        Line::styled(line.text, style).render(place, buffer);
+    }
+    let place = |at| u16::try_from(at).unwrap_or(u16::MAX);
+    if let Some(cell) = buffer.cell_mut((place(column), place(row))) {
+        cell.set_style(REVERSED);
     }
 }
 
@@ -161,7 +164,7 @@ fn conversation(area: Rect, buffer: &mut Buffer, app: &mut App, scene: &Scene<'_
 }
 
 /// A mark in the last row of an area.
-fn corner(area: Rect, buffer: &mut Buffer, text: &str) {
+pub(super) fn corner(area: Rect, buffer: &mut Buffer, text: &str) {
     let columns = u16::try_from(text.width()).unwrap_or(0);
     if area.width > columns && area.height > 0 {
         let place = Position::new(area.right() - columns, area.bottom() - 1);
@@ -234,7 +237,7 @@ fn section(area: Rect, buffer: &mut Buffer, title: &str) -> Rect {
     inner
 }
 
-fn lines(all: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
+pub(super) fn lines(all: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (line, row) in all.iter().zip(area.rows()) {
         line.render(row, buffer);
     }
@@ -298,11 +301,11 @@ fn notes(app: &App, scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
     {
         notes.push(activity_line(activity, scene.now, width));
     }
-    for queued in app.queue.iter().take(MAX_QUEUED) {
+    for queued in scene.queue.texts().take(MAX_QUEUED) {
         let text = first_line(queued, width.saturating_sub(8).max(1));
         notes.push(Line::styled(format!("queued: {text}"), DIM));
     }
-    let hidden = app.queue.len().saturating_sub(MAX_QUEUED);
+    let hidden = scene.queue.texts().len().saturating_sub(MAX_QUEUED);
     if hidden > 0 {
         notes.push(Line::styled(format!("queued: {hidden} more"), DIM));
     }
@@ -315,7 +318,12 @@ fn prompt(area: Rect, buffer: &mut Buffer, app: &App, scene: &Scene<'_>) {
         (_, Some(_)) => DIM,
         _ => Style::new().fg(Color::Cyan),
     };
-    Span::styled("› ", style).render(mark, buffer);
+    let sign = if app.input.has_commands() {
+        ": "
+    } else {
+        "› "
+    };
+    Span::styled(sign, style).render(mark, buffer);
     app.input.area().render(text, buffer);
 }
 
@@ -380,119 +388,6 @@ fn popup(area: Rect, buffer: &mut Buffer, app: &App) {
     }
 }
 
-/// A dialog at the lower end of an area, with a frame that no other part of the screen has.
-fn dialog(area: Rect, buffer: &mut Buffer, app: &mut App, now: Instant) {
-    let Some(dialog) = &mut app.dialog else {
-        return;
-    };
-    let width = area.width.saturating_sub(2);
-    let is_open = dialog.is_open(now);
-    let footer = footer(dialog, width, is_open);
-    let content = dialog.lines(width).len();
-    let needed = u16::try_from(content + footer.len() + 2).unwrap_or(u16::MAX);
-    let height = needed.min(area.height);
-    let place = Rect {
-        y: area.bottom() - height,
-        height,
-        ..area
-    };
-    app.areas.dialog = place;
-    Clear.render(place, buffer);
-    let border = Border::bordered()
-        .border_type(BorderType::Double)
-        .border_style(QUESTION)
-        .title(Span::styled(format!(" {} ", dialog.title()), QUESTION));
-    let inner = border.inner(place);
-    border.render(place, buffer);
-    let footer_rows = u16::try_from(footer.len()).unwrap_or(0).min(inner.height);
-    let [text, keys] =
-        Layout::vertical([Constraint::Fill(1), Constraint::Length(footer_rows)]).areas(inner);
-    let hidden = content.saturating_sub(usize::from(text.height));
-    dialog.scroll = dialog.scroll.min(hidden);
-    let scroll = dialog.scroll;
-    lines(&dialog.lines(width)[scroll..], text, buffer);
-    lines(&footer, keys, buffer);
-    if let Some((label, field)) = dialog.field()
-        && let Some(row) = keys.rows().next()
-    {
-        let label = format!("{label}: ");
-        let columns = u16::try_from(label.width()).unwrap_or(0).min(row.width / 2);
-        let [name, value] =
-            Layout::horizontal([Constraint::Length(columns), Constraint::Fill(1)]).areas(row);
-        Span::raw(label).render(name, buffer);
-        field.area().render(value, buffer);
-    }
-    if hidden > 0 && place.height > 0 {
-        let more = match scroll < hidden {
-            true => format!(" {} more rows: PageDown ", hidden - scroll),
-            false => " PageUp ".to_owned(),
-        };
-        let row = Rect {
-            y: place.bottom() - 1,
-            height: 1,
-            ..place
-        };
-        corner(row, buffer, &more);
-    }
-    dialog.drawn(now);
-}
-
-/// The options in as many rows as they need, or a row for a field.
-fn footer(dialog: &Dialog, width: u16, is_open: bool) -> Vec<Line<'static>> {
-    if dialog.field().is_some() {
-        return vec![Line::default()];
-    }
-    if !is_open {
-        // Keys that do not count are not offered.
-        return vec![Line::styled("keys go to the prompt until you pause", DIM)];
-    }
-    let (options, selected) = dialog.options();
-    option_rows(&options, selected, usize::from(width))
-}
-
-fn option_rows(options: &[DialogOption], selected: usize, width: usize) -> Vec<Line<'static>> {
-    let mut rows: Vec<Line<'static>> = Vec::new();
-    for (at, option) in options.iter().enumerate() {
-        let style = match at == selected {
-            true => REVERSED.add_modifier(Modifier::BOLD),
-            false => Style::new(),
-        };
-        let span = Span::styled(format!("[{}] {}", option.key, option.label), style);
-        match rows.last_mut() {
-            Some(row) if row.width() + 2 + span.width() <= width => {
-                row.push_span(Span::raw("  "));
-                row.push_span(span);
-            }
-            _ => rows.push(Line::from(span)),
-        }
-    }
-    rows
-}
-
-fn help(area: Rect, buffer: &mut Buffer) {
-    let rows = KEYS.iter().map(|(key, effect)| {
-        Line::from(vec![
-            Span::styled(
-                format!("{key:<13}"),
-                Style::new().add_modifier(Modifier::BOLD),
-            ),
-            Span::raw(*effect),
-        ])
-    });
-    let rows: Vec<Line<'_>> = rows.collect();
-    let height = u16::try_from(rows.len() + 2).unwrap_or(0).min(area.height);
-    let width = 66.min(area.width);
-    let place = Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + (area.height - height) / 2,
-        width,
-        height,
-    };
-    Clear.render(place, buffer);
-    let border = Border::bordered().title(" Keys: any key closes this list ");
-    Paragraph::new(rows).block(border).render(place, buffer);
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -503,15 +398,18 @@ mod tests {
     use zeph_tools::Confirmation;
 
     use super::*;
+    use crate::config::KeyBindings;
     use crate::tui::app::Turn;
     use crate::tui::completion::{Popup, Suggestion, Suggestions};
+    use crate::tui::dialog::Dialog;
+    use crate::tui::draw_dialog::footer;
     use crate::tui::input::Input;
     use crate::tui::question::Question;
     use crate::view::Block;
 
     fn app() -> App {
         let dir = tempfile::tempdir().unwrap();
-        App::new(Input::new(&dir.path().join("history.txt")).0)
+        App::new(Input::new(&dir.path().join("history.txt"), KeyBindings::Emacs).0)
     }
 
     fn full(app: &mut App) -> Transcript {
@@ -532,14 +430,18 @@ mod tests {
         }
         all.apply(zeph_core::LoopbackEvent::Requesting { iteration: 1 }, now);
         app.turn = Turn::Working;
-        app.queue.extend(["one", "two", "three"].map(str::to_owned));
         all
     }
 
     fn drawn(app: &mut App, all: &Transcript, width: u16, height: u16, has_colour: bool) -> Buffer {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let mut queue = Queue::default();
+        for text in ["one", "two", "three"] {
+            queue.push(text.to_owned());
+        }
         let scene = Scene {
             all,
+            queue: &queue,
             resources: &Resources::default(),
             now: Instant::now(),
             has_colour,

@@ -8,6 +8,8 @@ use ratatui_textarea::{CursorMove, TextArea, WrapMode};
 use reedline::{History as _, HistoryItem, SearchDirection, SearchQuery};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::vi::Vi;
+use crate::config::KeyBindings;
 use crate::output::sanitize::clean;
 use crate::terminal::InputHistory;
 
@@ -80,14 +82,34 @@ impl Field {
 pub(super) struct Input {
     area: TextArea<'static>,
     recall: Recall,
+    /// The mode of vi; `None` with the keys of Emacs.
+    vi: Option<Vi>,
 }
 
 impl Input {
     /// An empty prompt with the history in `file`. The second value is the reason if the history cannot be used.
-    pub(super) fn new(file: &Path) -> (Self, Option<String>) {
+    pub(super) fn new(file: &Path, keys: KeyBindings) -> (Self, Option<String>) {
         let (recall, trouble) = Recall::open(file);
-        let area = area(Vec::new(), WrapMode::WordOrGlyph);
-        (Self { area, recall }, trouble)
+        let input = Self {
+            area: area(Vec::new(), WrapMode::WordOrGlyph),
+            recall,
+            vi: (keys == KeyBindings::Vi).then(Vi::default),
+        };
+        (input, trouble)
+    }
+
+    /// Whether keys are commands of vi.
+    pub(super) fn has_commands(&self) -> bool {
+        self.vi.is_some_and(|vi| vi != Vi::Insert)
+    }
+
+    /// Leaves the insert mode of vi, if there is text. Returns whether it did.
+    pub(super) fn escape(&mut self) -> bool {
+        let is_insert = self.vi == Some(Vi::Insert) && !self.is_empty();
+        if is_insert {
+            self.vi = Some(Vi::Normal);
+        }
+        is_insert
     }
 
     /// The text.
@@ -140,16 +162,21 @@ impl Input {
     pub(super) fn submit(&mut self) -> String {
         let text = self.text();
         self.set("");
+        self.vi = self.vi.map(|_| Vi::Insert);
         self.recall.add(&text);
         text
     }
 
     /// Handles a key that edits the text.
     pub(super) fn key(&mut self, key: KeyEvent) {
-        if is_delete_to_start(key) {
-            self.area.delete_line_by_head();
-        } else {
-            self.area.input(key);
+        match &mut self.vi {
+            Some(vi) if *vi != Vi::Insert => vi.press(&mut self.area, key),
+            _ if is_delete_to_start(key) => {
+                self.area.delete_line_by_head();
+            }
+            _ => {
+                self.area.input(key);
+            }
         }
     }
 
@@ -300,7 +327,7 @@ mod tests {
     use super::*;
 
     fn input(dir: &tempfile::TempDir) -> Input {
-        let (input, trouble) = Input::new(&dir.path().join("history.txt"));
+        let (input, trouble) = Input::new(&dir.path().join("history.txt"), KeyBindings::Emacs);
         assert_eq!(trouble, None);
         input
     }

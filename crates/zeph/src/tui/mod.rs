@@ -4,22 +4,29 @@
 //! pure state of the interface, `draw` draws it, and `run` connects keys, timers and turns.
 
 mod app;
+mod attention;
 mod blocks;
 mod channel;
 mod completion;
 mod dialog;
 mod dialog_options;
 mod draw;
+mod draw_dialog;
 mod form;
+mod help;
 mod input;
 mod keys;
 mod panels;
+mod prompt;
 mod question;
 mod rendered;
 mod rows;
 mod run;
 mod screen;
 mod search;
+mod show;
+mod signals;
+mod vi;
 
 pub(crate) use channel::{TuiChannel, TuiOptions};
 pub(crate) use run::{ReadResources, run};

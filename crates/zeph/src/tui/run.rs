@@ -1,6 +1,8 @@
 //! The event loop: keys, timers and signals on one side, turns of the agent on the other.
 
-use std::io::{self, Stdout, Write as _, stdout};
+use std::io::{self, Stdout, stdout};
+use std::mem::ManuallyDrop;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,24 +10,26 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Reply, TurnEnd};
+use zeph_core::{Reply, SessionSwitch, next_mode};
 use zeph_tools::permission_mode::SessionMode;
-use zeph_tools::plural::pluralize;
 
 use super::app::{Action, App, Turn};
+use super::attention::Attention;
 use super::channel::{Model, Shared, TuiChannel, TuiOptions};
 use super::completion::Completion;
 use super::dialog::Dialog;
 use super::draw::{Scene, draw};
 use super::input::Input;
 use super::keys::{KeyReader, TerminalInput};
+use super::prompt::finished;
 use super::screen::{self, FullScreen};
-use crate::output::redact::redacted;
+use super::show::Chosen;
+use super::signals::Signals;
+use crate::terminal::external_editor::Editing;
 use crate::terminal::signals::Handles;
 use crate::terminal::{
-    Converse, InteractiveOptions, SessionEnd, Words, clipboard_sequence, cost_line, trouble,
+    Converse, InteractiveOptions, SessionEnd, Words, branch_of, enter_full_screen, is_broken_off,
 };
 use crate::view::{Block, Resources, Severity};
 
@@ -51,9 +55,10 @@ pub(crate) async fn run(
     let session = conversation.agent().session().to_owned();
     let mut ui = Ui::start(&channel, &options, resources, session)?;
     ui.show_session(conversation).await;
-    ui.app.queue.extend(options.first_input);
+    let queue = |text| ui.shared.change(|model| model.queue.push(text));
+    options.first_input.into_iter().for_each(queue);
     let end = loop {
-        let text = match ui.app.queue.pop_front() {
+        let text = match ui.take_queued() {
             Some(text) => text,
             None => match ui.next().await {
                 Action::Submit(text) => text,
@@ -73,10 +78,7 @@ pub(crate) async fn run(
                     action = ui.next() => action,
                 };
                 match action {
-                    Action::Submit(text) => {
-                        ui.app.queue.push_back(text);
-                        ui.is_dirty = true;
-                    }
+                    Action::Submit(text) => ui.shared.change(|model| model.queue.push(text)),
                     Action::Interrupt => cancel.cancel(),
                     Action::Leave(end) => break Err(end),
                     _ => {}
@@ -85,44 +87,61 @@ pub(crate) async fn run(
         };
         ui.end_turn();
         let took = channel.shared().turn_time(start);
+        ui.attention.signal("the turn has ended", took);
         match reply {
             Err(end) => break end,
             Ok(Reply::Quit) => break SessionEnd::Left,
-            Ok(Reply::Switch(to)) => {
-                let switched = conversation.switch(to).await;
-                let is_other = conversation.agent().session() != ui.session;
-                if is_other {
-                    ui.session = conversation.agent().session().to_owned();
-                    ui.show_session(conversation).await;
+            Ok(Reply::Switch(SessionSwitch::ChooseSession)) => {
+                match ui.choose_session(conversation).await {
+                    Ok(Chosen::Session(id)) => {
+                        let to = SessionSwitch::Session(id);
+                        ui.switch(conversation, to, took).await;
+                    }
+                    Ok(Chosen::Nothing) => {
+                        ui.show(&Reply::Text("the session stays the same".to_owned()), took);
+                    }
+                    Ok(Chosen::Leave(end)) => break end,
+                    Err(error) => ui.show(&Reply::Failed(format!("{error:#}")), took),
                 }
-                ui.show_model(conversation);
-                let switched = switched.map_err(|error| format!("{error:#}"));
-                ui.show(&switched.into(), took);
             }
-            Ok(reply) => ui.show(&reply, took),
+            Ok(Reply::Switch(to)) => ui.switch(conversation, to, took).await,
+            Ok(reply) => {
+                ui.show(&reply, took);
+                if is_broken_off(&reply) {
+                    ui.return_queue();
+                }
+            }
         }
     };
     Ok(end)
 }
 
 /// The interface with its sources of events.
-struct Ui {
-    app: App,
-    shared: Arc<Shared>,
-    options: TuiOptions,
-    terminal: Terminal<CrosstermBackend<Stdout>>,
-    completion: Completion,
-    signals: Signals,
-    resources: ReadResources,
-    mode: SessionMode,
+pub(super) struct Ui {
+    pub(super) app: App,
+    pub(super) attention: Attention,
+    /// The text of the prompt that is open in the user's editor.
+    pub(super) editing: Option<Editing>,
+    /// The command of the user's editor.
+    pub(super) external_editor: Option<String>,
+    pub(super) project: PathBuf,
+    pub(super) turn_began: Instant,
+    pub(super) shared: Arc<Shared>,
+    pub(super) options: TuiOptions,
+    /// It is never dropped, because it would then print an error about a terminal that is gone. That print panics.
+    pub(super) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
+    pub(super) completion: Completion,
+    pub(super) signals: Signals,
+    pub(super) resources: ReadResources,
+    pub(super) mode: SessionMode,
     /// The id of the session.
-    session: String,
+    pub(super) session: String,
     /// Something has changed since the last frame.
-    is_dirty: bool,
+    pub(super) is_dirty: bool,
     /// The time of the next frame at the earliest.
-    next_frame: Instant,
-    reader: KeyReader,
-    _screen: FullScreen,
+    pub(super) next_frame: Instant,
+    pub(super) reader: KeyReader,
+    pub(super) _screen: FullScreen,
 }
 
 impl Ui {
@@ -136,7 +155,8 @@ impl Ui {
         let signals = Signals::new().context("signals cannot be waited for")?;
         let words = Words::new(options.project.clone(), Arc::clone(&options.models));
         let completion = Completion::start(words).context("the completion cannot be started")?;
-        let (input, history_problem) = Input::new(&options.history_file);
+        let config = &channel.options().config;
+        let (input, history_problem) = Input::new(&options.history_file, config.keys);
         let screen = FullScreen::enter().context("the terminal cannot be used")?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))
             .context("the terminal cannot be used")?;
@@ -157,9 +177,14 @@ impl Ui {
         });
         Ok(Self {
             app: App::new(input),
+            attention: Attention::new(config.clone()),
+            editing: None,
+            external_editor: options.external_editor.clone(),
+            project: options.project.clone(),
+            turn_began: Instant::now(),
             shared,
-            options: channel.options(),
-            terminal,
+            options: channel.options().clone(),
+            terminal: ManuallyDrop::new(terminal),
             completion,
             signals,
             resources,
@@ -173,7 +198,7 @@ impl Ui {
     }
 
     /// Draws and handles inputs until the user acts. If the future is dropped, nothing is lost.
-    async fn next(&mut self) -> Action {
+    pub(super) async fn next(&mut self) -> Action {
         loop {
             let now = Instant::now();
             if self.is_dirty && now >= self.next_frame && self.draw(now).is_err() {
@@ -184,7 +209,14 @@ impl Ui {
                 biased;
                 _ = self.signals.terminate.recv() => Some(Action::Leave(SessionEnd::Interrupted)),
                 _ = self.signals.hangup.recv() => Some(Action::Leave(SessionEnd::Interrupted)),
-                _ = self.signals.interrupt.recv() => self.app.interrupt(Instant::now()),
+                // In the user's editor, Ctrl-C belongs to it.
+                _ = self.signals.interrupt.recv(), if self.editing.is_none() => {
+                    self.app.interrupt(Instant::now())
+                }
+                edited = finished(&mut self.editing) => {
+                    self.edited(edited);
+                    return Action::Redraw;
+                }
                 input = self.reader.next() => self.input(input),
                 Some(suggestions) = self.completion.next() => {
                     self.app.suggest(suggestions);
@@ -192,6 +224,10 @@ impl Ui {
                 }
                 () = self.shared.changed() => None,
                 _ = self.signals.resize.recv() => None,
+                _ = self.signals.resume.recv() => {
+                    self.resumed();
+                    None
+                }
                 () = sleep_until(wake) => self.app.tick(Instant::now()),
             };
             self.is_dirty = true;
@@ -200,9 +236,10 @@ impl Ui {
                 Some(Action::Answer(id, answer)) => self.shared.answer(id, answer),
                 Some(Action::Complete(text, cursor)) => self.completion.request(&text, cursor),
                 Some(Action::Redraw) => self.shared.change(|model| model.is_overwritten = true),
-                Some(Action::Suspend) => {
-                    self.suspend();
-                }
+                Some(Action::Suspend) => self.suspend(),
+                Some(Action::NextMode) => self.mode.set(next_mode(self.mode.get())),
+                Some(Action::TakeBack) => self.take_back(),
+                Some(Action::Edit) => self.edit(),
                 Some(action) => return action,
             }
         }
@@ -233,7 +270,18 @@ impl Ui {
             self.is_dirty = false;
             return Ok(());
         }
-        follow_question(&mut self.app, model);
+        if follow_question(&mut self.app, model) {
+            let waited = self.turn_began.elapsed().saturating_sub(model.asked());
+            self.attention
+                .signal("a question waits for an answer", waited);
+        }
+        let state = match (&self.app.dialog, self.app.turn) {
+            (Some(_), _) => "question",
+            (None, Turn::Idle) => "ready",
+            (None, _) => "working",
+        };
+        let title = model.transcript.status().title.as_deref();
+        self.attention.show_title(state, title);
         if std::mem::take(&mut model.is_overwritten) {
             let size = self.terminal.size()?;
             self.terminal.resize(size.into())?;
@@ -242,6 +290,7 @@ impl Ui {
         let resources = (self.resources)(&self.session);
         let scene = Scene {
             all: &model.transcript,
+            queue: &model.queue,
             resources: &resources,
             now,
             has_colour: self.options.colour,
@@ -262,8 +311,18 @@ impl Ui {
         self.shared.change(|model| model.is_overwritten = true);
     }
 
+    /// Shows the screen again after another program has stopped and continued this process.
+    fn resumed(&mut self) {
+        if !self.shared.model().is_lent {
+            // A terminal that is gone ends the loop elsewhere.
+            let _ = enter_full_screen();
+            self.shared.change(|model| model.is_overwritten = true);
+        }
+    }
+
     fn begin_turn(&mut self, text: &str) {
         self.app.turn = Turn::Working;
+        self.turn_began = Instant::now();
         let is_typed_command = text.trim_start().starts_with('!');
         self.shared.change(|model| {
             // The call shows a command.
@@ -277,81 +336,12 @@ impl Ui {
     fn end_turn(&mut self) {
         self.app.turn = Turn::Idle;
         self.app.hint = None;
-        self.shared.change(|model| model.transcript.end_turn());
-        self.is_dirty = true;
-    }
-
-    /// Shows the result of an input.
-    fn show(&mut self, reply: &Reply, took: Duration) {
-        let quiet = self.options.quiet;
-        self.shared.change(|model| match reply {
-            Reply::Text(text) | Reply::Diff(text) => {
-                model.push(Block::Reply(redacted(text).into_owned()));
-            }
-            Reply::Copy(text) => {
-                let mut out = stdout().lock();
-                // A terminal that is gone ends the loop elsewhere.
-                let _ = out.write_all(clipboard_sequence(text).as_bytes());
-                let length = pluralize(text.chars().count(), "character");
-                let text = format!("{length} copied, if the terminal allows OSC 52");
-                model.transcript.message(Severity::Remark, text);
-            }
-            Reply::Failed(reason) | Reply::Usage(reason) => {
-                let text = redacted(reason).into_owned();
-                model.transcript.message(Severity::Error, text);
-            }
-            Reply::Turn(outcome) => {
-                if let Some(text) = trouble(outcome) {
-                    let severity = match outcome.end {
-                        TurnEnd::Error => Severity::Error,
-                        _ => Severity::Notice,
-                    };
-                    let text = redacted(&text).into_owned();
-                    model.transcript.message(severity, text);
-                }
-                if !quiet {
-                    let text = cost_line(outcome.usage, outcome.cost, took);
-                    model.transcript.message(Severity::Remark, text);
-                }
-            }
-            Reply::Nothing | Reply::Ran | Reply::Switch(_) | Reply::Quit => {}
-        });
-    }
-
-    /// Shows the stored conversation of the session.
-    async fn show_session(&mut self, conversation: &impl Converse) {
-        let events = conversation.stored_events().await;
-        let now = Instant::now();
-        let is_empty = self.shared.model().transcript.blocks().is_empty();
-        self.app.blocks.reset();
-        self.app.panel.toggled.clear();
-        self.shared.change(|model| match events {
-            Ok(events) => {
-                let status = model.transcript.status().clone();
-                if !is_empty && !events.is_empty() {
-                    model.transcript = crate::view::Transcript::default();
-                    model.transcript.status_mut().model = status.model;
-                }
-                for event in events {
-                    model.transcript.apply(event, now);
-                }
-                model.transcript.end_turn();
-            }
-            Err(error) => {
-                let text = format!("the stored conversation cannot be shown: {error:#}");
-                model
-                    .transcript
-                    .message(Severity::Error, redacted(&text).into_owned());
-            }
-        });
-    }
-
-    fn show_model(&mut self, conversation: &impl Converse) {
+        let branch = branch_of(&self.project);
         self.shared.change(|model| {
-            conversation
-                .model()
-                .clone_into(&mut model.transcript.status_mut().model);
+            model.transcript.end_turn();
+            model.transcript.status_mut().branch = branch;
         });
+        self.is_dirty = true;
     }
 }
 
@@ -362,16 +352,19 @@ impl Drop for Ui {
     }
 }
 
-/// Opens the dialog of the first open question, and closes the one of an answered or withdrawn question.
-fn follow_question(app: &mut App, model: &Model) {
+/// Opens the dialog of the first open question, and closes the one of an answered or withdrawn question. Returns whether
+/// it opened one.
+fn follow_question(app: &mut App, model: &Model) -> bool {
     let id = app.dialog.as_ref().map(|dialog| dialog.id);
     match model.questions.front() {
         Some(open) if id != Some(open.id) => {
             app.dialog = Some(Dialog::new(open.id, Arc::clone(&open.question)));
+            return true;
         }
         Some(_) => {}
         None => app.dialog = None,
     }
+    false
 }
 
 /// Sleeps until a time; forever without one.
@@ -379,23 +372,5 @@ async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,
-    }
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-    resize: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            resize: signal(SignalKind::window_change())?,
-        })
     }
 }

@@ -4,6 +4,7 @@
 //! same stack as every conversation. No user is present.
 
 mod runner;
+mod task_channel;
 
 use std::future::Future;
 use std::sync::Arc;

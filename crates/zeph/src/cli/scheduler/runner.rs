@@ -14,6 +14,7 @@ use zeph_core::{Channel, LoopbackEvent, Schedule, TurnEnd, TurnOutcome};
 use zeph_memory::{RunState, StoreError};
 use zeph_tools::Phase;
 
+use super::task_channel::TaskChannel;
 use crate::assemble::{
     App, AuditLines, ConversationCaller, SessionChoice, choose_provider, open_session,
 };
@@ -54,6 +55,8 @@ impl Runner {
             // No advance approval for calls that are not known yet.
             global: GlobalArgs {
                 yes: false,
+                // The conversation owns the streams of the process.
+                quiet: global.quiet || told_to.is_some(),
                 ..global.clone()
             },
             loaded: loaded.clone(),
@@ -195,18 +198,22 @@ impl Runner {
             App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider).await?;
         let open = open_session(&assembly.store, &SessionChoice::New, &assembly.env.cwd).await?;
         self.schedule.place(due.run, &open.id).await?;
-        let quiet = self.global.quiet || self.told_to.is_some();
-        let options = TerminalOptions {
-            can_ask: false,
-            ..TerminalOptions::detect(quiet, false)
+        let (channel, streams): (Arc<dyn Channel>, _) = match &self.told_to {
+            Some(told_to) => (Arc::new(TaskChannel::new(told_to, due.task.id)), None),
+            None => {
+                let streams = Arc::new(TerminalChannel::one_shot(TerminalOptions {
+                    can_ask: false,
+                    ..TerminalOptions::detect(self.global.quiet, false)
+                }));
+                (Arc::clone(&streams) as _, Some(streams))
+            }
         };
-        let channel = Arc::new(TerminalChannel::one_shot(options));
         let by = ConversationCaller {
             phase: Phase::Autonomous,
             caller_id: Some(format!("scheduler:{}", due.task.id)),
         };
         let mut agent = assembly
-            .open_agent_for(by, &provider, Arc::clone(&channel) as _, &open.id, None)
+            .open_agent_for(by, &provider, channel, &open.id, None)
             .await?;
         let own = cancel.child_token();
         let outcome = {
@@ -225,12 +232,13 @@ impl Runner {
                 }
             }
         };
-        match &self.told_to {
-            None => channel.finish_answer(&outcome.text)?,
-            Some(told_to) => told_to.emit(LoopbackEvent::Notice(clean(&format!(
+        if let Some(streams) = streams {
+            streams.finish_answer(&outcome.text)?;
+        } else {
+            self.tell(clean(&format!(
                 "scheduled task {} (session {}): {}",
                 due.task.id, open.id, outcome.text
-            )))),
+            )));
         }
         drop((agent, open));
         assembly.close().await?;

@@ -98,26 +98,15 @@ fn reasoning(text: &str, width: usize, detail: Detail) -> Vec<Line<'static>> {
 }
 
 fn message(severity: Severity, text: &str, width: usize) -> Vec<Line<'static>> {
-    let (mark, style) = match severity {
-        Severity::Remark => ("", DIM),
-        Severity::Notice => ("i ", CYAN),
-        Severity::Warning => ("! ", YELLOW),
-        Severity::Error => ("✗ ", RED),
+    let (label, label_style, style) = match severity {
+        Severity::Remark => ("", DIM, DIM),
+        Severity::Notice => ("", YELLOW, YELLOW),
+        Severity::Warning => ("warning: ", YELLOW, Style::new()),
+        Severity::Error => ("error: ", RED, Style::new()),
     };
-    let text_style = match severity {
-        Severity::Remark => DIM,
-        Severity::Error => RED,
-        _ => Style::new(),
-    };
-    let hanging = Hanging {
-        first: vec![Span::styled(mark, style)],
-        rest: vec![Span::raw(if mark.is_empty() { "" } else { "  " })],
-    };
-    wrap(
-        &StyledText::new(safe(text).trim_end(), text_style),
-        width,
-        &hanging,
-    )
+    let mut all = StyledText::new(label, label_style);
+    all.push(safe(text).trim_end(), style);
+    wrap(&all, width, &Hanging::default())
 }
 
 #[cfg(test)]

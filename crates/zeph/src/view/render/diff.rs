@@ -40,10 +40,11 @@ pub(crate) fn diff_lines(
     }
     if most < all.len() {
         let hidden = pluralize(all.len() - most, "more line");
-        lines.push(Line::styled(
-            format!("{prefix}… {hidden} (Ctrl-O shows all)"),
-            DIM,
-        ));
+        let hint = match detail {
+            Detail::Excerpt => " (Ctrl-O shows all)",
+            Detail::Brief | Detail::Full => "",
+        };
+        lines.push(Line::styled(format!("{prefix}… {hidden}{hint}"), DIM));
     }
     lines
 }
@@ -105,6 +106,9 @@ mod tests {
             lines.last().map(ToString::to_string).as_deref(),
             Some("… 61 more lines (Ctrl-O shows all)")
         );
+        let brief = diff_lines(&diff, "", 80, Detail::Brief);
+        let last = brief.last().map(ToString::to_string);
+        assert_eq!(last.as_deref(), Some("… 61 more lines"));
         assert_eq!(diff_lines(&diff, "", 80, Detail::Full).len(), 101);
     }
 }
