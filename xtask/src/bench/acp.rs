@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::model::{Answer, Model};
+use super::model::Model;
 use super::report::{Figure, Unit, median};
 use super::subject::{self, Home, Memory};
 

@@ -3,6 +3,9 @@
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, NumberOrString, RequestId};
 use serde_json::Value;
 
+/// The white space of JSON. A form feed is not a part of it.
+const BLANK: &[u8] = b" \t\r\n";
+
 /// The refusal of a line: the id of its request, if it has one, and the error.
 #[derive(Debug)]
 pub(super) struct BadMessage {
@@ -16,8 +19,7 @@ pub(super) struct BadMessage {
 /// The refusal of a malformed request, and of text that is not JSON.
 pub(super) fn read(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<BadMessage>> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-    let line = line.trim_ascii();
-    if line.is_empty() {
+    if line.iter().all(|byte| BLANK.contains(byte)) {
         return Ok(None);
     }
     let value: Value = serde_json::from_slice(line).map_err(|error| {
@@ -95,6 +97,7 @@ mod tests {
         for line in [
             &b"{"[..],
             b"nonsense",
+            b"\x0c{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
             b"\xff\xfe",
             b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\xff\"}",
             &[b'['; 100_000],
