@@ -90,6 +90,7 @@ mod spending;
 mod state_across_providers;
 mod sub_agents;
 mod switching;
+mod telemetry;
 mod terminal;
 mod terminal_safety;
 mod text_tools;

@@ -21,13 +21,14 @@ fn run(home: &Home, line: &str) -> String {
     output.stdout.clone()
 }
 
-/// Runs the commands of a section with its configuration. Returns the output of each line.
+/// Runs the commands of a section with its configuration, in which `change` replaces values of the machine. Returns the output
+/// of each line.
 #[track_caller]
-fn follow(home: &Home, section: &str) -> Vec<String> {
+pub(crate) fn follow(home: &Home, section: &str, change: impl Fn(&str) -> String) -> Vec<String> {
     let mut outputs = Vec::new();
     for (language, text) in blocks(section) {
         match language {
-            "toml" => home.more_config(text),
+            "toml" => home.more_config(&change(text)),
             "sh" => outputs.extend(text.lines().map(|line| run(home, line))),
             _ => {}
         }
@@ -39,7 +40,7 @@ fn follow(home: &Home, section: &str) -> Vec<String> {
 #[test]
 fn steps_about_logs_work() {
     let home = Home::new();
-    let outputs = follow(&home, "\n## Logs\n");
+    let outputs = follow(&home, "\n## Logs\n", str::to_owned);
     assert_eq!(outputs[1], "1\n");
     let last = &outputs[outputs.len() - 2];
     let record: serde_json::Value = serde_json::from_str(last).expect(last);

@@ -143,10 +143,10 @@ fn feature_sets(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Builds and tests local models. They are a feature with many crates, and no other step covers it. Real weights come
+/// Builds and tests local models and telemetry. They are features with many crates, and no other step covers them. Real weights come
 /// from the package index; without it, the tests that need them are skipped.
 fn optional_parts(project: &Project) -> Result<()> {
-    const PACKAGES: &str = "-p zeph -p zeph-llm --features zeph/candle";
+    const PACKAGES: &str = "-p zeph -p zeph-llm --features zeph/candle,zeph/otel";
     let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");
     project.cargo(&lints).run()?;
     let weights = live::weights::fetch(project, Path::new("python3"));
@@ -157,7 +157,9 @@ fn optional_parts(project: &Project) -> Result<()> {
             None
         }
     };
-    let tests = format!("test {PACKAGES} --lib --bins --tests -- --show-output candle:: models::");
+    let tests = format!(
+        "test {PACKAGES} --lib --bins --tests -- --show-output candle:: models:: monitoring:: telemetry::"
+    );
     Ok(project.cargo(&tests).run()?)
 }
 

@@ -125,14 +125,16 @@ pub fn record_error(span: &Span, class: &str) {
 }
 
 fn record_usage(span: &Span, usage: Usage) {
-    span.record("gen_ai.usage.input_tokens", usage.input_tokens);
-    span.record("gen_ai.usage.output_tokens", usage.output_tokens);
-    if usage.cached_tokens > 0 {
-        span.record("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens);
+    // Telemetry has signed integers only.
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    span.record("gen_ai.usage.input_tokens", count(usage.input_tokens));
+    span.record("gen_ai.usage.output_tokens", count(usage.output_tokens));
+    let (read, written) = (usage.cached_tokens, usage.cache_write_tokens);
+    if read > 0 {
+        span.record("gen_ai.usage.cache_read.input_tokens", count(read));
     }
-    if usage.cache_write_tokens > 0 {
-        let written = usage.cache_write_tokens;
-        span.record("gen_ai.usage.cache_creation.input_tokens", written);
+    if written > 0 {
+        span.record("gen_ai.usage.cache_creation.input_tokens", count(written));
     }
 }
 

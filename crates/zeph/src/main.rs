@@ -12,6 +12,7 @@ mod keys;
 mod logs;
 mod models;
 mod output;
+mod telemetry;
 mod terminal;
 #[cfg(feature = "tui")]
 mod tui;

@@ -90,7 +90,7 @@ fn tool_name(name: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// A sentence instead of a name is not exported.
+    /// Proves OPS-5: a sentence instead of a name is not exported.
     #[test]
     fn text_is_not_the_name_of_a_tool() {
         assert_eq!(tool_name("mcp_files_read"), "mcp_files_read");

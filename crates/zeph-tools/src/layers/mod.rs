@@ -115,7 +115,8 @@ impl Next<'_> {
             if cx.origin == Origin::Typed && layer.is_gate() {
                 continue;
             }
-            let span = tracing::debug_span!("layer", otel.name = layer.name(), name = layer.name());
+            let span =
+                tracing::debug_span!("layer", otel.name = layer.name(), zeph.layer = layer.name());
             let handled = layer.handle(call, cx, Next { layers, ..self });
             return handled.instrument(span).await;
         }

@@ -8,7 +8,7 @@ use super::config::ShellEnvConfig;
 
 /// Names that look like secrets: common shapes, and the names of provider keys. `*` matches any characters; case is
 /// ignored.
-const SECRET_NAMES: [&str; 24] = [
+const SECRET_NAMES: [&str; 25] = [
     "*_KEY",
     "*_TOKEN",
     "*_SECRET",
@@ -33,6 +33,7 @@ const SECRET_NAMES: [&str; 24] = [
     "AWS_BEARER_TOKEN_BEDROCK",
     "GEMINI_API_KEY",
     "HF_TOKEN",
+    "OTEL_EXPORTER_OTLP_*HEADERS",
 ];
 
 /// Builds the environment of a command: the allowed variables of `base`, then `set`, then the skill's variables. A

@@ -42,6 +42,7 @@ use super::{
 use crate::config::{ConfigError, ConfigErrors, Environment, FlagOverrides, Loaded};
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
+use crate::telemetry;
 
 /// The options of a command line or of an editor that an [`App`] depends on.
 #[derive(Debug, Clone, Default)]
@@ -146,6 +147,7 @@ impl<'p> AppBuilder<'p> {
     pub(super) async fn build(self) -> anyhow::Result<App> {
         refuse_full_mode(&self.loaded, self.options.unsandboxed)?;
         let secrets = self.secrets();
+        telemetry::start(&self.loaded, &self.env);
         // The servers start while the other parts are built.
         let mcp = self.start_servers(&secrets)?;
         let store = self.open_store().await?;

@@ -10,7 +10,7 @@ use zeph_tools::shell::env::filtered_secrets;
 
 use super::mcp::McpTokens;
 use super::provider::VENDOR_KEYS;
-use crate::config::{Environment, Loaded};
+use crate::config::{Environment, Loaded, TelemetryConfig};
 use crate::keys::KeyStore;
 use crate::output::{redact, stderr_line};
 
@@ -42,6 +42,7 @@ pub(crate) fn withhold_environment(env: &Environment) {
             .filter(|value| looks_like_key(value))
             .map(str::to_owned),
     );
+    likely.extend(TelemetryConfig::default().likely_secrets(env));
     let known = KnownSecrets {
         keys: keys.map(str::to_owned).collect(),
         likely,
@@ -78,6 +79,7 @@ pub(crate) fn withhold(
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
     let mut likely = filtered_secrets(&vars, &config.tools.shell.env);
     likely.extend(config.mcp.servers.iter().flat_map(of_server));
+    likely.extend(config.telemetry.likely_secrets(env));
     let tokens = Arc::new(McpTokens::in_folder(&loaded.paths.data_dir));
     likely.extend(config.mcp.servers.iter().flat_map(|server| {
         let url = server.url.as_deref().unwrap_or_default();
@@ -95,6 +97,7 @@ pub(crate) fn withhold(
             .chain(server.headers.values())
             .chain(secret)
     });
+    let written = written.chain(config.telemetry.headers.values());
     let used = written.flat_map(|value| variables(value));
     let used = used.filter_map(|name| env.var(name)?.to_str());
     let stored = KeyStore::in_folder(&loaded.paths.data_dir).all();

@@ -11,6 +11,7 @@ use clap::Subcommand;
 use super::args::GlobalArgs;
 use super::config_migrate::{Options, migrate};
 use super::{Exit, config_editor, config_value, print};
+use crate::assemble::withhold;
 use crate::config::{self, Environment, FlagOverrides, Paths, json_schema, reference, template};
 
 /// `zeph config …`
@@ -110,6 +111,7 @@ fn execute(
         ConfigCommand::Init { force, .. } => init(env, flags, *force, out)?,
         ConfigCommand::Show { origin } => {
             let loaded = config::load(env, flags)?;
+            withhold(&loaded, env);
             warn(&loaded.warnings, err)?;
             let origins = origin.then_some(&loaded.provenance);
             out.write_all(config::effective(&loaded.config, origins).as_bytes())?;

@@ -9,6 +9,7 @@ use toml_edit::DocumentMut;
 use toml_edit::ser::ValueSerializer;
 
 use super::user_file::UserFile;
+use crate::assemble::withhold;
 use crate::config::{
     self, ConfigErrors, Environment, FlagOverrides, Origin, Setting, set_value, setting,
     typed_setting,
@@ -25,6 +26,7 @@ pub(super) fn get(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let loaded = config::load(env, flags)?;
+    withhold(&loaded, env);
     match setting(&loaded.config, key)? {
         Setting::Unset => bail!("`{key}` is not set"),
         Setting::Value(Value::String(text)) => writeln!(out, "{text}")?,

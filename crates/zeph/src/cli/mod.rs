@@ -52,6 +52,7 @@ use crate::logs::{self, Console};
 use crate::output::redact::{redacted, without_known};
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
+use crate::telemetry;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
 use prompt_words::PromptSource;
 
@@ -92,6 +93,7 @@ pub(crate) fn main() -> Exit {
         }
     };
     let exit = runtime.block_on(dispatch(cli));
+    telemetry::finish();
     // A blocked read of standard input must not delay the exit.
     runtime.shutdown_background();
     exit

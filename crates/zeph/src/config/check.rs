@@ -13,6 +13,7 @@ use zeph_tools::file::ReadRules;
 use super::error::{ConfigError, any_of, nearest};
 use super::limits::contradictions;
 use super::origin::{Origin, Provenance};
+use super::telemetry::fault_of_endpoint;
 use super::{Config, LlmConfig, ToolsConfig};
 use crate::hooks::{HookConfig, tool_globs};
 
@@ -50,6 +51,11 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     }
     check.servers(&config.mcp);
     check.hooks(&config.hooks);
+    let endpoint = &config.telemetry.endpoint;
+    if let Some(fault) = fault_of_endpoint(endpoint).filter(|_| !endpoint.is_empty()) {
+        let help = "an empty `endpoint` exports nothing";
+        check.error("telemetry.endpoint", fault, help);
+    }
     check.blocklist(shell);
     check.adversarial(config);
     check.anomaly(&config.tools);

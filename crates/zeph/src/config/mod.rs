@@ -27,6 +27,7 @@ mod project_trust;
 mod reference;
 mod schema;
 mod setting;
+mod telemetry;
 mod template;
 mod terminal;
 mod values;
@@ -78,6 +79,7 @@ pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
 pub(crate) use setting::{Setting, setting, typed_setting};
+pub(crate) use telemetry::{TelemetryConfig, fault_of_endpoint};
 pub(crate) use template::{effective, template};
 pub(crate) use terminal::{KeyBindings, Notify, TerminalConfig};
 pub(crate) use watch::{Stamp, Stamped, Stamps};
@@ -102,6 +104,8 @@ pub(crate) struct Config {
     pub(crate) memory: MemoryConfig,
     /// Tasks that are due later.
     pub(crate) scheduler: SchedulerConfig,
+    /// The export of traces and metrics.
+    pub(crate) telemetry: TelemetryConfig,
     /// The interface at the terminal.
     pub(crate) terminal: TerminalConfig,
     /// The tools that the model may use.

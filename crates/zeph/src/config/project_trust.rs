@@ -110,6 +110,10 @@ const RULES: &[(&str, Rule)] = &[
     ("scheduler.grace_secs", Rule::Never),
     ("scheduler.run_missed", Rule::Never),
     ("scheduler.skip_questions", Rule::Never),
+    // They choose who receives the data of the user, and how much of it.
+    ("telemetry.endpoint", Rule::Never),
+    ("telemetry.headers", Rule::Never),
+    ("telemetry.content", Rule::Never),
     // They belong to the user's terminal, not to a project.
     ("terminal.keys", Rule::Never),
     ("terminal.notify", Rule::Never),
@@ -601,6 +605,8 @@ mod tests {
             "llm.providers",
             "mcp.servers",
             "memory.path",
+            "telemetry.endpoint",
+            "telemetry.headers",
             "tools.adversarial_policy.provider",
             "tools.audit.path",
             "tools.dependencies.rules",

@@ -137,6 +137,10 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// Locks the file. `false` after [`LOCK_WAIT`], for example if the holder was stopped, and where locks do not exist.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a record rarely waits, and at most for LOCK_WAIT"
+)]
 fn lock(file: &File) -> bool {
     let start = Instant::now();
     loop {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
-use tracing_subscriber::layer::{Filter, Layer as _, SubscriberExt as _};
+use tracing_subscriber::layer::{Filter, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -74,12 +74,14 @@ pub(crate) fn start(verbose: u8, console: Console) {
             .with_writer(LogWriter)
             .with_ansi(TerminalOptions::detect(false, false).stderr.colour)
             .with_filter(wanted.and(filter_fn(|metadata| metadata.target() != SHOWN)))
+            .boxed()
     });
-    let layer = LogLayer::new(file, console);
-    tracing_subscriber::registry()
-        .with(layer.with_filter(to_file))
-        .with(to_stderr)
-        .init();
+    let layer = LogLayer::new(file, console).with_filter(to_file).boxed();
+    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = vec![layer];
+    layers.extend(to_stderr);
+    #[cfg(feature = "otel")]
+    layers.push(crate::telemetry::layer());
+    tracing_subscriber::registry().with(layers).init();
     if let Some(problem) = problem {
         let given = directives.unwrap_or_default();
         crate::output::stderr_line(&format!(
@@ -117,7 +119,7 @@ fn notice(error: &std::io::Error) {
     ));
 }
 
-/// What the file records in any case: warnings, errors, and the spans that name their place.
+/// The records of the file in any case: warnings, errors, and the spans that name their place.
 fn always() -> impl Filter<Registry> {
     filter_fn(|metadata| match metadata.is_span() {
         true => is_own(metadata) && *metadata.level() <= Level::INFO,

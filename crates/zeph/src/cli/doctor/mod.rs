@@ -18,6 +18,7 @@ use crate::assemble::{App, AuditLines, BuildOptions, UserRules, chosen_config, j
 use crate::config::{Environment, Loaded, load};
 use crate::logs;
 use crate::output::json_lines;
+use crate::telemetry::{Collector, NOT_BUILT_IN};
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -79,6 +80,7 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     };
     logs::set_format(&loaded.config.log);
     let mut checks = vec![configuration(&loaded), log_file()];
+    checks.push(telemetry(&loaded, &env).await);
     checks.push(database(&loaded).await);
     let (tools, hides) = stack(&loaded, &env, global).await;
     checks.push(tools);
@@ -136,6 +138,35 @@ fn log_file() -> Check {
         (Err(error), None) => {
             let detail = format!("warnings are not kept: {error}; set HOME");
             check("log", Verdict::Failed, detail)
+        }
+    }
+}
+
+/// The collector of traces and metrics.
+async fn telemetry(loaded: &Loaded, env: &Environment) -> Check {
+    const NAME: &str = "telemetry";
+    let collector = match Collector::choose(&loaded.config.telemetry, env) {
+        Ok(Some(collector)) => collector,
+        Ok(None) => return check(NAME, Verdict::Ok, "off: no endpoint is set"),
+        Err(error) => return check(NAME, Verdict::Failed, error),
+    };
+    if !cfg!(feature = "otel") {
+        return check(NAME, Verdict::Failed, NOT_BUILT_IN);
+    }
+    let place = collector.shown();
+    match provider::reach(&place).await {
+        Ok(()) => {
+            let content = match collector.content {
+                true => "with the content of prompts and calls",
+                false => "without content",
+            };
+            check(NAME, Verdict::Ok, format!("{place}, {content}"))
+        }
+        Err(error) => {
+            let detail = format!(
+                "{place} cannot be reached: {error}; is the collector running, and `[telemetry] endpoint` right?"
+            );
+            check(NAME, Verdict::Failed, detail)
         }
     }
 }
