@@ -67,6 +67,7 @@ pub enum ServerAddress {
 
 /// An MCP server that the client passes with a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClientServer {
     /// Its name.
     pub name: String,

@@ -33,6 +33,7 @@ const SHORTENED: &str = "[the terminal retained only the end of the output]\n";
 
 /// A command for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TerminalCommand {
     /// The program.
     pub program: String,

@@ -18,6 +18,7 @@ pub struct Embedder {
 
 /// The result of [`Embedder::embed`]: embeddings of equal length, in the order of their texts.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Embedded {
     /// The embeddings that are not cached.
     pub passing: Vec<Vec<f32>>,

@@ -13,6 +13,7 @@ mod compaction_request;
 pub mod config;
 pub mod custom_commands;
 pub mod embedding;
+mod event_channel;
 mod front_matter;
 pub mod judge;
 pub mod markdown_folder;
@@ -25,6 +26,8 @@ pub mod spending;
 mod sub_agent_port;
 pub mod sub_agents;
 mod summarizer;
+
+pub use tokio_util::sync::CancellationToken;
 
 pub use agent::commands::{COMMANDS, Command, is_built_in};
 pub use agent::compact::Compressor;
@@ -44,6 +47,7 @@ pub use compaction_request::PendingCompactions;
 pub use config::{AgentConfig, CompactionConfig};
 pub use custom_commands::{CustomCommand, CustomCommands, ModelSource};
 pub use embedding::{Embedded, Embedder};
+pub use event_channel::EventChannel;
 pub use judge::ModelJudge;
 pub use mcp_port::ToolServers;
 pub use native::NativeExecutor;

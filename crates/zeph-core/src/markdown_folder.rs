@@ -23,6 +23,7 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// The items of a folder, one for each usable file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MarkdownFolder<T> {
     /// The items, by name.
     pub items: Vec<T>,
@@ -44,6 +45,7 @@ impl<T> Default for MarkdownFolder<T> {
 
 /// A file that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusedFile {
     /// The file.
     pub file: PathBuf,

@@ -19,6 +19,7 @@ const MIN_SIMILARITY: u8 = 35;
 
 /// The most similar place.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NearestMatch {
     /// Its first line, from 1.
     pub first: usize,

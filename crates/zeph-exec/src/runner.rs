@@ -38,6 +38,47 @@ pub struct CommandSpec {
     pub sandbox: CommandSandbox,
 }
 
+impl CommandSpec {
+    /// Creates a command without an environment and a time limit, in the sandbox of the session.
+    #[must_use]
+    pub fn new(
+        program: impl Into<OsString>,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+        cwd: impl Into<PathBuf>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into);
+        Self {
+            argv: std::iter::once(program.into()).chain(arguments).collect(),
+            cwd: cwd.into(),
+            env: Vec::new(),
+            timeout: None,
+            readable_folders: Vec::new(),
+            sandbox: CommandSandbox::Session,
+        }
+    }
+
+    /// Ends the command after this time.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Adds a variable to the environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Runs the command in this sandbox.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: CommandSandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+}
+
 /// The sandbox of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CommandSandbox {

@@ -4,6 +4,7 @@ use super::head_tail::OutputLine;
 
 /// Statistics of the omitted lines of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OmissionStats {
     /// The number of omitted lines.
     pub lines: u64,

@@ -9,11 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::command::Subject;
+use super::filtered::FilteredOutput;
 use super::metrics::FilterMetrics;
 use super::plan::Plan;
 use super::rule_feedback::RuleFeedback;
 use super::rulebook::RuleSet;
 use super::run::{FilterStream, NO_RULE};
+
+/// The maximum length of an output that is filtered as a whole, in characters.
+const MAX_CHARS: usize = 50_000;
 
 /// The filters of a session: rules, counters and feedback.
 #[derive(Debug, Default)]
@@ -115,6 +119,14 @@ impl FilterPipeline {
         self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Filters the complete output of `command`, which exited with `exit_code`. The result has at most 50,000 characters.
+    #[must_use]
+    pub fn filter(&self, command: &str, output: &str, exit_code: Option<i32>) -> FilteredOutput {
+        let mut stream = self.start(command, MAX_CHARS);
+        stream.push(output);
+        stream.finish(exit_code)
+    }
+
     /// Starts the filter for the output of `command`. The result has at most `max_chars` characters.
     #[must_use]
     pub fn start(&self, command: &str, max_chars: usize) -> FilterStream {
@@ -125,7 +137,6 @@ impl FilterPipeline {
 #[cfg(test)]
 mod tests {
     use super::super::confidence::FilterConfidence;
-    use super::super::filtered::FilteredOutput;
     use super::super::parse_rules::parse_rules;
     use super::*;
 

@@ -61,6 +61,7 @@ pub type CustomMatch = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The commands that a rule matches.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum CommandMatcher {
     /// Exactly this command with these arguments.
     Exact(String),

@@ -10,6 +10,7 @@ const MAX_CHARS: usize = 50_000;
 
 /// The results of the tests of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleReport {
     /// The name of the rule.
     pub rule: String,

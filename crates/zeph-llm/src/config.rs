@@ -90,6 +90,29 @@ pub struct ProviderConfig {
     pub scenario: Option<std::path::PathBuf>,
 }
 
+impl ProviderConfig {
+    /// Sets the model.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = model.into();
+        self
+    }
+
+    /// Sets the address of the server.
+    #[must_use]
+    pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Sets the window of the model in tokens.
+    #[must_use]
+    pub fn with_context_window(mut self, tokens: usize) -> Self {
+        self.context_window = Some(tokens);
+        self
+    }
+}
+
 impl ProviderKind {
     /// The name in the configuration.
     #[must_use]

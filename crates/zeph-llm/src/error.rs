@@ -67,6 +67,7 @@ impl LlmErrorKind {
 /// A provider's failure. The text never holds a key.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{provider}: {message}")]
+#[non_exhaustive]
 pub struct LlmError {
     /// The class.
     pub kind: LlmErrorKind,

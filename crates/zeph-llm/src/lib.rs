@@ -40,6 +40,7 @@ pub mod tool;
 pub mod traced;
 pub mod usage;
 
+pub use async_trait::async_trait;
 pub use build::build_provider;
 pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig};
 pub use effort::Effort;

@@ -11,6 +11,7 @@ const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SseEvent<'a> {
     /// The `event` field; empty if it is missing (the standard's "message").
     pub event: &'a str,
@@ -20,6 +21,7 @@ pub struct SseEvent<'a> {
 
 /// Why a stream cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SseError {
     /// One event, or one line, is longer than the cap.
     #[error("an event of the stream is longer than {limit} bytes")]

@@ -32,6 +32,9 @@ mod servers;
 mod tool;
 mod trust;
 
+pub use async_trait::async_trait;
+pub use tokio_util::sync::CancellationToken;
+
 pub use config::{
     McpConfig, McpServerConfig, OAuthConfig, ServerSandbox, Way, expanded, variables,
 };

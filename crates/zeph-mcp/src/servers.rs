@@ -46,6 +46,7 @@ pub struct Proposal {
 
 /// The state of one server, for a check of the installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerHealth {
     /// The server.
     pub name: String,

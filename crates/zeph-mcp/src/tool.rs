@@ -33,6 +33,7 @@ const MAX_SCHEMA_DEPTH: usize = 32;
 
 /// A tool that can be used after approval.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ListedTool {
     /// Its name in the server's list.
     pub name: String,
@@ -44,6 +45,7 @@ pub struct ListedTool {
 
 /// A tool that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusedTool {
     /// Its name for display, if it has one.
     pub name: String,

@@ -51,6 +51,7 @@ impl Pin {
 
 /// How far a tool is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolTrust {
     /// The user approved this content.
     Approved,

@@ -19,6 +19,7 @@ const NAMED: usize = 6;
 
 /// The description of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SessionInfo {
     /// Its id.
     pub id: String,

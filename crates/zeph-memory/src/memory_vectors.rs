@@ -23,6 +23,7 @@ const TOLERANCE: f32 = 0.001;
 
 /// A fact that was found by its meaning.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Near {
     /// The fact.
     pub memory: Memory,

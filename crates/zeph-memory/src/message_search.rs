@@ -18,6 +18,7 @@ const MAX_COMPARED: i64 = 200;
 
 /// A message of an earlier conversation that fits a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FoundMessage {
     /// The session.
     pub session: String,

@@ -93,6 +93,7 @@ impl RunState {
 
 /// One time that a task was due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ScheduledRun {
     /// Its number.
     pub id: i64,

@@ -23,6 +23,7 @@ const MAX_TITLES: u32 = 10_000;
 
 /// A session that fits a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SessionMatch {
     /// The session.
     pub session: SessionInfo,

@@ -311,6 +311,7 @@ impl UndoJournal for SqliteUndo {
 
 /// A change that is on record, without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct StoredChange {
     /// The batch; changes of one batch are undone together.
     pub batch: String,

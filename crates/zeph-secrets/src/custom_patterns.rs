@@ -16,6 +16,7 @@ pub(super) const MAX_PATTERNS: usize = 40;
 
 /// A pattern that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Skipped {
     /// The name of the pattern.
     pub name: String,

@@ -64,6 +64,7 @@ pub struct KnownSecrets {
 
 /// A text with its secret values replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Redacted<'t> {
     /// The text.
     pub text: Cow<'t, str>,

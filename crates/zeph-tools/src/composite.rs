@@ -14,6 +14,7 @@ use crate::trust::TrustLevel;
 #[error(
     "the tool id {id:?} is claimed by executor {first:?} and by executor {second:?}; rename one of them"
 )]
+#[non_exhaustive]
 pub struct DuplicateTool {
     /// The id (or alias) that is claimed twice.
     pub id: String,

@@ -22,6 +22,12 @@ pub mod selection;
 pub mod skill;
 pub mod undo;
 
+// The crates whose types and macros a tool needs.
+pub use async_trait::async_trait;
+pub use schemars;
+pub use serde;
+pub use serde_json;
+
 #[cfg(feature = "shell")]
 pub mod diagnostics;
 pub use zeph_secrets as secrets;
@@ -41,9 +47,9 @@ pub use contract::call_targets::ToolTarget;
 pub use contract::effective_trust::EffectiveTrust;
 pub use contract::{
     argument_repair, call, call_hooks, category, confinement, confirmation, context, def,
-    embedding_cache, error, event, executor, feedback, foreign_schema, hidden, mcp, output, params,
-    permission_mode, plural, preview, provenance, question, read_tracking, registry, schema, tafc,
-    tool_set, trust, user_terminal,
+    embedding_cache, error, event, executor, feedback, foreign_schema, function_tool, hidden, mcp,
+    output, params, permission_mode, plural, preview, provenance, question, read_tracking,
+    registry, schema, tafc, tool_set, trust, user_terminal,
 };
 pub use selection::{dependency_graph, schema_filter};
 
@@ -62,7 +68,9 @@ pub use feedback::{
     ErrorType, MachineForm, ResultFormat, ToolErrorFeedback, ToolResult, content_for_llm,
     format_for_llm,
 };
+pub use function_tool::FunctionTool;
 pub use layers::permission::Permissions;
+pub use layers::stack::StackParts;
 pub use layers::{LayeredExecutor, stack};
 pub use mcp::{McpError, McpErrorCode};
 pub use output::{FileChange, FileLocation, FilterStats, ImageContent, OutputMetadata, ToolOutput};

@@ -16,6 +16,7 @@ pub struct List {
 
 /// Commands that `|` or `|&` joins; usually one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pipeline {
     /// The commands from left to right.
     pub commands: Vec<Command>,
@@ -94,6 +95,7 @@ pub enum Shape {
 
 /// `NAME=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Assignment {
     /// The variable.
     pub name: String,
@@ -155,6 +157,7 @@ impl Redirect {
 
 /// A list of commands in a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Substitution {
     /// The syntax of the substitution.
     pub construct: Construct,

@@ -18,6 +18,7 @@ const MAX_WORK: usize = 1024 * 1024;
 /// The reason why a command cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
+#[non_exhaustive]
 pub struct SyntaxError {
     /// The expected or unsupported construct.
     pub message: String,

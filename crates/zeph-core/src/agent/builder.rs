@@ -10,8 +10,9 @@ use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::tafc::TafcConfig;
+use zeph_tools::undo::NoJournal;
 use zeph_tools::{
-    ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolRegistry, Undo,
+    ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolExecutor, ToolRegistry, Undo,
 };
 
 use super::compact::Compressor;
@@ -30,6 +31,7 @@ use crate::channel::Channel;
 use crate::config::AgentConfig;
 use crate::custom_commands::CustomCommands;
 use crate::embedding::Embedder;
+use crate::event_channel::EventChannel;
 use crate::mcp_port::ToolServers;
 use crate::native::skills::{self, SkillCatalog};
 use crate::reload::ConfigReload;
@@ -99,6 +101,78 @@ pub struct AgentBuilder {
 }
 
 impl AgentBuilder {
+    /// Creates the builder of an agent that works in `project`, with the default of every other part: it shows nothing and
+    /// asks no one. The session must be in the store.
+    #[must_use]
+    pub fn new(
+        provider: Arc<dyn LlmProvider>,
+        executor: impl ToolExecutor + 'static,
+        store: &Store,
+        session: impl Into<String>,
+        project: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            config: AgentConfig::default(),
+            iterations: IterationPolicy::default(),
+            tafc: TafcConfig::default(),
+            provider,
+            result_format: ResultFormat::Text,
+            reformatter: None,
+            compressor: Compressor::default(),
+            embedder: None,
+            executor: Arc::new(executor),
+            channel: Arc::new(EventChannel::new(|_| ())),
+            undo: Arc::new(NoJournal),
+            caches: None,
+            limits: CallLimits::default(),
+            side_usage: Arc::default(),
+            permissions: Permissions::default(),
+            more_status: Vec::new(),
+            instructions: String::new(),
+            skills: SkillCatalog::default(),
+            hooks: None,
+            servers: None,
+            sub_agents: None,
+            parent: None,
+            store: store.clone(),
+            session: session.into(),
+            project: project.into(),
+            caller_id: None,
+            phase: Phase::default(),
+            reload: None,
+            response_schema: None,
+        }
+    }
+
+    /// Shows events and asks questions in this channel.
+    #[must_use]
+    pub fn with_channel(mut self, channel: impl Channel + 'static) -> Self {
+        self.channel = Arc::new(channel);
+        self
+    }
+
+    /// Decides about calls by these permissions, which must be those of the stack.
+    #[must_use]
+    pub fn with_permissions(mut self, permissions: Permissions) -> Self {
+        self.permissions = permissions;
+        self
+    }
+
+    /// Adds instructions to the system prompt.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = instructions.into();
+        self
+    }
+
+    /// Changes the limits of turns.
+    #[must_use]
+    pub fn with_config(mut self, config: AgentConfig) -> Self {
+        self.iterations = IterationPolicy::new(&config, |_| false);
+        self.config = config;
+        self
+    }
+
     /// Builds the agent, and opens the conversation of its session.
     ///
     /// # Errors

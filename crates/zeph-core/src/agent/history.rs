@@ -17,6 +17,7 @@ use super::tokens::TokenEstimate;
 
 /// A stored conversation could not be read or written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HistoryError {
     /// The store failed.
     #[error(transparent)]

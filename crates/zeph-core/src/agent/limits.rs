@@ -54,6 +54,7 @@ impl Default for IterationPolicy {
 
 /// The reason why a turn must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// The model requested calls too often, and no user can be asked.
     Iterations,

@@ -29,6 +29,7 @@ const NAME_COLUMN: usize = 14;
 
 /// A custom command.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CustomCommand {
     /// The name without its slash: the path of the file, with `:` between folders.
     pub name: String,

@@ -15,6 +15,7 @@ const QUOTES_AND_INDICATORS: [char; 11] = ['"', '\'', '|', '>', '[', '{', '&', '
 /// A construct that is invalid or refused, and its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
+#[non_exhaustive]
 pub struct YamlError {
     /// The line of the text, from 1.
     pub line: usize,

@@ -71,6 +71,7 @@ pub enum ScheduleError {
 
 /// A due task that the caller claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DueRun {
     /// The task.
     pub task: Scheduled,

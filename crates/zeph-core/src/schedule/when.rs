@@ -14,6 +14,7 @@ const MAX_DELAY: SignedDuration = SignedDuration::from_hours(24 * 366 * 5);
 
 /// The due times of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum When {
     /// A single time.
     Once(Timestamp),
@@ -27,6 +28,7 @@ pub const FORMS: &str = "\"in 10 minutes\", \"at 14:30\", \"tomorrow at 9\", \"2
 
 /// The reason why a text is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WhenError {
     /// The form is unknown.
     #[error("{0:?} says no time; understood are {FORMS}")]

@@ -42,6 +42,7 @@ pub struct Expect {
 /// The names of tool choices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ExpectedChoice {
     /// The model decides.
     Auto,

@@ -39,6 +39,7 @@ pub struct ServerPrompt {
 
 /// A resource that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerResource {
     /// Its address.
     pub uri: String,

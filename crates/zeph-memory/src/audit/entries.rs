@@ -13,6 +13,7 @@ const PAGE: u32 = 1000;
 /// An entry as it is stored; `AuditEntry` documents the fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of `AuditEntry`")]
+#[non_exhaustive]
 pub struct StoredAudit {
     /// Its place in the table: 1, 2, 3, …
     pub id: i64,

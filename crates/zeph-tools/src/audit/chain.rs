@@ -227,6 +227,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// A chained entry as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sealed {
     /// The hash of the previous entry.
     pub prev: String,

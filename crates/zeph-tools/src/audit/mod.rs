@@ -148,6 +148,7 @@ pub struct AuditError(pub String);
 
 /// A call that is about to run.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Intent<'a> {
     /// The conversation.
     pub session: &'a str,

@@ -50,6 +50,7 @@ impl DualClockInstant {
 
 /// A stored result.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CachedResult {
     /// The output of the call, without its validity.
     pub output: ToolOutput,

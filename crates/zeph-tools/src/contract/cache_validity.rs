@@ -17,6 +17,7 @@ pub trait FreshnessCheck: Send + Sync {
 
 /// The condition for the validity of a result.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum CacheValidity {
     /// Independent of this machine: valid until it expires.
     Remote,

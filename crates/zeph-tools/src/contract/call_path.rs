@@ -2,6 +2,7 @@
 
 /// The path of a call. The two paths are never merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallPath {
     /// Questions are asked.
     Normal,

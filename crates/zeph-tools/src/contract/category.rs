@@ -34,6 +34,7 @@ pub enum ToolErrorCategory {
 
 /// The properties of a category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CategoryTraits {
     /// The name in feedback, audit entries and JSON results.
     pub label: &'static str,

@@ -14,6 +14,7 @@ pub const NETWORK_ACCESS: &str = "sandbox.network";
 
 /// The limits of the sandbox of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SandboxProfile {
     /// The limits of the configuration.
     #[default]
@@ -26,6 +27,7 @@ pub enum SandboxProfile {
 
 /// An access that the user adds to the limits of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SandboxAccess {
     /// Writes to this path (absolute) and everything below it.
     Write(PathBuf),

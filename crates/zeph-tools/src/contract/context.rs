@@ -78,6 +78,7 @@ pub enum Origin {
 
 /// The decision of the adversarial gate about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JudgeResult {
     /// The tool and the arguments that were judged.
     pub of: CacheKey,

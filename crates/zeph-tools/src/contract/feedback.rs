@@ -15,6 +15,7 @@ pub type ToolResult = Result<ToolOutput, ToolError>;
 
 /// Feedback to the model about a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolErrorFeedback {
     /// The category of the failure.
     pub category: ToolErrorCategory,
@@ -151,6 +152,7 @@ impl ResultFormat {
 /// The coarse type of a failure in the JSON result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ErrorType {
     /// No failure.
     None,
@@ -198,6 +200,7 @@ impl ErrorType {
 
 /// The JSON result of a call.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct MachineForm {
     /// The tool in the call.
     pub tool: String,

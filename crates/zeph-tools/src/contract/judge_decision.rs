@@ -26,6 +26,7 @@ impl Verdict {
 
 /// The reason for a missing verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JudgeFailure {
     /// No judge is available.
     Unavailable,
@@ -52,6 +53,7 @@ impl JudgeFailure {
 
 /// The outcome for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JudgeDecision {
     /// A verdict of the judge.
     Judged(Verdict),

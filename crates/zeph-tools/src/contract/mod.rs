@@ -5,7 +5,7 @@
 //!   servers), [`tafc`].
 //! - A result: [`output`], [`error`], [`category`] (the error taxonomy), [`feedback`] (error text for the model),
 //!   [`preview`], [`confirmation`], [`cache_validity`].
-//! - The execution: [`executor`] (the two traits), [`tool_set`], [`registry`], [`context`], [`extensions`], [`event`],
+//! - The execution: [`executor`] (the two traits), [`tool_set`], [`function_tool`], [`registry`], [`context`], [`extensions`], [`event`],
 //!   [`permission_mode`], [`confinement`] (the sandbox of a command), [`trust`], [`effective_trust`], [`quota`],
 //!   [`judge_decision`], [`time`].
 //! - Ports: [`argument_repair`], [`call_hooks`] (programs of the user), [`embedding_cache`], [`read_tracking`], [`question`] (questions of MCP servers).
@@ -32,6 +32,7 @@ pub mod executor;
 pub mod extensions;
 pub mod feedback;
 pub mod foreign_schema;
+pub mod function_tool;
 pub mod hidden;
 pub(crate) mod json_pointer;
 pub mod judge_decision;

@@ -64,6 +64,7 @@ pub struct Quota {
 
 /// The next step of a call that is not counted yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum QuotaAction {
     /// Run: it was counted with the other calls of its response.
     Seated,
@@ -80,6 +81,7 @@ pub enum QuotaAction {
 
 /// The state of the calls of one response with respect to the quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BatchState {
     /// No call has arrived yet; the value is their number.
     Unasked(u64),

@@ -14,6 +14,7 @@ use crate::gate::path_globs::{compile, plain_base};
 /// An invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{list}`: the glob {glob:?} cannot be used: {reason}")]
+#[non_exhaustive]
 pub struct RuleError {
     /// `deny_read` or `allow_read`.
     pub list: &'static str,

@@ -43,6 +43,7 @@ const MAX_PATH_BYTES: usize = 4096;
 /// A directory in the configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("tools.file.allowed_paths: the directory {} cannot be used: {source}", .path.display())]
+#[non_exhaustive]
 pub struct SandboxError {
     /// The directory as configured.
     pub path: PathBuf,

@@ -25,6 +25,7 @@ pub enum Severity {
 
 /// The number of failures among the last calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rate {
     /// The number of calls that failed.
     pub failures: usize,
@@ -56,6 +57,7 @@ impl fmt::Display for Rate {
 
 /// A report that a tool has begun to fail too often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Anomaly {
     /// The state of the window.
     pub severity: Severity,

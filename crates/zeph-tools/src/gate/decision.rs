@@ -20,6 +20,7 @@ pub enum Effect {
 
 /// A part of a call that rules are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallPart {
     /// The whole call: the whole command, or the arguments.
     Whole,
@@ -62,6 +63,7 @@ pub enum DecidedBy<'r> {
 
 /// The decision about a part of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PieceDecision<'r> {
     /// The part.
     pub piece: CallPart,

@@ -49,6 +49,7 @@ pub struct SubjectPath {
 
 /// The forms of a path that rules are compared with.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PathForms {
     /// The real path, with links resolved; `None` if it cannot be determined.
     pub canonical: Option<PathBuf>,
@@ -74,6 +75,7 @@ pub(super) struct FormText {
 
 /// A URL of a call.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SubjectUrl {
     /// The given text.
     pub given: String,

@@ -85,6 +85,7 @@ impl fmt::Display for RuleOrigin {
 /// An error of a rule that does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}`: the pattern {pattern:?} cannot be used: {error}", .origin.key)]
+#[non_exhaustive]
 pub struct RuleError {
     /// The origin of the rule.
     pub origin: RuleOrigin,

@@ -63,6 +63,7 @@ pub struct UtilityInput {
 
 /// The utility of a call, with its terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Score {
     /// The score, -1 to 1.
     pub total: f64,

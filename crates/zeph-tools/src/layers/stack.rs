@@ -47,7 +47,7 @@ use super::skill::SkillLayer;
 use super::utility::UtilityLayer;
 use super::validate::ValidationLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
-use crate::audit::AuditTrail;
+use crate::audit::{AuditSink, AuditTrail};
 use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::contract::call_hooks::CallHooks;
@@ -62,6 +62,7 @@ use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
 use crate::secrets::SecurityPatterns;
 use crate::skill::SkillRegistry;
+use crate::tool_set::{Tool, ToolSet};
 
 /// The parts of the stack. By default it has no executors, writes no audit entries and limits nothing.
 #[derive(Default)]
@@ -96,6 +97,60 @@ pub struct StackParts {
     pub permissions: Permissions,
     /// The programs of the user that see calls; `None` if there are none.
     pub hooks: Option<Arc<dyn CallHooks>>,
+}
+
+impl StackParts {
+    /// Creates parts that only check calls.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an executor. An earlier executor is asked first.
+    #[must_use]
+    pub fn with_executor(
+        mut self,
+        name: &'static str,
+        executor: impl ToolExecutor + 'static,
+    ) -> Self {
+        self.executors.push((name, Arc::new(executor)));
+        self
+    }
+
+    /// Adds an executor with one tool.
+    #[must_use]
+    pub fn with_tool(self, tool: impl Tool + 'static) -> Self {
+        self.with_executor("tool", ToolSet::new(vec![Arc::new(tool)]))
+    }
+
+    /// Writes the entry of each call to `sinks`. With `required`, a call runs only if each sink can store its entry.
+    #[must_use]
+    pub fn with_audit(mut self, sinks: Vec<Arc<dyn AuditSink>>, required: bool) -> Self {
+        self.audit = AuditTrail::new(sinks, required);
+        self
+    }
+
+    /// Decides by `permissions` whether a call may run.
+    #[must_use]
+    pub fn with_permissions(mut self, permissions: Permissions) -> Self {
+        self.permissions = permissions;
+        self
+    }
+
+    /// Stores long output in `store`.
+    #[must_use]
+    pub fn with_overflow(mut self, store: Arc<dyn OverflowStore>, config: OverflowConfig) -> Self {
+        self.overflow = Some((store, config));
+        self
+    }
+
+    /// Builds the stack.
+    ///
+    /// # Errors
+    /// [`DuplicateTool`] if two executors claim the same id.
+    pub fn build(self) -> Result<LayeredExecutor, DuplicateTool> {
+        build(self)
+    }
 }
 
 /// Builds the stack.

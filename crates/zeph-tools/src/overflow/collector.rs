@@ -30,6 +30,7 @@ struct Rest {
 
 /// A complete text.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CollectedText {
     /// The text, or the start and the end of a long text with a line between them.
     pub text: String,

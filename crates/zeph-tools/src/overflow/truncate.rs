@@ -11,6 +11,7 @@ const NOTE: usize = 400;
 
 /// The part that was omitted between start and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Omitted {
     /// The first line (from 1) with an omitted part.
     pub first_line: u64,
@@ -42,6 +43,7 @@ impl Omitted {
 
 /// A text that was reduced to its start and end, with its complete form and the place of the line between them.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct TruncatedText {
     /// The omitted part.
     pub omitted: Omitted,

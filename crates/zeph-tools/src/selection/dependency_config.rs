@@ -38,6 +38,7 @@ impl Default for DependencyConfig {
 /// What becomes of a tool whose requirements are not met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum DependencyMode {
     /// It is not offered until they are; a call is refused.
     #[default]

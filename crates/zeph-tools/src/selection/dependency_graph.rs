@@ -13,6 +13,7 @@ pub use crate::selection::dependency_config::{DependencyConfig, DependencyMode, 
 
 /// An excluded tool, with the tools that have to succeed first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DependencyExclusion {
     /// The tool.
     pub tool: String,

@@ -30,6 +30,7 @@ pub struct Template {
 
 /// The error of an invalid command, or of an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TemplateError {
     /// The command is empty.
     #[error("the command is empty")]

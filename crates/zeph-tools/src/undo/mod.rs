@@ -134,6 +134,7 @@ impl UndoJournal for NoJournal {
 
 /// The result of an undo, one line per step: "restored a.txt".
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UndoReport {
     /// The lines, in the order of the steps.
     pub lines: Vec<String>,

@@ -47,6 +47,7 @@ pub struct ReadOnly {
 
 /// A path that a command reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadPath {
     /// The given text.
     pub given: String,
@@ -64,6 +65,7 @@ pub struct ReadPath {
 /// The reason why a command may do more than read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
+#[non_exhaustive]
 pub struct NotReadOnly {
     /// The reason.
     pub why: String,

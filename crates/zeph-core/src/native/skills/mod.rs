@@ -51,6 +51,7 @@ pub enum SkillTrust {
 
 /// A folder that is not used as a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusedSkill {
     /// The folder.
     pub folder: PathBuf,

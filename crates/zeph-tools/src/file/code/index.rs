@@ -31,6 +31,7 @@ pub struct FileMarks {
 
 /// A file that was read for the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadFile {
     /// The canonical path.
     pub path: String,

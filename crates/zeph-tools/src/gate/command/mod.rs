@@ -31,6 +31,7 @@ pub fn only_reads(command: &str, cwd: &Path) -> bool {
 
 /// A simple command at any depth.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CommandPart {
     /// `NAME=value` before it; `None` for a value that cannot be known.
     pub assignments: Vec<(String, Option<String>)>,

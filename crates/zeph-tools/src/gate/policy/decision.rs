@@ -8,6 +8,7 @@ use crate::gate::rule::RuleOrigin;
 
 /// The decision of the policy about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PolicyDecision<'p> {
     /// The effect on the call.
     pub effect: PolicyEffect,
@@ -26,6 +27,7 @@ pub struct Trace<'p> {
 
 /// A part of a call that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Matched {
     /// The tool, with the glob.
     Tool(String),

@@ -20,6 +20,7 @@ use crate::dependency_graph::DependencyExclusion;
 /// tool would otherwise be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum InclusionReason {
     /// The configuration lists it.
     AlwaysOn,

@@ -34,6 +34,7 @@ impl Default for SandboxConfig {
 /// Whether the sandbox permits an access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum AccessPolicy {
     /// It permits the access.
     #[default]

@@ -12,6 +12,7 @@ const MAX_BRACES: usize = 32;
 /// An invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the glob {glob:?} cannot be used: {reason}")]
+#[non_exhaustive]
 pub struct ScopeError {
     /// The index in the list, from 0.
     pub index: usize,
