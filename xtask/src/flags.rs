@@ -31,9 +31,9 @@ xflags::xflags! {
         }
         /// Licences, bans and sources of the dependencies.
         cmd deny {}
-        /// Build the API documentation and check the links of the Markdown files.
+        /// Build the API documentation and check the book: links, contents, messages and shown files.
         cmd docs {
-            /// Draw the pictures of the terminal again first (docs/pictures/). The tests compare them.
+            /// First draw the pictures of the terminal again (docs/pictures/), and copy shown files into their pages.
             optional --pictures
         }
         /// Measure the release binary against a model on loopback.
@@ -74,6 +74,19 @@ xflags::xflags! {
             /// Seed of the random points; a failure prints it.
             optional --seed seed: u64
         }
+        /// Build the archive of a release for one target, with its checksums and its SBOM (target/dist/).
+        cmd dist {
+            /// The target; otherwise this machine's.
+            optional --target triple: String
+            /// Package this binary, which is not built.
+            optional --binary file: PathBuf
+            /// Instead, check with the debug binary that two archives are equal and that the install script works.
+            optional --check
+        }
+        /// Check the spelling of all prose, names and comments.
+        cmd prose {}
+        /// Run the examples of the crates and compare their output.
+        cmd examples {}
         /// Package every crate, and check the files and the size of each package.
         cmd packages {}
         /// Check the workflow files with actionlint.

@@ -11,7 +11,9 @@ mod conformance;
 mod crash;
 mod crate_packages;
 mod deny;
+mod dist;
 mod docs;
+mod examples;
 mod flags;
 mod fmt;
 mod fuzz;
@@ -21,11 +23,13 @@ mod mcp_clients;
 mod packages;
 mod process;
 mod project;
+mod prose;
 mod release_check;
 mod semver;
 mod specs;
 mod test;
 mod tidy;
+mod wheel;
 mod workflows;
 
 use std::process::ExitCode;
@@ -61,6 +65,10 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::McpClients(_) => mcp_clients::run(&project),
         XtaskCmd::Conformance(_) => conformance::run(&project),
+        XtaskCmd::Dist(flags) if flags.check => dist::check::run(&project),
+        XtaskCmd::Dist(flags) => dist::run(&project, &flags),
+        XtaskCmd::Prose(_) => prose::run(&project),
+        XtaskCmd::Examples(_) => examples::run(&project),
         XtaskCmd::Packages(_) => crate_packages::run(&project),
         XtaskCmd::Workflows(_) => workflows::run(&project),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),

@@ -114,6 +114,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Proves PKG-2.
     #[test]
     fn fields_of_a_manifest() {
         let whole = json!({
@@ -142,6 +143,7 @@ mod tests {
         assert_eq!(fields("p", &Value::Null).len(), 6);
     }
 
+    /// Proves PKG-6.
     #[test]
     fn publication_and_documentation_are_explicit() {
         let package = json!({"metadata": {"docs": {"rs": {}}}});
