@@ -93,3 +93,32 @@ fn without_a_shell_and_without_a_home() {
         .code(1);
     assert_has(&output.stdout, &["FAIL  configuration", "HOME"]);
 }
+
+/// Proves CFG-5: the report has versions, set keys and checks, and neither keys nor the name of the home directory.
+#[test]
+fn report_is_complete_and_without_secrets() {
+    let server = OpenAi::replies([]);
+    let home = Home::openai(&server);
+    let password = ["hunter2", "-k8Q!x"].concat();
+    let output = home
+        .zeph(["doctor", "--report"])
+        .env("OPENAI_API_KEY", "q7Zr-a-secret-key-41")
+        .env("LANG", &format!("DB_PASSWORD={password}"))
+        .code(0);
+    assert_has(
+        &output.stdout,
+        &[
+            concat!("version: ", env!("CARGO_PKG_VERSION")),
+            "system: ",
+            "features: syntax, tui",
+            "llm.providers",
+            "# from ",
+            "ok    database",
+            "~/",
+        ],
+    );
+    let place = home.home().display().to_string();
+    for secret in ["q7Zr-a-secret", "hunter2", &place] {
+        assert!(!output.stdout.contains(secret), "{secret}: {output}");
+    }
+}

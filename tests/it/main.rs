@@ -29,6 +29,7 @@ mod demo;
 mod denied_commands;
 mod diagnostics;
 mod doctor;
+mod documentation;
 mod embeddings;
 mod entry_points;
 mod errors;

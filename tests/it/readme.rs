@@ -1,4 +1,4 @@
-//! The README: its commands and its configuration, in the order in which a reader meets them.
+//! The README and the quick start: their commands and their configuration, in the order in which a reader meets them.
 //!
 //! Each section is a flow with an empty home. Blocks of commands run line by line, and blocks of TOML are appended to the user's
 //! file. The commands in tables run after the last flow, with its configuration. A command that needs the network, a build or
@@ -26,6 +26,14 @@ const COMMANDS: &[(&str, Action)] = &[
     ),
     ("cargo xtask ci", Action::Skip("it runs all tests")),
     ("cargo install --path .", Action::Skip("it needs a build")),
+    ("zeph demo", Action::Run(&[0])),
+    ("zeph --version", Action::Run(&[0])),
+    ("zeph man --dir", Action::Run(&[0])),
+    ("zeph completions", Action::Run(&[0])),
+    (
+        "zeph -p",
+        Action::Instead("zeph config check", "it asks a model of a vendor"),
+    ),
     // Without a provider, a check fails.
     ("zeph doctor", Action::Run(&[0, 1])),
     ("export ", Action::Export),
@@ -46,8 +54,9 @@ enum Part {
     Row(Vec<String>),
 }
 
-fn readme() -> String {
-    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap()
+fn page(path: &str) -> String {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(root.join(path)).unwrap()
 }
 
 fn parts(text: &str) -> Vec<Part> {
@@ -59,6 +68,8 @@ fn parts(text: &str) -> Vec<Part> {
                 match kind.as_str() {
                     "sh" => parts.push(Part::Commands(std::mem::take(lines))),
                     "toml" => parts.push(Part::Toml(lines.join("\n") + "\n")),
+                    // A prompt in a session: the tutorial's test runs such.
+                    "text" => {}
                     kind => panic!("a block of {kind:?} is not checked"),
                 }
                 block = None;
@@ -175,7 +186,7 @@ fn readme_works_in_the_order_of_reading() {
     let mut reader = Reader::new();
     let (mut blocks, mut tables, mut rows) = (0, 0, Vec::new());
     let mut configured = None;
-    for part in parts(&readme()) {
+    for part in parts(&page("README.md")) {
         match part {
             Part::Heading => {
                 let left = std::mem::replace(&mut reader, Reader::new());
@@ -210,5 +221,36 @@ fn readme_works_in_the_order_of_reading() {
     reader.home.write("Cargo.toml", "[package]\n");
     for spans in rows {
         reader.row(&spans);
+    }
+}
+
+/// Proves PKG-5: the README is short.
+#[test]
+fn readme_has_fewer_than_120_lines_and_opens_with_a_picture() {
+    let text = page("README.md");
+    assert!(text.lines().count() < 120);
+    assert!(
+        text.lines()
+            .nth(2)
+            .unwrap()
+            .starts_with("![Zeph in a terminal")
+    );
+}
+
+/// Proves PKG-5: the commands of the pages for the first minutes succeed in their order.
+#[test]
+fn quick_start_works_in_the_order_of_reading() {
+    for path in ["docs/quick-start.md", "docs/installation.md"] {
+        let mut reader = Reader::new();
+        let mut count = 0;
+        for part in parts(&page(path)) {
+            if let Part::Commands(lines) = part {
+                for line in lines.iter().filter(|line| !line.trim().is_empty()) {
+                    reader.command(line);
+                    count += 1;
+                }
+            }
+        }
+        assert!(count >= 3, "{path}: {count}");
     }
 }

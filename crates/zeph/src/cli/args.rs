@@ -272,8 +272,11 @@ pub(crate) enum Command {
     /// Check the installation
     Doctor {
         /// Print JSON
-        #[arg(long)]
+        #[arg(long, conflicts_with = "report")]
         json: bool,
+        /// Print a report for a maintainer: versions, set keys and checks, without secrets
+        #[arg(long)]
+        report: bool,
     },
     /// Manage local models: pull, list, remove
     Models {

@@ -13,6 +13,8 @@ mod config_value;
 mod conversation;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod filter;
 mod folder_trust;
 #[cfg(feature = "tui")]
@@ -199,7 +201,8 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Logout(args)) => report(login::logout(&global, &args)),
         Some(Command::Undo(args)) => report(undo::run(&global, args).await),
         Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
-        Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),
+        Some(Command::Doctor { report: true, .. }) => report(doctor::report::run(&global).await),
+        Some(Command::Doctor { json, .. }) => report(doctor::run(&global, json).await),
         Some(Command::Demo { keep }) => report(demo::run(&global, keep).await),
         Some(Command::Completions { shell }) => report(generate::completions(shell)),
         Some(Command::Man { command, dir }) => report(generate::man(&command, dir.as_deref())),

@@ -44,6 +44,11 @@ impl Provenance {
         self.0.get(key).unwrap_or(&Origin::Default)
     }
 
+    /// The keys that are set, with their origins.
+    pub(crate) fn set_keys(&self) -> impl Iterator<Item = (&str, &Origin)> {
+        self.0.iter().map(|(key, origin)| (key.as_str(), origin))
+    }
+
     /// Forgets the origin of `key`.
     pub(crate) fn remove(&mut self, key: &str) {
         self.0.remove(key);

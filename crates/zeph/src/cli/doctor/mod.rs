@@ -2,6 +2,7 @@
 
 mod mcp;
 mod provider;
+pub(super) mod report;
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -428,7 +428,8 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "doctor",
-        "Checks the installation: configuration, database, sandbox, provider. The exit code is 1 if a check fails.",
+        "Checks the installation: configuration, database, sandbox, provider. The exit code is 1 if a check fails. \
+         --report adds versions and the names of the keys that are set, for a bug report.",
         "zeph doctor",
     ),
     text(
