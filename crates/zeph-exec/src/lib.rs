@@ -10,6 +10,9 @@
 
 #![deny(missing_docs)]
 
+#[cfg(not(unix))]
+compile_error!("zeph needs Linux or macOS; on Windows, use WSL 2");
+
 pub mod confined;
 pub mod denied_files;
 pub mod local;

@@ -29,6 +29,7 @@ use super::hooks::hooks;
 use super::instructions::Instructions;
 use super::limits::{limits, warn_of_unknown};
 use super::mcp::Mcp;
+use super::platform::notice as platform_notice;
 use super::policies::Policies;
 use super::provider::{compressor, reformatter};
 use super::read_rules::{read_rules, snapshots};
@@ -394,7 +395,10 @@ impl<'p> AppBuilder<'p> {
         if !self.options.quiet {
             let servers = mcp.filter(|_| self.provider.is_none());
             let servers = servers.into_iter().flat_map(|mcp| mcp.servers.notices());
-            for notice in instructions.notices.iter().cloned().chain(servers) {
+            let platform = self.provider.as_ref();
+            let platform = platform.and_then(|_| platform_notice(std::env::consts::OS));
+            let others = instructions.notices.iter().cloned().chain(servers);
+            for notice in platform.into_iter().chain(others) {
                 stderr_line(&clean(&notice));
             }
         }

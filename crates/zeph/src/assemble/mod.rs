@@ -18,6 +18,7 @@ mod limits;
 mod mcp;
 mod model_completion;
 mod ollama;
+mod platform;
 mod policies;
 mod provider;
 mod read_rules;
