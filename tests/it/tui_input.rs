@@ -346,6 +346,20 @@ fn closed_terminal_keeps_the_conversation() {
     }
 }
 
+/// Proves CLI-3: a closed terminal ends both interfaces at their prompt, also if its signal is blocked.
+#[cfg(target_os = "linux")]
+#[test]
+fn closed_terminal_without_its_signal_ends_the_session() {
+    for args in [&[][..], &["--tui"]] {
+        let home = Home::scripted("[[steps]]\ntext = \"The first answer.\"\n");
+        let mut terminal = Terminal::without_hangup(&home, args);
+        terminal.shows("›");
+        terminal.type_keys("one\r");
+        terminal.shows("tokens in");
+        assert_eq!(terminal.closes().code(), Some(130), "{args:?}");
+    }
+}
+
 /// Proves CLI-4, CLI-4d: while 10,000 lines stream, a key is shown before the end, and no line is lost.
 #[test]
 fn keys_are_shown_while_much_text_streams() {

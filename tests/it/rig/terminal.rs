@@ -77,6 +77,16 @@ impl Terminal {
         Self::spawn(command, &[], ROWS, COLUMNS)
     }
 
+    /// Starts the binary so that it does not get the signal of a closed terminal.
+    #[cfg(target_os = "linux")]
+    #[track_caller]
+    pub(crate) fn without_hangup(home: &Home, args: &[&str]) -> Self {
+        let mut command = command(home);
+        command.args(["env", "--block-signal=HUP", env!("CARGO_BIN_EXE_zeph")]);
+        command.args(args);
+        Self::spawn(command, &[], ROWS, COLUMNS)
+    }
+
     #[track_caller]
     fn of(
         home: &Home,

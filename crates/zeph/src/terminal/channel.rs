@@ -519,6 +519,33 @@ mod tests {
         )
     }
 
+    /// Proves CLI-4b: a command that gets the screen is below the titles of all calls of its batch.
+    #[test]
+    fn titles_of_a_batch_are_above_a_lent_screen() {
+        let options = TerminalOptions {
+            stderr: Style {
+                animate: true,
+                ..PLAIN
+            },
+            ..TerminalOptions::default()
+        };
+        let (channel, err, _) = channel(options, DisplayMode::All);
+        for (id, command) in [("1", "make"), ("2", "test")] {
+            channel.emit(LoopbackEvent::ToolStarted {
+                id: id.to_owned(),
+                tool: "bash".to_owned(),
+                params: json!({ "command": command }),
+            });
+        }
+        channel.shared().lend();
+        let text = err.text();
+        let above = text.rsplit("\x1b[J").next().unwrap();
+        assert!(
+            above.contains("$ make\n") && above.contains("$ test\n"),
+            "{text:?}"
+        );
+    }
+
     fn call(channel: &TerminalChannel, id: &str, output: &[&str], display: &str) {
         channel.emit(LoopbackEvent::ToolStarted {
             id: id.to_owned(),

@@ -15,12 +15,14 @@ use zeph_core::{Agent, Channel as _, LoopbackEvent, Reply, next_mode};
 use super::channel::TerminalChannel;
 use super::external_editor::{Editing, NO_EDITOR, edit, failure};
 use super::interactive::{InteractiveOptions, SessionEnd};
-use super::keyboard::{Keyboard, Mode};
+use super::keyboard::{Keyboard, Mode, is_connected};
 use super::restore;
 use super::type_ahead::{TurnKey, TypeAhead};
 
 /// The time to wait for the signal that continues the process. A system may refuse to stop it.
 const RESUME: Duration = Duration::from_millis(200);
+/// The time between two checks whether the terminal is still there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs one input; `None` if the user exits during it. `pressed` is the time when a key cancelled it: the turn may
 /// end before the second one arrives.
@@ -171,6 +173,17 @@ fn resume(channel: &TerminalChannel, keys: &mut Option<TypeAhead>) {
     channel.screen().resume();
 }
 
+/// Waits for the end of the terminal. Its signal does not arrive if the process was started with the signal blocked, and
+/// the line editor would then read for ever.
+async fn disconnected() {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if !is_connected() {
+            return;
+        }
+    }
+}
+
 /// Waits on drop until no dialog reads keys.
 struct Settled<'k>(&'k Keyboard);
 
@@ -218,6 +231,7 @@ impl Signals {
             _ = self.interrupt.recv(), if plain => false,
             _ = self.terminate.recv() => true,
             _ = self.hangup.recv() => true,
+            () = disconnected() => true,
         }
     }
 }
