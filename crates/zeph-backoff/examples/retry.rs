@@ -1,4 +1,5 @@
 //! The waits between the attempts of a request.
+#![allow(clippy::print_stdout)]
 
 use std::time::Duration;
 

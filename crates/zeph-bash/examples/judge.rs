@@ -1,4 +1,5 @@
 //! Decides about commands before they run.
+#![allow(clippy::print_stdout)]
 
 use zeph_bash::{ShellPolicy, Verdict, WorkingDirState};
 

@@ -1,4 +1,5 @@
 //! An agent of 60 lines: a model, a tool, a stored conversation, and events.
+#![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
 

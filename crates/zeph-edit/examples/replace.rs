@@ -1,4 +1,5 @@
 //! Replaces a text whose line endings differ from those of the file, and shows the place that a missing text resembles.
+#![allow(clippy::print_stdout)]
 
 use zeph_edit::{Replacement, edit, find_nearest};
 

@@ -1,4 +1,5 @@
 //! Runs a command below a supervisor, with a time limit. Nothing that it starts outlives this program.
+#![allow(clippy::print_stdout)]
 
 use std::process::ExitCode;
 use std::time::Duration;

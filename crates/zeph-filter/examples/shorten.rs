@@ -1,4 +1,5 @@
 //! The filters of command output in 10 lines, without an agent.
+#![allow(clippy::print_stdout)]
 
 use zeph_filter::FilterPipeline;
 

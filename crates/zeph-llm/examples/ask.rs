@@ -1,4 +1,5 @@
 //! A provider alone: asks the model of a server with the API of OpenAI. Arguments: the address, the model, the prompt.
+#![allow(clippy::print_stdout)]
 
 use zeph_llm::{Message, ProviderConfig, ProviderKind, RetryConfig, build_provider};
 

@@ -1,4 +1,5 @@
 //! A provider of your own: it repeats the prompt.
+#![allow(clippy::print_stdout)]
 
 use zeph_llm::{
     ChatRequest, ChatResponse, LlmError, LlmProvider, Message, MessagePart, StopReason,

@@ -1,4 +1,5 @@
 //! An MCP server with one tool, on standard input and output.
+#![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
 

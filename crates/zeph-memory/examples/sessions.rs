@@ -1,4 +1,5 @@
 //! Stores a conversation and its tasks, and continues it after a restart.
+#![allow(clippy::print_stdout)]
 
 use zeph_memory::{NewMessage, Store, StoreError, Synchronous, TaskStatus};
 

@@ -1,4 +1,5 @@
 //! The symbols of a source file, and the syntax errors that a change adds.
+#![allow(clippy::print_stdout)]
 
 use zeph_symbols::{Language, new_syntax_errors, symbols};
 

@@ -1,4 +1,5 @@
 //! The file tools in another agent: the model sees their definitions, and their calls pass the gates.
+#![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
 

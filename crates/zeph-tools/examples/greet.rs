@@ -1,4 +1,5 @@
 //! A tool in 20 lines, behind the checks and gates of the tool system.
+#![allow(clippy::print_stdout)]
 
 use zeph_tools::{Annotations, CallContext, FunctionTool, StackParts, ToolCall, ToolExecutor as _};
 use zeph_tools::{schemars, serde, serde_json::json};

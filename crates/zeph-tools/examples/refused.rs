@@ -1,4 +1,5 @@
 //! A wrong argument: the call is refused before the function runs, and the error helps the model to correct it.
+#![allow(clippy::print_stdout)]
 
 use zeph_tools::{Annotations, CallContext, FunctionTool, StackParts, ToolCall, ToolExecutor as _};
 use zeph_tools::{format_for_llm, schemars, serde, serde_json::json};

@@ -13,6 +13,7 @@ const FEATURES: &[(&str, bool)] = &[
     ("tui", cfg!(feature = "tui")),
     ("secret-service", cfg!(feature = "secret-service")),
     ("candle", cfg!(feature = "candle")),
+    ("otel", cfg!(feature = "otel")),
 ];
 /// Variables that change how Zeph looks. Their values are no secrets.
 const VARIABLES: &[&str] = &[
