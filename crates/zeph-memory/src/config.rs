@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::server_url::ServerUrl;
+
 /// How hard the database works for durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -17,11 +19,26 @@ pub enum Synchronous {
 }
 
 /// Where sessions, messages and the audit trail are kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {
     /// The database file; empty means `zeph.db` in the data directory.
     pub path: Option<PathBuf>,
     /// `normal` survives a killed process, `full` a power cut too.
     pub synchronous: Synchronous,
+    /// The PostgreSQL server of a shared store, used in place of the file (feature `postgres`).
+    pub url: Option<ServerUrl>,
+    /// Seconds that a call waits for the server before it is refused.
+    pub wait_secs: u64,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self {
+            path: None,
+            synchronous: Synchronous::default(),
+            url: None,
+            wait_secs: 10,
+        }
+    }
 }

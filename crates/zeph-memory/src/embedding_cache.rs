@@ -113,9 +113,10 @@ impl Store {
              SELECT ?1, value, substr(?3, 1 + key * ?4, ?4) FROM json_each(?2) WHERE true
              ON CONFLICT (model, text) DO UPDATE SET vector = excluded.vector",
             "INSERT INTO embedding (model, text, vector)
-             SELECT DISTINCT ON (j.value) ?1, j.value,
-                    substr(?3, CAST(1 + (j.place - 1) * ?4 AS INTEGER), CAST(?4 AS INTEGER))
-             FROM jsonb_array_elements_text(CAST(?2 AS jsonb)) WITH ORDINALITY AS j (value, place)
+             SELECT ?1, d.value, substr(?3, CAST(1 + (d.place - 1) * ?4 AS INTEGER), CAST(?4 AS INTEGER))
+             FROM (SELECT j.value, max(j.place) AS place
+                   FROM jsonb_array_elements_text(CAST(?2 AS jsonb)) WITH ORDINALITY AS j (value, place)
+                   GROUP BY j.value) d ORDER BY d.place
              ON CONFLICT (owner, model, text) DO UPDATE SET vector = excluded.vector",
         );
         let insert = insert.bind(model).bind(json(&digests(texts))).bind(all);

@@ -130,6 +130,17 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// This program cannot use a server.
+    #[error(
+        "`[memory] url` names a PostgreSQL server, and this zeph was built without the feature `postgres`: \
+         build it with `--features postgres`, or remove the key"
+    )]
+    NoServerSupport,
+    /// Only a shared store has other users.
+    #[error(
+        "the store is a file of this user, so nobody else has access: set `[memory] url` for a shared store"
+    )]
+    NotShared,
     /// The server does not respond.
     #[error(
         "the PostgreSQL server {server} cannot be reached: {reason}; start it, or correct `[memory] url`"
@@ -224,13 +235,28 @@ pub enum StoreError {
     /// Another agent works on the session.
     #[error(
         "the session {id:?} is in use by {}: leave that one first, or start another session",
-        holder(*.pid)
+        holder(*.pid, .host.as_deref())
     )]
     SessionInUse {
         /// The session.
         id: String,
         /// The process that holds it, if known.
         pid: Option<u32>,
+        /// The machine of that process, if it is another one.
+        host: Option<String>,
+    },
+    /// Another process took over the session, because this one did not renew its lease in time.
+    #[error(
+        "process {pid} on {host} took over the session {id:?}, so this message is not stored: continue there, or \
+         start another session"
+    )]
+    LeaseLost {
+        /// The session.
+        id: String,
+        /// The machine of the other process.
+        host: String,
+        /// The other process.
+        pid: u64,
     },
     /// More messages than one statement can take.
     #[error("{count} messages cannot be appended at once: the most is {max}")]
@@ -273,11 +299,15 @@ pub enum StoreError {
     },
 }
 
-fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {pid}"),
-    )
+fn holder(pid: Option<u32>, host: Option<&str>) -> String {
+    let process = match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    };
+    match host {
+        Some(host) => format!("{process} on {host}"),
+        None => process,
+    }
 }
 
 fn known_tasks(known: &[String]) -> String {
@@ -289,6 +319,20 @@ fn known_tasks(known: &[String]) -> String {
 }
 
 impl StoreError {
+    /// Whether the configuration or the server has to be changed before a session can start.
+    #[must_use]
+    pub fn is_configuration(&self) -> bool {
+        matches!(
+            self,
+            Self::ServerUrl { .. }
+                | Self::NoServerSupport
+                | Self::ServerUnreachable { .. }
+                | Self::ServerRefused { .. }
+                | Self::ServerTooOld { .. }
+                | Self::ServerNewer { .. }
+        )
+    }
+
     /// Converts a failed system call on the database's file or folder to an error.
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();

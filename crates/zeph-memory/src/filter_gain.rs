@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::conversation::{count, integer};
-use crate::database::{Row, query};
+use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -28,30 +28,39 @@ pub struct FilterGain {
     pub recalls: u64,
 }
 
+/// The statement that adds to the sums of a rule, which `$key` identifies.
+macro_rules! add_gain {
+    ($key:literal) => {
+        concat!(
+            "INSERT INTO filter_gain AS g (rule, \"full\", partial, fallback, bytes_before, bytes_after, reruns,
+                 recalls)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (",
+            $key,
+            ") DO UPDATE SET \"full\" = g.\"full\" + excluded.\"full\",
+                 partial = g.partial + excluded.partial, fallback = g.fallback + excluded.fallback,
+                 bytes_before = g.bytes_before + excluded.bytes_before,
+                 bytes_after = g.bytes_after + excluded.bytes_after,
+                 reruns = g.reruns + excluded.reruns, recalls = g.recalls + excluded.recalls"
+        )
+    };
+}
+
 impl Store {
     /// Adds to the sums of a rule.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn add_filter_gain(&self, gain: &FilterGain) -> Result<(), StoreError> {
-        let insert = query(
-            "INSERT INTO filter_gain AS g (rule, \"full\", partial, fallback, bytes_before, bytes_after, reruns,
-                 recalls)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (rule) DO UPDATE SET \"full\" = g.\"full\" + excluded.\"full\",
-                 partial = g.partial + excluded.partial, fallback = g.fallback + excluded.fallback,
-                 bytes_before = g.bytes_before + excluded.bytes_before,
-                 bytes_after = g.bytes_after + excluded.bytes_after,
-                 reruns = g.reruns + excluded.reruns, recalls = g.recalls + excluded.recalls",
-        )
-        .bind(gain.rule.as_str())
-        .bind(integer(gain.full))
-        .bind(integer(gain.partial))
-        .bind(integer(gain.fallback))
-        .bind(integer(gain.bytes_before))
-        .bind(integer(gain.bytes_after))
-        .bind(integer(gain.reruns))
-        .bind(integer(gain.recalls));
+        let insert = Statement::per_dialect(add_gain!("rule"), add_gain!("owner, rule"))
+            .bind(gain.rule.as_str())
+            .bind(integer(gain.full))
+            .bind(integer(gain.partial))
+            .bind(integer(gain.fallback))
+            .bind(integer(gain.bytes_before))
+            .bind(integer(gain.bytes_after))
+            .bind(integer(gain.reruns))
+            .bind(integer(gain.recalls));
         self.write(insert, gain.rule.len()).await?;
         Ok(())
     }

@@ -4,8 +4,10 @@
 //! - [`store`]: the open store. `database` is the trait of its two back ends, SQLite and PostgreSQL (feature `postgres`).
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - `rewind`: the way back to an earlier message; `session_search`: search for sessions.
+//! - `access`: access of other users to a shared store.
+//! - `transfer`: copies of a whole store into another one.
 //! - `copy`: copies of sessions; `result_views`: results as the user saw them.
-//! - [`lock`]: one agent at a time on a session.
+//! - [`lock`]: one agent at a time on a session; `lease`: the same among several machines.
 //! - [`tasks`]: the list of tasks of a session.
 //! - [`file_reads`]: the files that a session has read, for `zeph_tools::ReadLedger`.
 //! - [`audit`]: the audit trail in the database and in files, for `zeph_tools::AuditSink`.
@@ -23,6 +25,7 @@
 //! - [`error`]: errors, as messages for the user.
 //! - [`config`][]: the section `[memory]`.
 
+mod access;
 pub mod audit;
 #[cfg(feature = "syntax")]
 pub mod code_index;
@@ -35,6 +38,7 @@ pub mod embedding_cache;
 pub mod error;
 pub mod file_reads;
 pub mod filter_gain;
+mod lease;
 pub mod lock;
 pub mod memories;
 pub mod memory_vectors;
@@ -46,17 +50,20 @@ mod result_views;
 mod rewind;
 pub mod schedule;
 mod search_terms;
+mod server_url;
 mod session_search;
 mod sign_bits;
 pub mod spending;
 pub mod store;
 pub mod summaries;
 pub mod tasks;
+mod transfer;
 pub mod undo;
 
 pub use audit::head::{Head, Heads};
 pub use audit::{
-    AuditFilter, JsonlAudit, SqliteAudit, StoredAudit, Verdict, verify_database, verify_file,
+    AuditFilter, JsonlAudit, SqliteAudit, StoredAudit, Verdict, Writer, verify_database,
+    verify_file, verify_other_chains,
 };
 #[cfg(feature = "syntax")]
 pub use code_index::SqliteCodeIndex;
@@ -77,9 +84,11 @@ pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
 pub use quota::SqliteQuota;
 pub use schedule::{NewScheduled, RunState, Scheduled, ScheduledRun};
+pub use server_url::ServerUrl;
 pub use session_search::SessionMatch;
 pub use spending::StoredSpending;
 pub use store::Store;
 pub use summaries::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
 pub use tasks::{Task, TaskStatus};
+pub use transfer::CopyReport;
 pub use undo::{SqliteUndo, StoredChange};

@@ -1,4 +1,4 @@
-//! Locks that allow one agent at a time on a session: a locked file next to the database for each session.
+//! Locks that allow one agent at a time on a session: a locked file next to the database, or a lease on a server.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::conversation::unknown;
 use crate::database::query;
 use crate::error::StoreError;
+use crate::lease::Lease;
 use crate::store::Store;
 
 /// The maximum number of attempts to create a lock file that its holder removes at the same moment.
@@ -16,11 +17,23 @@ const ATTEMPTS: usize = 64;
 /// The right to work on a session. It ends when this is dropped, or when the process ends in any way.
 #[derive(Debug)]
 pub struct SessionLock {
+    held: Held,
+}
+
+/// What is held depends on the database: a file of this machine, or a row on a server.
+#[derive(Debug)]
+enum Held {
+    File(#[expect(dead_code, reason = "it is dropped")] LockFile),
+    Lease(Lease),
+}
+
+#[derive(Debug)]
+struct LockFile {
     file: File,
     path: PathBuf,
 }
 
-impl Drop for SessionLock {
+impl Drop for LockFile {
     fn drop(&mut self) {
         // First the name, then the lock: who locks the nameless file notices (`is_at`). Unlocked
         // by hand, since a process just being started holds a copy of the descriptor.
@@ -32,6 +45,15 @@ impl Drop for SessionLock {
     }
 }
 
+impl SessionLock {
+    /// Ends the lock, and returns as soon as another process can have it. A dropped lock on a server ends a little later.
+    pub async fn release(self) {
+        if let Held::Lease(lease) = self.held {
+            lease.release().await;
+        }
+    }
+}
+
 impl Store {
     /// Locks the session `id` for this process.
     ///
@@ -39,6 +61,12 @@ impl Store {
     /// [`StoreError::UnknownSession`]; [`StoreError::SessionInUse`] if another process, or another part of this one,
     /// holds it; or a failure of the database or of the file system.
     pub async fn lock_session(&self, id: &str) -> Result<SessionLock, StoreError> {
+        if self.is_shared() {
+            let lease = self.take_lease(id).await?;
+            return Ok(SessionLock {
+                held: Held::Lease(lease),
+            });
+        }
         let select = query("SELECT number FROM session WHERE id = ?1");
         let rows = self.fetch(select.bind(id)).await?;
         let row = rows.first().ok_or_else(|| unknown(id))?;
@@ -49,12 +77,15 @@ impl Store {
         folder.push("-locks");
         let path = Path::new(&folder).join(number.to_string());
         match lock_file(&path) {
-            Ok(Some(file)) => Ok(SessionLock { file, path }),
+            Ok(Some(file)) => Ok(SessionLock {
+                held: Held::File(LockFile { file, path }),
+            }),
             Ok(None) => Err(StoreError::SessionInUse {
                 id: id.to_owned(),
                 pid: fs::read_to_string(&path)
                     .ok()
                     .and_then(|text| text.trim().parse().ok()),
+                host: None,
             }),
             Err(error) => Err(StoreError::io(&path, &error)),
         }

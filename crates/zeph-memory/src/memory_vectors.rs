@@ -117,7 +117,10 @@ impl Store {
                     oldest: *first,
                     newest: *last,
                 };
-                self.add_model(transaction.as_mut(), model, row).await?
+                match self.add_model(transaction.as_mut(), model, row).await? {
+                    Some(id) => id,
+                    None => return Ok(()),
+                }
             }
             _ => return Ok(()),
         };
@@ -290,15 +293,17 @@ impl Store {
         found.map_err(|error| self.sql(error))
     }
 
-    /// Adds a row for a model, and removes the embeddings of older models. The database gives it a number.
+    /// Adds a row for a model, and removes the embeddings of older models. Returns the number of the row; `None` if another
+    /// process was faster.
     async fn add_model(
         &self,
         transaction: &mut dyn Transaction,
         name: &str,
         model: Model,
-    ) -> Result<i64, StoreError> {
+    ) -> Result<Option<i64>, StoreError> {
         let insert = query(
-            "INSERT INTO memory_model (model, length, oldest, newest) VALUES (?1, ?2, ?3, ?4) RETURNING id",
+            "INSERT INTO memory_model (model, length, oldest, newest) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO NOTHING RETURNING id",
         );
         let insert = insert.bind(name).bind(model.length);
         let rows = transaction
@@ -310,7 +315,7 @@ impl Store {
             "DELETE FROM memory_model WHERE id NOT IN (SELECT id FROM memory_model ORDER BY id DESC LIMIT ?1)",
         );
         transaction.fetch(delete.bind(MODELS)).await?;
-        Ok(id.unwrap_or_default())
+        Ok(id)
     }
 }
 

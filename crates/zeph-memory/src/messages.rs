@@ -72,8 +72,9 @@ fn message_of(row: &Row) -> Result<StoredMessage, sqlx::Error> {
     })
 }
 
-/// The statement that appends `count` messages: `?1` session, `?2` time, then five values each.
-fn insert_messages(count: usize) -> String {
+/// The statement that appends `count` messages: `?1` session, `?2` time, then five values each. In a shared store, the last value
+/// is the holder of leases: nothing is appended to a session that another one has.
+fn insert_messages(count: usize, is_shared: bool) -> String {
     let mut sql = String::from(
         "INSERT INTO message (session, seq, role, content, created_at,
                               input_tokens, output_tokens, cached_tokens)
@@ -96,7 +97,15 @@ fn insert_messages(count: usize) -> String {
             first + 4
         );
     }
-    sql.push_str(") v WHERE s.id = ?1 RETURNING seq");
+    sql.push_str(") v WHERE s.id = ?1");
+    if is_shared {
+        let holder = 3 + 5 * count;
+        let _ = write!(
+            sql,
+            " AND NOT EXISTS (SELECT 1 FROM session_lease l WHERE l.session = s.number AND l.holder <> ?{holder})"
+        );
+    }
+    sql.push_str(" RETURNING seq");
     sql
 }
 
@@ -158,22 +167,34 @@ impl Store {
             return Ok(next..next);
         }
         // Only small batches are common enough to be worth a prepared statement each.
-        let mut insert = query(insert_messages(count))
+        let created_at = now();
+        let mut insert = query(insert_messages(count, self.is_shared()))
             .prepared(count <= 16)
             .bind(session)
-            .bind(now());
+            .bind(created_at);
         let mut bytes = 0;
-        for message in messages {
+        for message in &messages {
             bytes += message.content.len();
             let usage = message.usage;
             insert = insert
-                .bind(message.role)
-                .bind(message.content)
+                .bind(&message.role)
+                .bind(&message.content)
                 .bind(usage.map(|usage| integer(usage.input_tokens)))
                 .bind(usage.map(|usage| integer(usage.output_tokens)))
                 .bind(usage.map(|usage| integer(usage.cached_tokens)));
         }
-        let rows = self.write(insert, bytes).await?;
+        if self.is_shared() {
+            insert = insert.bind(self.holder().name());
+        }
+        let rows = match self.write(insert, bytes).await {
+            Err(lost @ StoreError::ConnectionLost { .. }) => {
+                return match self.find_appended(session, created_at, &messages).await? {
+                    Some(range) => Ok(range),
+                    None => Err(lost),
+                };
+            }
+            rows => rows?,
+        };
         let mut range: Option<Range<i64>> = None;
         for row in &rows {
             let seq: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
@@ -182,7 +203,41 @@ impl Store {
                 None => seq..seq + 1,
             });
         }
-        range.ok_or_else(|| unknown(session))
+        match range {
+            Some(range) => Ok(range),
+            None if self.is_shared() => Err(self.refused_append(session).await),
+            None => Err(unknown(session)),
+        }
+    }
+
+    /// The places of `messages`, if a write whose connection was lost stored them after all. Only one process appends to a
+    /// session, so the last messages tell.
+    async fn find_appended(
+        &self,
+        session: &str,
+        created_at: i64,
+        messages: &[NewMessage],
+    ) -> Result<Option<Range<i64>>, StoreError> {
+        let select = query(
+            "SELECT m.seq, m.role, m.content FROM session s JOIN message m ON m.session = s.number
+             WHERE s.id = ?1 AND m.created_at = ?2 ORDER BY m.seq DESC LIMIT ?3",
+        );
+        let select = select.bind(session).bind(created_at);
+        let select = select.bind(integer(messages.len() as u64));
+        let read = |row: Row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
+        let found: Vec<(i64, String, String)> = self.fetch_as(select, read).await?;
+        let is_same = found.len() == messages.len()
+            && found
+                .iter()
+                .rev()
+                .zip(messages)
+                .all(|((_, role, content), message)| {
+                    *role == message.role && *content == message.content
+                });
+        let ends = found.last().zip(found.first());
+        Ok(ends
+            .filter(|_| is_same)
+            .map(|(first, last)| first.0..last.0 + 1))
     }
 
     /// The messages of the session's window, in order: those since the last [`Store::clear_window`] that no

@@ -212,6 +212,7 @@ impl Store {
         note: &str,
         now: i64,
     ) -> Result<Option<i64>, StoreError> {
+        let lease_until = lease_until.map(|until| self.server_time(until));
         let state = match lease_until {
             Some(_) => RunState::Running,
             None => RunState::Missed,
@@ -273,6 +274,7 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn renew_run(&self, id: i64, lease_until: i64) -> Result<bool, StoreError> {
+        let lease_until = self.server_time(lease_until);
         let update = query(
             "UPDATE schedule_run SET lease_until = ?2 WHERE id = ?1 AND state = 'running' RETURNING id",
         );
@@ -315,6 +317,7 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn interrupt_runs(&self, project: &Path, now: i64) -> Result<(), StoreError> {
+        let now = self.server_time(now);
         let update = query(
             "UPDATE schedule_run SET state = 'interrupted', changed_at = ?2, lease_until = NULL
              WHERE state = 'running' AND lease_until < ?2
@@ -355,6 +358,12 @@ impl Store {
         let mut runs = runs.map_err(|error| self.sql(error))?;
         runs.sort_by_key(|run| (run.due_at, run.id));
         Ok(runs)
+    }
+
+    /// A time of this machine as a time of the database. Leases are compared with the clock of the server, because the clocks
+    /// of several machines differ.
+    fn server_time(&self, time: i64) -> i64 {
+        time.saturating_add(self.database().clock_offset())
     }
 
     async fn runs(&self, select: Statement<'_>) -> Result<Vec<ScheduledRun>, StoreError> {

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::audit::head::{HeadFile, Heads};
 use crate::config::Synchronous;
 use crate::database::sqlite::SqliteDatabase;
 use crate::database::{Database, Dialect, Row, Statement, Transaction};
 use crate::error::StoreError;
+use crate::lease::Holder;
 
 /// The open store: sessions, messages, the audit trail and all else that outlives a process.
 ///
@@ -22,6 +24,7 @@ struct Inner {
     /// The database file. With a server it does not exist, and only the folders next to it are used.
     path: PathBuf,
     database: Box<dyn Database>,
+    holder: Holder,
 }
 
 impl Store {
@@ -69,6 +72,7 @@ impl Store {
             inner: Arc::new(Inner {
                 path,
                 database: Box::new(database),
+                holder: Holder::default(),
             }),
         }
     }
@@ -91,7 +95,26 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the log of SQLite could not be moved; no data is lost.
     pub async fn close(&self) -> Result<(), StoreError> {
+        if self.is_shared()
+            && let Err(error) = self.return_all_leases().await
+        {
+            tracing::warn!(%error, "leases of sessions are not returned; they expire soon");
+        }
         self.database().close().await
+    }
+
+    /// The head of the chain that this machine writes to the store.
+    #[must_use]
+    pub fn audit_head(&self) -> HeadFile {
+        let heads = Heads::beside(self.path());
+        match self.is_shared() {
+            true => heads.of_server(&self.name()),
+            false => heads.of_database(),
+        }
+    }
+
+    pub(crate) fn holder(&self) -> &Holder {
+        &self.inner.holder
     }
 
     pub(crate) fn database(&self) -> &dyn Database {

@@ -1,7 +1,8 @@
 -- The tables of a shared store. They hold the same data as those of SQLite, and in addition the owner and the host of each
 -- row. Times are milliseconds since the Unix epoch.
 --
--- Row-level security limits every user to the rows of their own role, and to rows whose owner granted access to them.
+-- A row below another one has the owner of that row: a user who may read a session cannot add to it. Row-level security limits
+-- every user to the rows of their own role, and to rows whose owner granted access to them.
 
 -- The words of a text, by their stems. No word is left out: a search for a frequent word alone finds it.
 CREATE TEXT SEARCH DICTIONARY zeph_stem (TEMPLATE = snowball, Language = english);
@@ -49,27 +50,31 @@ CREATE TABLE session (
     is_renamed    BOOLEAN NOT NULL DEFAULT FALSE,
     parent        BIGINT,
     owner         TEXT    NOT NULL DEFAULT current_user,
-    host          TEXT    NOT NULL DEFAULT zeph_host()
+    host          TEXT    NOT NULL DEFAULT zeph_host(),
+    UNIQUE (number, owner)
 );
 CREATE INDEX session_by_activity ON session (activity);
 CREATE INDEX session_by_project ON session (project, activity);
 
 -- The process that works on a session. Another process takes over after `until`, which is a time of the server.
 CREATE TABLE session_lease (
-    session BIGINT NOT NULL PRIMARY KEY REFERENCES session (number) ON DELETE CASCADE,
+    session BIGINT NOT NULL PRIMARY KEY,
     holder  TEXT   NOT NULL,
+    -- The lease itself: a holder may return one and take another.
+    grant_id TEXT  NOT NULL,
     -- The machine and the process, for a message.
     pid     BIGINT NOT NULL,
     -- The identity of the running system and its process ids: a process of the same one can be looked up.
     machine TEXT   NOT NULL,
     until   TIMESTAMPTZ NOT NULL,
     owner   TEXT   NOT NULL DEFAULT current_user,
-    host    TEXT   NOT NULL DEFAULT zeph_host()
+    host    TEXT   NOT NULL DEFAULT zeph_host(),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE message (
     number        BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    session       BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session       BIGINT NOT NULL,
     seq           BIGINT NOT NULL,
     role          TEXT   NOT NULL,
     content       TEXT   NOT NULL,
@@ -83,7 +88,8 @@ CREATE TABLE message (
     words         TSVECTOR,
     owner         TEXT   NOT NULL DEFAULT current_user,
     host          TEXT   NOT NULL DEFAULT zeph_host(),
-    UNIQUE (session, seq)
+    UNIQUE (session, seq),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 CREATE INDEX message_by_words ON message USING gin (words);
 
@@ -104,25 +110,27 @@ CREATE TRIGGER message_words_of_new BEFORE INSERT OR UPDATE OF content ON messag
 
 CREATE FUNCTION zeph_message_activity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE session SET updated_at = greatest(updated_at, NEW.created_at), activity = nextval('session_activity')
-    WHERE number = NEW.session;
+    UPDATE session SET updated_at = greatest(updated_at, latest.at), activity = nextval('session_activity')
+    FROM (SELECT a.session, max(a.created_at) AS at FROM added a GROUP BY a.session) latest
+    WHERE number = latest.session;
     RETURN NULL;
 END $$;
-CREATE TRIGGER message_is_activity AFTER INSERT ON message
-    FOR EACH ROW EXECUTE FUNCTION zeph_message_activity();
+CREATE TRIGGER message_is_activity AFTER INSERT ON message REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION zeph_message_activity();
 
 CREATE TABLE result_view (
-    session BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session BIGINT NOT NULL,
     seq     BIGINT NOT NULL,
     view    TEXT   NOT NULL,
     owner   TEXT   NOT NULL DEFAULT current_user,
     host    TEXT   NOT NULL DEFAULT zeph_host(),
-    PRIMARY KEY (session, seq)
+    PRIMARY KEY (session, seq),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE summaries (
     number            BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    session           BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session           BIGINT NOT NULL,
     content           TEXT   NOT NULL,
     compaction_method TEXT   NOT NULL CHECK (compaction_method IN ('triggered', 'manual', 'autonomous')),
     first_seq         BIGINT NOT NULL,
@@ -135,12 +143,13 @@ CREATE TABLE summaries (
     created_at        BIGINT NOT NULL,
     rewound           BOOLEAN NOT NULL DEFAULT FALSE,
     owner             TEXT   NOT NULL DEFAULT current_user,
-    host              TEXT   NOT NULL DEFAULT zeph_host()
+    host              TEXT   NOT NULL DEFAULT zeph_host(),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 CREATE INDEX summaries_by_session ON summaries (session, number);
 
 CREATE TABLE task (
-    session    BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session    BIGINT NOT NULL,
     number     BIGINT NOT NULL,
     content    TEXT   NOT NULL,
     status     TEXT   NOT NULL CHECK (status IN ('pending', 'in_progress', 'completed')),
@@ -148,23 +157,25 @@ CREATE TABLE task (
     updated_at BIGINT NOT NULL,
     owner      TEXT   NOT NULL DEFAULT current_user,
     host       TEXT   NOT NULL DEFAULT zeph_host(),
-    PRIMARY KEY (session, number)
+    PRIMARY KEY (session, number),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE seen_file (
     number  BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
-    session BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session BIGINT NOT NULL,
     path    BYTEA  NOT NULL,
     digest  BYTEA  NOT NULL,
     content BYTEA,
     owner   TEXT   NOT NULL DEFAULT current_user,
     host    TEXT   NOT NULL DEFAULT zeph_host(),
-    UNIQUE (session, path)
+    UNIQUE (session, path),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE undo_change (
     number     BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    session    BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session    BIGINT NOT NULL,
     batch      TEXT   NOT NULL,
     created_at BIGINT NOT NULL,
     tool       TEXT   NOT NULL,
@@ -176,54 +187,60 @@ CREATE TABLE undo_change (
     after_seq  BIGINT NOT NULL DEFAULT 0,
     owner      TEXT   NOT NULL DEFAULT current_user,
     host       TEXT   NOT NULL DEFAULT zeph_host(),
-    CHECK ((lost IS NULL) = (change IS NOT NULL))
+    CHECK ((lost IS NULL) = (change IS NOT NULL)),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 CREATE INDEX undo_change_by_session ON undo_change (session, number);
 
 CREATE TABLE tool_overflow (
     number     BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id         TEXT   NOT NULL UNIQUE,
-    session    BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session    BIGINT NOT NULL,
     tool       TEXT   NOT NULL,
     created_at BIGINT NOT NULL,
     size       BIGINT NOT NULL,
     lines      BIGINT NOT NULL,
     total_size BIGINT NOT NULL,
     owner      TEXT   NOT NULL DEFAULT current_user,
-    host       TEXT   NOT NULL DEFAULT zeph_host()
+    host       TEXT   NOT NULL DEFAULT zeph_host(),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE,
+    UNIQUE (number, owner)
 );
 CREATE INDEX tool_overflow_by_session ON tool_overflow (session);
 CREATE INDEX tool_overflow_by_age ON tool_overflow (created_at);
 
 CREATE TABLE tool_overflow_block (
-    entry   BIGINT NOT NULL REFERENCES tool_overflow (number) ON DELETE CASCADE,
+    entry   BIGINT NOT NULL,
     number  BIGINT NOT NULL,
     line    BIGINT NOT NULL,
     size    BIGINT NOT NULL,
     content BYTEA  NOT NULL,
     owner   TEXT   NOT NULL DEFAULT current_user,
     host    TEXT   NOT NULL DEFAULT zeph_host(),
-    UNIQUE (entry, number)
+    UNIQUE (entry, number),
+    FOREIGN KEY (entry, owner) REFERENCES tool_overflow (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE call_quota (
-    session BIGINT NOT NULL PRIMARY KEY REFERENCES session (number) ON DELETE CASCADE,
+    session BIGINT NOT NULL PRIMARY KEY,
     used    BIGINT NOT NULL,
     owner   TEXT   NOT NULL DEFAULT current_user,
-    host    TEXT   NOT NULL DEFAULT zeph_host()
+    host    TEXT   NOT NULL DEFAULT zeph_host(),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE completed_tools (
-    session BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session BIGINT NOT NULL,
     tool    TEXT   NOT NULL,
     owner   TEXT   NOT NULL DEFAULT current_user,
     host    TEXT   NOT NULL DEFAULT zeph_host(),
-    PRIMARY KEY (session, tool)
+    PRIMARY KEY (session, tool),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE spending (
     number             BIGINT GENERATED ALWAYS AS IDENTITY,
-    session            BIGINT NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    session            BIGINT NOT NULL,
     provider           TEXT   NOT NULL,
     model              TEXT   NOT NULL,
     requests           BIGINT NOT NULL,
@@ -235,7 +252,8 @@ CREATE TABLE spending (
     unpriced           BIGINT NOT NULL,
     owner              TEXT   NOT NULL DEFAULT current_user,
     host               TEXT   NOT NULL DEFAULT zeph_host(),
-    PRIMARY KEY (session, provider, model)
+    PRIMARY KEY (session, provider, model),
+    FOREIGN KEY (session, owner) REFERENCES session (number, owner) ON DELETE CASCADE
 );
 
 CREATE TABLE filter_gain (
@@ -334,13 +352,14 @@ CREATE TABLE schedule (
     cancelled  BOOLEAN NOT NULL DEFAULT FALSE,
     created_at BIGINT NOT NULL,
     owner      TEXT   NOT NULL DEFAULT current_user,
-    host       TEXT   NOT NULL DEFAULT zeph_host()
+    host       TEXT   NOT NULL DEFAULT zeph_host(),
+    UNIQUE (id, owner)
 );
 CREATE INDEX schedule_by_time ON schedule (project, next_at) WHERE next_at IS NOT NULL;
 
 CREATE TABLE schedule_run (
     id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    task        BIGINT NOT NULL REFERENCES schedule (id) ON DELETE CASCADE,
+    task        BIGINT NOT NULL,
     due_at      BIGINT NOT NULL,
     state       TEXT   NOT NULL CHECK (state IN ('running', 'done', 'failed', 'missed', 'interrupted')),
     session     TEXT,
@@ -350,7 +369,8 @@ CREATE TABLE schedule_run (
     told        BOOLEAN NOT NULL DEFAULT FALSE,
     owner       TEXT   NOT NULL DEFAULT current_user,
     host        TEXT   NOT NULL DEFAULT zeph_host(),
-    UNIQUE (task, due_at)
+    UNIQUE (task, due_at),
+    FOREIGN KEY (task, owner) REFERENCES schedule (id, owner) ON DELETE CASCADE
 );
 CREATE INDEX schedule_run_by_state ON schedule_run (state) WHERE state = 'running' OR NOT told;
 
@@ -424,7 +444,7 @@ CREATE TABLE tool_audit_intent (
     ts      BIGINT NOT NULL,
     owner   TEXT   NOT NULL DEFAULT current_user,
     host    TEXT   NOT NULL DEFAULT zeph_host(),
-    PRIMARY KEY (owner, session, call_id)
+    PRIMARY KEY (session, call_id)
 );
 CREATE FUNCTION zeph_audit_ends_intent() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

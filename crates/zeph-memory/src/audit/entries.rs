@@ -116,7 +116,18 @@ pub struct AuditFilter {
     pub after: i64,
 }
 
-/// The last row of the table.
+/// The writer of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    /// The name of its chain: the hash that precedes the first entry.
+    pub chain: String,
+    /// The role of the writer on a server; empty in a SQLite database.
+    pub owner: String,
+    /// The machine of the first entry; empty in a SQLite database.
+    pub host: String,
+}
+
+/// The last row of a chain.
 #[derive(Debug)]
 pub(super) struct LastRow {
     pub(super) link: Option<Link>,
@@ -183,10 +194,36 @@ impl Store {
         Ok(entries)
     }
 
-    /// The first entries after the one with this `id`, at most one page.
-    pub(super) async fn audit_page(&self, after: i64) -> Result<Vec<StoredAudit>, StoreError> {
-        let select = query("SELECT * FROM tool_audit WHERE id > ?1 ORDER BY id LIMIT ?2");
-        self.audit_rows(select.bind(after).bind(PAGE)).await
+    /// The first entries of a chain after the one with this `id`, at most one page. The chain of a SQLite database has no
+    /// `writer`.
+    pub(super) async fn audit_page(
+        &self,
+        writer: Option<&str>,
+        after: i64,
+    ) -> Result<Vec<StoredAudit>, StoreError> {
+        let select = query(
+            "SELECT * FROM tool_audit WHERE id > ?1 AND writer IS NOT DISTINCT FROM ?3 ORDER BY id LIMIT ?2",
+        );
+        self.audit_rows(select.bind(after).bind(PAGE).bind(writer))
+            .await
+    }
+
+    /// The chains of other writers, in the order of their first entries.
+    pub(crate) async fn other_chains(&self, own: Option<&str>) -> Result<Vec<Writer>, StoreError> {
+        let select = Statement::per_dialect(
+            "SELECT writer, '', '' FROM tool_audit WHERE writer IS NOT NULL AND writer IS DISTINCT FROM ?1
+             GROUP BY writer ORDER BY min(id)",
+            "SELECT writer, owner, min(host) FROM tool_audit WHERE writer IS DISTINCT FROM ?1
+             GROUP BY writer, owner ORDER BY min(id)",
+        );
+        let read = |row: Row| {
+            Ok(Writer {
+                chain: row.try_get(0)?,
+                owner: row.try_get(1)?,
+                host: row.try_get(2)?,
+            })
+        };
+        self.fetch_as(select.bind(own), read).await
     }
 
     async fn audit_rows(&self, select: Statement<'_>) -> Result<Vec<StoredAudit>, StoreError> {
@@ -196,22 +233,32 @@ impl Store {
             .collect()
     }
 
-    /// The last row; `None` in an empty trail.
-    pub(super) async fn last_audit(&self) -> Result<Option<LastRow>, StoreError> {
-        let rows = self
-            .fetch(query(
-                "SELECT seq, hash FROM tool_audit ORDER BY id DESC LIMIT 1",
-            ))
-            .await?;
+    /// The last row of a chain; `None` in an empty one.
+    pub(super) async fn last_audit(
+        &self,
+        writer: Option<&str>,
+    ) -> Result<Option<LastRow>, StoreError> {
+        let select = query(
+            "SELECT seq, hash FROM tool_audit WHERE writer IS NOT DISTINCT FROM ?1 ORDER BY id DESC LIMIT 1",
+        );
+        let rows = self.fetch(select.bind(writer)).await?;
         let last = rows.first().map(|row| Ok(LastRow { link: link(row)? }));
         last.transpose().map_err(|error| self.sql(error))
     }
 
     /// Whether there is an entry with this number and this hash.
-    pub(super) async fn has_audit(&self, link: &Link) -> Result<bool, StoreError> {
+    pub(super) async fn has_audit(
+        &self,
+        writer: Option<&str>,
+        link: &Link,
+    ) -> Result<bool, StoreError> {
         // The search starts at the end, where the entry usually is.
-        let select = query("SELECT hash FROM tool_audit WHERE seq = ?1 ORDER BY id DESC LIMIT 1")
-            .bind(i64::try_from(link.seq).unwrap_or(i64::MAX));
+        let select = query(
+            "SELECT hash FROM tool_audit WHERE seq = ?1 AND writer IS NOT DISTINCT FROM ?2
+             ORDER BY id DESC LIMIT 1",
+        );
+        let select = select.bind(i64::try_from(link.seq).unwrap_or(i64::MAX));
+        let select = select.bind(writer);
         let rows = self.fetch(select).await?;
         let hash: Option<String> = match rows.first() {
             Some(row) => row.try_get(0).map_err(|error| self.sql(error))?,
@@ -220,9 +267,11 @@ impl Store {
         Ok(hash.as_ref() == Some(&link.hash))
     }
 
-    /// The name of the chain, which is the predecessor of its first entry.
-    pub(super) async fn audit_name(&self) -> Result<String, StoreError> {
-        let select = query("SELECT prev FROM tool_audit WHERE seq IS NOT NULL ORDER BY id LIMIT 1");
+    /// The name of the chain of a SQLite database, which is the predecessor of its first entry.
+    pub(crate) async fn audit_name(&self) -> Result<String, StoreError> {
+        let select = query(
+            "SELECT prev FROM tool_audit WHERE seq IS NOT NULL AND writer IS NULL ORDER BY id LIMIT 1",
+        );
         let rows = self.fetch(select).await?;
         let name: Option<String> = match rows.first() {
             Some(row) => row.try_get(0).map_err(|error| self.sql(error))?,
@@ -236,7 +285,7 @@ impl Store {
         let mut all = UnchainedHash::default();
         let mut after = i64::MIN;
         loop {
-            let page = self.audit_page(after).await?;
+            let page = self.audit_page(None, after).await?;
             let Some(last) = page.last() else {
                 return Ok(all.finish());
             };
@@ -260,9 +309,11 @@ impl Store {
 
     /// The number of missing triggers that protect the trail from changes.
     pub(super) async fn missing_audit_triggers(&self) -> Result<i64, StoreError> {
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT 3 - count(*) FROM sqlite_schema WHERE type = 'trigger' AND name IN
                  ('tool_audit_is_not_edited', 'tool_audit_is_not_deleted', 'tool_audit_is_chained')",
+            "SELECT 3 - count(*) FROM pg_trigger WHERE tgrelid = 'tool_audit'::regclass AND tgenabled = 'O'
+                 AND tgname IN ('tool_audit_is_not_edited', 'tool_audit_is_not_deleted', 'tool_audit_is_chained')",
         );
         let rows = self.fetch(select).await?;
         match rows.first() {

@@ -82,6 +82,15 @@ impl Heads {
         }
     }
 
+    /// The head of the chain of this machine on a server, by the name of the server.
+    #[must_use]
+    pub fn of_server(&self, name: &str) -> HeadFile {
+        let digest = hex_digest(name.as_bytes());
+        HeadFile {
+            path: self.folder.join(format!("server-{}.head", &digest[..16])),
+        }
+    }
+
     /// The head of the chain in the JSONL file at `path`.
     #[must_use]
     pub fn of_file(&self, path: &Path) -> HeadFile {
@@ -164,6 +173,27 @@ impl OpenHead {
     /// The content; `None` for a new or damaged file.
     pub(super) fn read(&self) -> Option<Head> {
         read(&self.file).ok().flatten()
+    }
+
+    /// The head of a chain that begins now, or the one that another process wrote meanwhile.
+    pub(super) fn begin(&self) -> io::Result<Head> {
+        self.file.lock()?;
+        let name = new_name();
+        let head = self.read().map_or_else(
+            || {
+                let head = Head {
+                    chain: name.clone(),
+                    last: Link { seq: 0, hash: name },
+                    bytes: 0,
+                };
+                self.file
+                    .write_all_at(head.line().as_bytes(), 0)
+                    .map(|()| head)
+            },
+            Ok,
+        );
+        self.file.unlock()?;
+        head
     }
 
     /// Writes `head`, unless another process was faster and is further.

@@ -19,11 +19,15 @@ use zeph_tools::{AuditEntry, AuditError, AuditSink};
 use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
-use head::{Head, HeadFile, Heads, OpenHead, attach};
+use head::{Head, HeadFile, OpenHead, attach};
 
-pub use entries::{AuditFilter, StoredAudit};
+pub use entries::{AuditFilter, StoredAudit, Writer};
 pub use jsonl::JsonlAudit;
-pub use verify::{Verdict, verify_database, verify_file};
+pub(crate) use verify::own_writer;
+pub use verify::{Verdict, verify_database, verify_file, verify_other_chains};
+
+/// Lost connections after which an entry is given up.
+const MAX_LOSSES: usize = 3;
 
 /// Writes audit entries to the database.
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl SqliteAudit {
     /// A sink that writes to `store`, and stores the chain's head next to it.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        let head = Heads::beside(store.path()).of_database();
+        let head = store.audit_head();
         Self {
             store,
             head,
@@ -65,6 +69,7 @@ impl SqliteAudit {
         let call = entry.call.to_string();
         let repairs = Value::from(entry.repairs.as_slice()).to_string();
         let fields = Fields::of(entry, &call, &repairs);
+        let mut losses = 0;
         loop {
             // The head is read before the rows: it may be older than them, and never newer.
             let chain = match known.take() {
@@ -72,8 +77,19 @@ impl SqliteAudit {
                 _ => self.end_of_chain().await?,
             };
             let sealed = chain::seal(&fields, &chain.end);
-            if !self.insert(&fields, &sealed, chain.row.as_deref()).await? {
-                continue;
+            match self.insert(&fields, &sealed, &chain).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                // The last row tells whether the entry arrived.
+                Err(StoreError::ConnectionLost { .. }) if losses < MAX_LOSSES => {
+                    losses += 1;
+                    let writer = self.writer(&chain.name);
+                    let last = self.store.last_audit(writer).await.map_err(failed)?;
+                    if last.and_then(|last| last.link).as_ref() != Some(&sealed.link) {
+                        continue;
+                    }
+                }
+                Err(error) => return Err(failed(error)),
             }
             let chain = Chain {
                 row: Some(sealed.link.hash.clone()),
@@ -90,12 +106,23 @@ impl SqliteAudit {
     /// first entry, so that none can be added, changed or removed later.
     async fn end_of_chain(&self) -> Result<Chain, AuditError> {
         loop {
-            let noted = self.head.read().ok().flatten();
-            let last = self.store.last_audit().await.map_err(failed)?;
+            let mut noted = self.head.read().ok().flatten();
+            if noted.is_none() && self.store.is_shared() {
+                // The table does not tell which chain is that of this machine, so its name is written first.
+                let begun = self.head.open().and_then(|head| head.begin());
+                noted = Some(begun.map_err(|error| self.head_failed(&error))?);
+            }
+            let writer = own_writer(&self.store, noted.as_ref());
+            let writer = writer.as_deref();
+            let last = self.store.last_audit(writer).await.map_err(failed)?;
             let end = last.as_ref().and_then(|last| last.link.clone());
             let on_chain = match (&noted, &end) {
                 (Some(head), Some(end)) if head.last.seq == end.seq => head.last == *end,
-                (Some(head), Some(_)) => self.store.has_audit(&head.last).await.map_err(failed)?,
+                (Some(head), Some(_)) => self
+                    .store
+                    .has_audit(writer, &head.last)
+                    .await
+                    .map_err(failed)?,
                 _ => false,
             };
             let begins = end.is_none();
@@ -119,7 +146,8 @@ impl SqliteAudit {
                 let call = note.call.to_string();
                 let fields = Fields::of(&note, &call, "[]");
                 let sealed = chain::seal(&fields, &chain.end);
-                if !self.insert(&fields, &sealed, None).await? {
+                let inserted = self.insert(&fields, &sealed, &chain).await;
+                if !inserted.map_err(failed)? {
                     continue;
                 }
                 return Ok(Chain {
@@ -132,21 +160,28 @@ impl SqliteAudit {
         }
     }
 
-    /// Inserts the entry if the last row has the hash `row`; whether it did.
+    /// The writer of a chain in the table: its name on a server, none in a SQLite database.
+    fn writer<'c>(&self, chain: &'c str) -> Option<&'c str> {
+        self.store.is_shared().then_some(chain)
+    }
+
+    /// Inserts the entry if the last row is still the one that the chain knows; whether it did.
     async fn insert(
         &self,
         fields: &Fields<'_>,
         sealed: &Sealed,
-        row: Option<&str>,
-    ) -> Result<bool, AuditError> {
+        chain: &Chain,
+    ) -> Result<bool, StoreError> {
         let insert = query(
             "INSERT INTO tool_audit (ts, session, call_id, tool, call, result, result_digest,
                  result_size, trust, approved_by, phase, duration_ms, exit_code, truncated,
                  error_category, attempts, cached, adversarial_policy_decision, claim_source,
-                 repairs, caller_id, policy_match, seq, prev, hash)
+                 repairs, caller_id, policy_match, seq, prev, hash, writer)
              SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                 ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25
-             WHERE (SELECT hash FROM tool_audit ORDER BY id DESC LIMIT 1) IS ?26
+                 ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?27
+             WHERE (SELECT hash FROM tool_audit WHERE writer IS NOT DISTINCT FROM ?27
+                    ORDER BY id DESC LIMIT 1) IS NOT DISTINCT FROM ?26
+             ON CONFLICT DO NOTHING
              RETURNING id",
         )
         .bind(fields.ts)
@@ -174,14 +209,15 @@ impl SqliteAudit {
         .bind(i64::try_from(sealed.link.seq).unwrap_or(i64::MAX))
         .bind(sealed.prev.as_str())
         .bind(sealed.link.hash.as_str())
-        .bind(row);
+        .bind(chain.row.as_deref())
+        .bind(self.writer(&chain.name));
         let rows = self.store.write(insert, sealed.line.len()).await;
-        rows.map(|rows| !rows.is_empty()).map_err(failed)
+        rows.map(|rows| !rows.is_empty())
     }
 
     fn head_failed(&self, error: &std::io::Error) -> AuditError {
         AuditError(format!(
-            "the entry is in the database, but the head of its chain, {}, cannot be written: {error}; \
+            "the head of the audit chain, {}, cannot be written: {error}; \
              make its folder writable",
             self.head.path().display()
         ))
@@ -215,6 +251,7 @@ impl AuditSink for SqliteAudit {
              VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (session, call_id) DO UPDATE SET tool = excluded.tool, ts = excluded.ts",
         )
+        .repeatable()
         .bind(intent.session)
         .bind(intent.call_id)
         .bind(intent.tool)

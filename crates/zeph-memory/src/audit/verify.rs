@@ -14,7 +14,7 @@ use zeph_tools::audit::chain::{self, hex_digest};
 use zeph_tools::audit::{ChainCheck, Link};
 use zeph_tools::plural::counted_as;
 
-use super::entries::{StoredAudit, UnchainedHash};
+use super::entries::{StoredAudit, UnchainedHash, Writer};
 use super::head::{Head, Heads};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -68,18 +68,15 @@ impl Known {
 /// # Errors
 /// A failure of the database; a damaged trail is a [`Verdict`].
 pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdict, StoreError> {
-    let file = Heads::beside(store.path()).of_database();
+    let file = store.audit_head();
     let (head, lost) = match file.read() {
         Ok(head) => (head, None),
         Err(error) => (None, Some(error)),
     };
+    let writer = own_writer(store, head.as_ref());
     let known = Known::new(head, asked);
-    let mut rows = Rows {
-        check: known.check(),
-        unchained: UnchainedHash::default(),
-        id: 0,
-        verdict: Verdict::default(),
-    };
+    let mut rows = Rows::new(&known);
+    rows.is_alone = !store.is_shared() && store.other_chains(None).await?.is_empty();
     let triggers = store.missing_audit_triggers().await?;
     if triggers > 0 {
         rows.note(format!(
@@ -97,25 +94,7 @@ pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdi
             )
         ));
     }
-    'pages: loop {
-        let page = match store.audit_page(rows.id).await {
-            Ok(page) => page,
-            Err(StoreError::Database { source, .. }) => {
-                rows.verdict.wrong = Some(format!("behind row {}: {source}", rows.id));
-                break;
-            }
-            Err(error) => return Err(error),
-        };
-        if page.is_empty() {
-            break;
-        }
-        for entry in &page {
-            if let Err(reason) = rows.take(entry) {
-                rows.verdict.wrong = Some(format!("row {}: {reason}", entry.id));
-                break 'pages;
-            }
-        }
-    }
+    rows.read(store, writer.as_deref()).await?;
     let place = file.path().display();
     let missing = match lost {
         Some(error) => format!("the head of the chain, {place}, cannot be read: {error}"),
@@ -124,21 +103,87 @@ pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdi
     Ok(finish(rows.check, rows.verdict, &known, &missing, true))
 }
 
-/// The rows of the table, in order.
+/// The name of the chain that this machine writes to a store. The chain of a SQLite database has none there.
+pub(crate) fn own_writer(store: &Store, head: Option<&Head>) -> Option<String> {
+    let name = || head.map_or_else(String::new, |head| head.chain.clone());
+    store.is_shared().then(name)
+}
+
+/// Checks the chains of other writers: those of other machines and users on a server, and copies. Their heads are on their
+/// machines, so missing entries at the end cannot be seen here, except of a chain whose head is on this machine too.
+///
+/// # Errors
+/// A failure of the database; a damaged chain is a [`Verdict`].
+pub async fn verify_other_chains(store: &Store) -> Result<Vec<(Writer, Verdict)>, StoreError> {
+    let own = own_writer(store, store.audit_head().read().ok().flatten().as_ref());
+    let heads = Heads::beside(store.path());
+    let mut verdicts = Vec::new();
+    for writer in store.other_chains(own.as_deref()).await? {
+        let name = Link {
+            seq: 0,
+            hash: writer.chain.clone(),
+        };
+        let mut known = Known::new(heads.of_chain(&writer.chain), None);
+        known.links.push(name);
+        let mut rows = Rows::new(&known);
+        rows.read(store, Some(&writer.chain)).await?;
+        let missing = "the head of this chain is on another machine";
+        let verdict = finish(rows.check, rows.verdict, &known, missing, false);
+        verdicts.push((writer, verdict));
+    }
+    Ok(verdicts)
+}
+
+/// The rows of a chain, in order.
 struct Rows {
     check: ChainCheck,
     unchained: UnchainedHash,
     id: i64,
+    /// The table has no other rows, so their numbers have no gap.
+    is_alone: bool,
     verdict: Verdict,
 }
 
 impl Rows {
+    fn new(known: &Known) -> Self {
+        Self {
+            check: known.check(),
+            unchained: UnchainedHash::default(),
+            id: 0,
+            is_alone: false,
+            verdict: Verdict::default(),
+        }
+    }
+
+    /// Reads a chain to its end, or to the first row that is wrong.
+    async fn read(&mut self, store: &Store, writer: Option<&str>) -> Result<(), StoreError> {
+        loop {
+            let page = match store.audit_page(writer, self.id).await {
+                Ok(page) => page,
+                Err(StoreError::Database { source, .. }) => {
+                    self.verdict.wrong = Some(format!("behind row {}: {source}", self.id));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            if page.is_empty() {
+                return Ok(());
+            }
+            for entry in &page {
+                if let Err(reason) = self.take(entry) {
+                    self.verdict.wrong = Some(format!("row {}: {reason}", entry.id));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     fn note(&mut self, text: String) {
         self.verdict.notes.push(text);
     }
 
     fn take(&mut self, entry: &StoredAudit) -> Result<(), String> {
-        if entry.id != self.id + 1 {
+        if self.is_alone && entry.id != self.id + 1 {
             return Err(format!(
                 "it follows row {}: rows were removed or moved",
                 self.id

@@ -4,6 +4,8 @@
 //! [`Statement::per_dialect`] takes both texts. A value of [`Dialect`] decides nothing else.
 
 #[cfg(feature = "postgres")]
+mod nul;
+#[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 mod row;
 pub(crate) mod sqlite;
@@ -16,7 +18,7 @@ use async_trait::async_trait;
 use crate::error::StoreError;
 
 pub(crate) use row::Row;
-pub(crate) use statement::{Statement, query};
+pub(crate) use statement::{Statement, Value, query};
 
 /// The SQL that a database understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

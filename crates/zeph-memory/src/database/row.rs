@@ -22,12 +22,20 @@ impl<'r, T: Decode<'r, Sqlite> + Type<Sqlite>> Column<'r> for T {}
 /// A type that both databases have.
 #[cfg(feature = "postgres")]
 pub(crate) trait Column<'r>:
-    Decode<'r, Sqlite> + Type<Sqlite> + Decode<'r, sqlx::Postgres> + Type<sqlx::Postgres>
+    Decode<'r, Sqlite>
+    + Type<Sqlite>
+    + Decode<'r, sqlx::Postgres>
+    + Type<sqlx::Postgres>
+    + super::nul::Restore
 {
 }
 #[cfg(feature = "postgres")]
 impl<'r, T> Column<'r> for T where
-    T: Decode<'r, Sqlite> + Type<Sqlite> + Decode<'r, sqlx::Postgres> + Type<sqlx::Postgres>
+    T: Decode<'r, Sqlite>
+        + Type<Sqlite>
+        + Decode<'r, sqlx::Postgres>
+        + Type<sqlx::Postgres>
+        + super::nul::Restore
 {
 }
 
@@ -55,7 +63,7 @@ impl Row {
         match self {
             Self::Sqlite(row) => row.try_get(index),
             #[cfg(feature = "postgres")]
-            Self::Postgres(row) => row.try_get(index),
+            Self::Postgres(row) => row.try_get(index).map(super::nul::Restore::restore),
         }
     }
 

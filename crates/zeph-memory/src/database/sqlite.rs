@@ -47,6 +47,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0021_result_view.sql"),
     include_str!("../../migrations/0022_session_history.sql"),
     include_str!("../../migrations/0023_sub_agent_session.sql"),
+    include_str!("../../migrations/0024_audit_writer.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -11,6 +11,7 @@ use zeph_memory::{
 };
 use zeph_tools::{ApprovedBy, AuditEntry, AuditResult, AuditSink, Phase, TrustLevel};
 
+use crate::backend::execute;
 use crate::{open, raw, store};
 
 pub(crate) fn entry(session: &str, call_id: &str) -> AuditEntry {
@@ -152,10 +153,7 @@ async fn entries_can_be_neither_changed_nor_deleted() {
         "UPDATE tool_audit SET tool = 'read'",
         "DELETE FROM tool_audit",
     ] {
-        let error = raw_sql(sql)
-            .execute(&mut raw(store.path()).await)
-            .await
-            .unwrap_err();
+        let error = execute(store.path(), sql).await.unwrap_err();
         assert!(error.to_string().contains("append-only"), "{error}");
     }
     assert_eq!(entries(&store, None, 10).await[0].tool, "bash");
@@ -180,7 +178,7 @@ async fn unchained(path: &Path) -> Store {
         raw_sql(sql).execute(&mut old).await.unwrap();
     }
     drop(old);
-    open(path).await
+    Store::open(path, Synchronous::Normal).await.unwrap()
 }
 
 async fn tamper(store: &Store, sql: &str) {
@@ -214,7 +212,7 @@ async fn a_trail_from_before_the_chain_goes_on_in_it() {
         Some("INSERT INTO tool_audit SELECT 5, ts, session, call_id, tool, call, result,
             result_digest, result_size, trust, approved_by, phase, duration_ms, exit_code, truncated,
             error_category, attempts, cached, repairs, caller_id, claim_source, NULL, NULL, NULL,
-            NULL, NULL FROM tool_audit WHERE id = 1"),
+            NULL, NULL, NULL FROM tool_audit WHERE id = 1"),
     ] {
         let (_folder, path) = crate::place();
         let store = unchained(&path).await;
@@ -290,7 +288,7 @@ async fn what_is_changed_in_the_database_is_found() {
     ];
     for change in changes.iter().map(String::as_str).chain(others) {
         for id in [1, 2, 4] {
-            let (_folder, store) = store().await;
+            let (_folder, store) = crate::sqlite_store().await;
             let sink = SqliteAudit::new(store.clone());
             for call in ["1", "2", "3", "4"] {
                 sink.append(&entry("s", call)).await.unwrap();
@@ -321,9 +319,9 @@ async fn what_is_changed_in_the_database_is_found() {
 /// reported.
 #[tokio::test]
 async fn the_head_may_be_behind_and_not_missing() {
-    let (_folder, store) = store().await;
+    let (_folder, store) = crate::sqlite_store().await;
     let sink = SqliteAudit::new(store.clone());
-    let file = Heads::beside(store.path()).of_database();
+    let file = store.audit_head();
     sink.append(&entry("s", "1")).await.unwrap();
     let first = std::fs::read(file.path()).unwrap();
     sink.append(&entry("s", "2")).await.unwrap();

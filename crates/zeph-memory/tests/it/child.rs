@@ -99,7 +99,7 @@ fn child() {
         match task {
             // Appends this number of messages, or until it is killed.
             "append" | "append-200" => {
-                let store = Store::open(path, Synchronous::Normal).await.unwrap();
+                let store = crate::open(path).await;
                 let most = if task == "append" { u64::MAX } else { 200 };
                 for n in 0..most {
                     let content = format!("{n} {}", "x".repeat(3000));
@@ -108,11 +108,11 @@ fn child() {
                 }
             }
             "lock" => {
-                let store = Store::open(path, Synchronous::Normal).await.unwrap();
+                let store = crate::open(path).await;
                 let lock = store.lock_session("s").await.unwrap();
                 say("locked");
                 input.next();
-                drop(lock);
+                lock.release().await;
                 say("released");
             }
             "open" => match Store::open(path, Synchronous::Normal).await {

@@ -258,13 +258,9 @@ async fn a_deleted_session_takes_all_its_own_along() {
     let again = store.ensure_session("s", Path::new("/p")).await.unwrap();
     assert_eq!(again.messages, 0);
     assert!(store.tasks("s").await.unwrap().is_empty());
-    let mut connection = crate::raw(store.path()).await;
     for table in ["message", "task"] {
-        let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
-        let left: i64 = sqlx::query_scalar(sql)
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
+        let count = format!("SELECT count(*) FROM {table}");
+        let left = crate::backend::number(store.path(), &count).await;
         assert_eq!(left, 1, "{table}");
     }
 }

@@ -1,17 +1,8 @@
 //! Processes that die, and concurrent writers.
 
-use sqlx::Row;
-
+use crate::backend::check_integrity;
 use crate::child::Other;
-use crate::{open, place, raw};
-
-async fn integrity(path: &std::path::Path) -> String {
-    sqlx::query("PRAGMA integrity_check")
-        .fetch_one(&mut raw(path).await)
-        .await
-        .unwrap()
-        .get(0)
-}
+use crate::{open, place};
 
 /// Five processes are killed in sequence during their work, each at another point. All messages that were
 /// reported as stored are present.
@@ -36,7 +27,7 @@ async fn what_was_appended_survives_kill_9() {
         while let Some(Ok(seq)) = other.hear().map(|said| said.parse()) {
             told.push(seq);
         }
-        assert_eq!(integrity(&path).await, "ok");
+        check_integrity(&path).await;
         let messages = open(&path).await.messages("s").await.unwrap();
         let stored: Vec<i64> = messages.iter().map(|message| message.seq).collect();
         assert!(stored.len() >= told.len());
@@ -68,5 +59,5 @@ async fn processes_that_append_at_once_share_one_numbering() {
     all.sort_unstable();
     assert_eq!(all, (1..=400).collect::<Vec<_>>());
     assert_eq!(store.messages("s").await.unwrap().len(), 400);
-    assert_eq!(integrity(&path).await, "ok");
+    check_integrity(&path).await;
 }

@@ -7,7 +7,7 @@ use crate::{open, store};
 
 #[tokio::test]
 async fn a_session_is_locked_once_and_then_free_again() {
-    let (folder, store) = store().await;
+    let (_folder, store) = store().await;
     store
         .ensure_session("t", std::path::Path::new("/p"))
         .await
@@ -24,10 +24,8 @@ async fn a_session_is_locked_once_and_then_free_again() {
         let error = store.delete_session("s").await.unwrap_err();
         assert!(matches!(error, StoreError::SessionInUse { .. }), "{error}");
     }
-    drop(lock);
-    drop(store.lock_session("s").await.unwrap());
-    let left = std::fs::read_dir(folder.path().join("zeph.db-locks")).unwrap();
-    assert_eq!(left.count(), 1, "only the lock of `t` is left");
+    lock.release().await;
+    store.lock_session("s").await.unwrap().release().await;
     store.delete_session("s").await.unwrap();
 }
 
@@ -46,7 +44,7 @@ async fn the_holder_is_named_and_its_lock_dies_with_it() {
             other.tell("release");
             assert_eq!(other.hear().as_deref(), Some("released"));
         }
-        drop(store.lock_session("s").await.unwrap());
+        store.lock_session("s").await.unwrap().release().await;
     }
 }
 
@@ -81,5 +79,14 @@ async fn a_lock_has_one_holder_however_many_ask() {
     for task in tasks {
         task.await.unwrap();
     }
-    drop(store.lock_session("s").await.unwrap());
+    store.lock_session("s").await.unwrap().release().await;
+}
+
+/// A lock file goes with its lock.
+#[tokio::test]
+async fn lock_that_ended_leaves_no_file() {
+    let (folder, store) = crate::sqlite_store().await;
+    store.lock_session("s").await.unwrap().release().await;
+    let left = std::fs::read_dir(folder.path().join("zeph.db-locks")).unwrap();
+    assert_eq!(left.count(), 0);
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod audit;
+mod backend;
 mod child;
 mod conversation;
 mod durability;
@@ -12,6 +13,8 @@ mod open;
 mod overflow;
 mod rewind;
 mod seen;
+#[cfg(feature = "postgres")]
+mod shared;
 mod tasks;
 mod undo;
 mod vectors;
@@ -39,7 +42,18 @@ fn place() -> (TempDir, PathBuf) {
 }
 
 async fn open(path: &Path) -> Store {
-    Store::open(path, Synchronous::Normal).await.unwrap()
+    backend::open(path).await
+}
+
+/// A SQLite store in its own folder, with the session `s`: for tests that damage its tables.
+async fn sqlite_store() -> (TempDir, Store) {
+    let (folder, path) = place();
+    let store = Store::open(&path, Synchronous::Normal).await.unwrap();
+    store
+        .ensure_session("s", Path::new("/project"))
+        .await
+        .unwrap();
+    (folder, store)
 }
 
 fn message(role: &str, content: &str) -> NewMessage {

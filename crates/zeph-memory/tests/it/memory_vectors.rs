@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use zeph_memory::{Memory, Near, Store};
+use zeph_memory::{Memory, Near, Store, Synchronous};
 
+use crate::backend::number;
 use crate::{open, place, raw, store};
 
 const MODEL: &str = "p/m";
@@ -129,10 +130,7 @@ async fn vectors_follow_their_facts() {
     assert_eq!(found[1], first[2]);
     // Its embedding has its own row; no row of removed facts remains.
     let count = "SELECT count(*) FROM memory_vector";
-    let row = sqlx::query_scalar::<_, i64>(count)
-        .fetch_one(&mut raw(&path).await)
-        .await;
-    assert_eq!(row.unwrap(), 399);
+    assert_eq!(number(&path, count).await, 399);
     // A fact that is removed while its embedding is computed gets none.
     let late = store.save_memory("s", "late").await.unwrap();
     let gap = store.vector_gap(MODEL, 10).await.unwrap();
@@ -163,10 +161,7 @@ async fn two_processes_fill_one_gap() {
     right(&found, "query", 8, &kept);
     assert_eq!(found.len(), 500, "as many as are read");
     let count = "SELECT count(DISTINCT fact) FROM memory_vector";
-    let row = sqlx::query_scalar::<_, i64>(count)
-        .fetch_one(&mut raw(&path).await)
-        .await;
-    assert_eq!(row.unwrap(), 700);
+    assert_eq!(number(&path, count).await, 700);
 }
 
 /// Embeddings of another length from the same model name replace all others.
@@ -253,7 +248,7 @@ async fn what_is_damaged_is_not_found() {
     ];
     for (damage, expect) in damages {
         let (_folder, path) = place();
-        let store = open(&path).await;
+        let store = Store::open(&path, Synchronous::Normal).await.unwrap();
         store.ensure_session("s", &path).await.unwrap();
         save(&store, 0..300).await;
         fill_all(&store, 8).await;

@@ -8,7 +8,7 @@ use sqlx::{Row, raw_sql};
 use zeph_memory::{Store, StoreError, Synchronous};
 
 use crate::child::Other;
-use crate::{message, open, place, raw};
+use crate::{message, place, raw};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
@@ -22,7 +22,7 @@ async fn refused(path: &Path) -> StoreError {
 async fn folders_and_file_are_created_for_the_user_alone() {
     let (folder, _) = place();
     let path = folder.path().join("a/b/zeph.db");
-    let store = open(&path).await;
+    let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     store.ensure_session("s", Path::new("/p")).await.unwrap();
     assert_eq!(mode(&folder.path().join("a")), 0o700);
     assert_eq!(mode(&folder.path().join("a/b")), 0o700);
@@ -41,22 +41,27 @@ async fn names_that_look_like_addresses_are_names() {
         "mit Umlaut ä.db",
     ] {
         let path = folder.path().join(name);
-        let store = open(&path).await;
+        let store = Store::open(&path, Synchronous::Normal).await.unwrap();
         store.ensure_session("s", Path::new("/p")).await.unwrap();
         store.close().await.unwrap();
         assert!(fs::metadata(&path).unwrap().len() > 0, "{name}");
-        open(&path).await.session("s").await.unwrap();
+        Store::open(&path, Synchronous::Normal)
+            .await
+            .unwrap()
+            .session("s")
+            .await
+            .unwrap();
     }
 }
 
 #[tokio::test]
 async fn an_existing_database_is_opened_without_writing() {
     let (_folder, path) = place();
-    let store = open(&path).await;
+    let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     store.ensure_session("s", Path::new("/p")).await.unwrap();
     store.close().await.unwrap();
     let before = fs::read(&path).unwrap();
-    let store = open(&path).await;
+    let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     assert_eq!(store.session("s").await.unwrap().id, "s");
     store.close().await.unwrap();
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -70,7 +75,7 @@ async fn many_may_create_the_same_database_at_once() {
         .map(|n| {
             let path = path.clone();
             tokio::spawn(async move {
-                let store = open(&path).await;
+                let store = Store::open(&path, Synchronous::Normal).await.unwrap();
                 store
                     .ensure_session(&format!("s{n}"), Path::new("/p"))
                     .await
@@ -84,7 +89,12 @@ async fn many_may_create_the_same_database_at_once() {
     for other in &mut others {
         assert_eq!(other.hear().as_deref(), Some("opened"));
     }
-    let sessions = open(&path).await.list_sessions(None, 100).await.unwrap();
+    let sessions = Store::open(&path, Synchronous::Normal)
+        .await
+        .unwrap()
+        .list_sessions(None, 100)
+        .await
+        .unwrap();
     assert_eq!(sessions.len(), 8);
 }
 
@@ -140,7 +150,12 @@ async fn the_database_of_another_program_is_refused_untouched() {
 #[tokio::test]
 async fn a_newer_database_is_refused() {
     let (_folder, path) = place();
-    open(&path).await.close().await.unwrap();
+    Store::open(&path, Synchronous::Normal)
+        .await
+        .unwrap()
+        .close()
+        .await
+        .unwrap();
     raw_sql("PRAGMA user_version = 99")
         .execute(&mut raw(&path).await)
         .await
@@ -156,7 +171,7 @@ async fn a_newer_database_is_refused() {
 #[tokio::test]
 async fn a_damaged_database_is_told() {
     let (_folder, path) = place();
-    let store = open(&path).await;
+    let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     store.ensure_session("s", Path::new("/p")).await.unwrap();
     let text = "x".repeat(2000);
     for _ in 0..100 {
@@ -210,7 +225,12 @@ async fn what_may_not_be_written_is_refused_at_once() {
     };
 
     let path = folder.path().join("data/zeph.db");
-    open(&path).await.close().await.unwrap();
+    Store::open(&path, Synchronous::Normal)
+        .await
+        .unwrap()
+        .close()
+        .await
+        .unwrap();
     let set = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };

@@ -1,13 +1,13 @@
 //! Overflow entries: outputs that are too long for a model.
 
-use sqlx::Row as _;
 use std::path::Path;
-use zeph_memory::{SqliteOverflow, Store, StoreError};
+use zeph_memory::{SqliteOverflow, Store, StoreError, Synchronous};
 use zeph_tools::overflow::{
     NewEntry, OverflowError, OverflowRef, OverflowStore, SpillBuffer, Spilled,
 };
 
-use crate::{place, raw, store};
+use crate::backend::{execute, number};
+use crate::{place, raw, sqlite_store, store};
 
 fn spilled(text: &str, limit: u64) -> Spilled {
     let mut spill = SpillBuffer::new(limit);
@@ -15,7 +15,7 @@ fn spilled(text: &str, limit: u64) -> Spilled {
     spill.finish()
 }
 
-fn entry(session: &str, text: &str) -> NewEntry {
+pub(crate) fn entry(session: &str, text: &str) -> NewEntry {
     NewEntry {
         reference: OverflowRef::new(),
         conversation: session.to_owned(),
@@ -32,19 +32,10 @@ async fn put(store: &Store, session: &str, text: &str) -> OverflowRef {
 
 /// The row counts of both tables.
 async fn rows(path: &Path) -> (i64, i64) {
-    let mut connection = raw(path).await;
-    let row = sqlx::query(
-        "SELECT (SELECT count(*) FROM tool_overflow), (SELECT count(*) FROM tool_overflow_block)",
+    (
+        number(path, "SELECT count(*) FROM tool_overflow").await,
+        number(path, "SELECT count(*) FROM tool_overflow_block").await,
     )
-    .fetch_one(&mut connection)
-    .await
-    .unwrap();
-    (row.get(0), row.get(1))
-}
-
-async fn execute(path: &Path, sql: &'static str) {
-    let mut connection = raw(path).await;
-    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
 }
 
 /// Proves OUT-30, OUT-33.
@@ -126,27 +117,26 @@ async fn it_goes_with_its_session() {
 /// Proves OUT-34: a failure leaves no partial entry.
 #[tokio::test]
 async fn it_is_stored_whole_or_not_at_all() {
-    let (_folder, store) = store().await;
+    let (_folder, store) = sqlite_store().await;
     let error = store.put_overflow(&entry("none", "text")).await;
     assert!(matches!(error, Err(StoreError::UnknownSession { .. })));
     let port = SqliteOverflow::new(store.clone());
     let error = port.put(entry("none", "text")).await;
     assert_eq!(error, Err(OverflowError::NoConversation));
-    execute(
-        store.path(),
+    let broken = sqlx::raw_sql(
         "CREATE TRIGGER broken BEFORE INSERT ON tool_overflow_block WHEN NEW.number = 2
          BEGIN SELECT RAISE(ABORT, 'out of order'); END",
-    )
-    .await;
+    );
+    broken.execute(&mut raw(store.path()).await).await.unwrap();
     let error = port.put(entry("s", &"x\n".repeat(200_000))).await;
     assert!(
         matches!(&error, Err(OverflowError::Failed(why)) if why.contains("out of order")),
         "{error:?}"
     );
-    assert_eq!(rows(store.path()).await, (0, 0));
+    assert!(store.list_overflow(None, 9).await.unwrap().is_empty());
     // The connection is still usable.
     put(&store, "s", "text").await;
-    assert_eq!(rows(store.path()).await, (1, 1));
+    assert_eq!(store.list_overflow(None, 9).await.unwrap().len(), 1);
 }
 
 /// Proves OUT-30.
@@ -157,7 +147,9 @@ async fn what_is_too_old_is_removed() {
     for _ in 0..11 {
         put(&store, "s", &"x\n".repeat(100_000)).await;
     }
-    execute(store.path(), "UPDATE tool_overflow SET created_at = 1000").await;
+    execute(store.path(), "UPDATE tool_overflow SET created_at = 1000")
+        .await
+        .unwrap();
     let kept = put(&store, "s", "text").await;
     assert_eq!(store.expire_overflow(1000).await.unwrap(), 0);
     assert_eq!(store.expire_overflow(1001).await.unwrap(), 11);
@@ -169,17 +161,14 @@ async fn what_is_too_old_is_removed() {
 #[tokio::test]
 async fn an_older_database_is_brought_up_to_date() {
     let (_folder, path) = place();
-    execute(
-        &path,
-        concat!(
-            include_str!("../../migrations/0001_sessions_tasks_audit.sql"),
-            "PRAGMA user_version = 1; PRAGMA application_id = 1514491976;
+    let old = sqlx::raw_sql(concat!(
+        include_str!("../../migrations/0001_sessions_tasks_audit.sql"),
+        "PRAGMA user_version = 1; PRAGMA application_id = 1514491976;
              INSERT INTO session (id, project, created_at, updated_at, activity)
              VALUES ('old', '/p', 0, 0, 1)"
-        ),
-    )
-    .await;
-    let store = crate::open(&path).await;
+    ));
+    old.execute(&mut raw(&path).await).await.unwrap();
+    let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     let reference = put(&store, "old", "text").await;
     assert!(
         store

@@ -102,12 +102,8 @@ async fn a_change_is_kept_until_it_is_settled() {
 
     store.delete_session("s").await.unwrap();
     assert!(journal.last("s").await.unwrap().is_none());
-    let mut connection = raw(store.path()).await;
-    let left = raw_sql("SELECT * FROM undo_change")
-        .fetch_all(&mut connection)
-        .await
-        .unwrap();
-    assert!(left.is_empty());
+    let left = "SELECT count(*) FROM undo_change";
+    assert_eq!(crate::backend::number(store.path(), left).await, 0);
 }
 
 /// Proves FILE-28: whole batches are dropped, the oldest first; a change over the limit is recorded as not
@@ -152,7 +148,7 @@ async fn the_bound_holds() {
 
 #[tokio::test]
 async fn an_unknown_session_is_an_error_and_damage_is_told() {
-    let (_folder, store) = store().await;
+    let (_folder, store) = crate::sqlite_store().await;
     let journal = SqliteUndo::new(store.clone(), 100);
     let change = deletion("f", b"x".to_vec());
     for bytes in [1, 1000] {

@@ -22,15 +22,13 @@ use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::statement::Value;
-use super::{Database, Dialect, EachRow, Row, Statement, Transaction};
+use super::{Database, Dialect, EachRow, Row, Statement, Transaction, nul};
 use crate::error::StoreError;
 
 pub use server::Server;
 
 /// Between two attempts to reach the server.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Attempts of a statement that loses against another transaction.
-const ATTEMPTS: usize = 5;
 
 type Manager = <Postgres as sqlx::Database>::TransactionManager;
 type Held<'a> = MappedMutexGuard<'a, PgConnection>;
@@ -167,17 +165,14 @@ enum Failure {
     Final(StoreError),
 }
 
-/// The statement with its values, as the driver takes it. A text of PostgreSQL cannot contain the character NUL.
+/// The statement with its values, as the driver takes it.
 fn bound<'q>(statement: &'q Statement<'_>) -> Query<'q, Postgres, PgArguments> {
     let mut bound = query(AssertSqlSafe(statement.sql(Dialect::Postgres)).into_sql_str());
     for value in &statement.values {
         bound = match value {
             Value::Integer(value) => bound.bind(*value),
             Value::Boolean(value) => bound.bind(*value),
-            Value::Text(Some(text)) if text.contains('\0') => {
-                bound.bind(text.replace('\0', "\u{fffd}"))
-            }
-            Value::Text(value) => bound.bind(value.as_deref()),
+            Value::Text(value) => bound.bind(value.as_deref().map(nul::escaped)),
             Value::Bytes(value) => bound.bind(value.as_deref()),
         };
     }
@@ -208,7 +203,11 @@ impl Database for PostgresDatabase {
             match self.attempt(&statement).await {
                 Ok(rows) => break rows,
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Conflict(_)) if attempts < ATTEMPTS => {}
+                Err(Failure::Conflict(_)) if Instant::now() < until => {
+                    // The others go on meanwhile. The pause differs from process to process.
+                    let pause = attempts * (1 + u64::from(std::process::id() % 5));
+                    tokio::time::sleep(Duration::from_millis(pause.min(50))).await;
+                }
                 Err(Failure::Conflict(error)) => return Err(self.error(error)),
                 Err(Failure::Lost(is_unsent))
                     if (is_unsent || statement.is_repeatable) && Instant::now() < until => {}
