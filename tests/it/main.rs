@@ -68,6 +68,7 @@ mod permissions;
 mod pictures;
 mod piped;
 mod policy;
+mod postgres;
 mod project_commands;
 mod providers;
 mod quota;

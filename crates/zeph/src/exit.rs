@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use zeph_core::TurnEnd;
 use zeph_core::schedule::ScheduleError;
+use zeph_memory::StoreError;
 use zeph_tools::file::SandboxError;
 use zeph_tools::web::DomainError;
 use zeph_tools::{ToolErrorCategory, ToolResult};
@@ -104,6 +105,9 @@ pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
 fn is_usage(error: &anyhow::Error) -> bool {
     error.downcast_ref::<UsageError>().is_some()
         || error.downcast_ref::<ConfigErrors>().is_some()
+        || error
+            .downcast_ref::<StoreError>()
+            .is_some_and(StoreError::is_configuration)
         || error.downcast_ref::<SandboxError>().is_some()
         || error.downcast_ref::<DomainError>().is_some()
         || matches!(

@@ -7,6 +7,8 @@ mod family;
 mod home;
 mod mcp_client;
 mod picture;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod process;
 mod reply;
 mod server;
@@ -20,6 +22,8 @@ pub(crate) use editor::{Decision, Editor};
 pub(crate) use home::{Home, openai_config};
 pub(crate) use mcp_client::{CALLER, McpClient, error_of, text_of};
 pub(crate) use picture::picture;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::Postgres;
 pub(crate) use process::{KEY, Output, Running, Zeph, search_path};
 pub(crate) use reply::Reply;
 pub(crate) use server::{OpenAi, Request};

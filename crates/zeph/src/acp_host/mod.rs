@@ -20,7 +20,7 @@ use zeph_memory::{Store, StoreError};
 
 use crate::assemble::{
     App, AuditLines, BuildOptions, EditorPorts, choose_provider, chosen_config, fork_session,
-    missing_key, withhold,
+    missing_key, open_store, withhold,
 };
 use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
@@ -95,9 +95,7 @@ impl AcpHost {
     /// The store of the process's directory. It is closed by the caller.
     async fn store(&self) -> Result<Store, HostError> {
         let (loaded, ..) = self.load(&self.env.cwd, &[])?;
-        let synchronous = loaded.config.memory.synchronous;
-        let store = Store::open(&loaded.paths.database, synchronous).await;
-        store.map_err(of_store)
+        open_store(&loaded).await.map_err(of_store)
     }
 }
 

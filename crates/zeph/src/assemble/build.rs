@@ -35,6 +35,7 @@ use super::provider::{compressor, reformatter};
 use super::read_rules::{read_rules, snapshots};
 use super::reload::Reloader;
 use super::secrets::redaction_values;
+use super::store::open_store;
 use super::sub_agents::{usable_agents, with_sub_agents};
 use super::{
     App, AuditLines, audit, embedder, expire_overflow, fitting, judge, path_sandbox,
@@ -249,8 +250,7 @@ impl<'p> AppBuilder<'p> {
     }
 
     async fn open_store(&self) -> anyhow::Result<Store> {
-        let synchronous = self.loaded.config.memory.synchronous;
-        Ok(Store::open(&self.loaded.paths.database, synchronous).await?)
+        Ok(open_store(&self.loaded).await?)
     }
 
     fn models(&self, store: &Store, secrets: &Arc<SecurityPatterns>) -> anyhow::Result<Models> {

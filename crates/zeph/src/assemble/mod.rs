@@ -28,6 +28,7 @@ mod server_models;
 mod session;
 mod skills;
 mod status;
+mod store;
 mod sub_agents;
 mod trust;
 
@@ -85,6 +86,7 @@ pub(crate) use session::{
     stored_events,
 };
 pub(crate) use skills::SkillPins;
+pub(crate) use store::{open_other_store, open_store, open_store_for_reading};
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// The parts that every command with tools needs.

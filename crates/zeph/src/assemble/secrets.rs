@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 use zeph_mcp::{McpServerConfig, StoredLogin, variables};
+use zeph_memory::ServerUrl;
 use zeph_tools::secrets::{KnownSecrets, SecurityConfig, SecurityPatterns, Skipped};
 use zeph_tools::shell::ShellEnvConfig;
 use zeph_tools::shell::env::filtered_secrets;
@@ -103,7 +104,12 @@ pub(crate) fn withhold(
     let stored = KeyStore::in_folder(&loaded.paths.data_dir).all();
     let stored = stored.iter().map(|stored| stored.key.expose_secret());
     let known = KnownSecrets {
-        keys: keys.chain(used).chain(stored).map(str::to_owned).collect(),
+        keys: keys
+            .chain(used)
+            .chain(stored)
+            .chain(config.memory.url.as_ref().and_then(ServerUrl::password))
+            .map(str::to_owned)
+            .collect(),
         likely,
     };
     let (secrets, skipped) = SecurityPatterns::new(&config.tools.filters.security, &known);

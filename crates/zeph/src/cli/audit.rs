@@ -1,19 +1,23 @@
 //! `zeph audit …`: reading the trail of calls, and checking that it is whole.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use zeph_memory::{AuditFilter, Heads, Store, StoredAudit, Verdict, verify_database, verify_file};
+use zeph_memory::{
+    AuditFilter, Heads, Store, StoredAudit, Verdict, Writer, verify_database, verify_file,
+    verify_other_chains,
+};
 use zeph_tools::audit::Link;
 use zeph_tools::layers::now_ms;
 use zeph_tools::plural::counted_as;
 
 use super::args::{AuditCommand, GlobalArgs};
 use super::{Exit, load_config, print, print_as_is, usage};
+use crate::assemble::open_store;
 use crate::config::Loaded;
 use crate::output::redact::without_known;
 use crate::output::sanitize::{clean, visible};
@@ -23,13 +27,15 @@ use crate::output::{for_terminal, stderr_line};
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest text of a column, in characters.
 const COLUMN: usize = 24;
+/// The characters that a line shows of the name of a chain.
+const CHAIN_CHARS: usize = 12;
 /// The longest arguments that a line shows, in characters.
 const ARGUMENTS: usize = 100;
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: AuditCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
-    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let store = open_store(&loaded).await?;
     let heads = Heads::beside(store.path());
     let exit = match command {
         AuditCommand::Verify { file, head } => {
@@ -46,7 +52,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: AuditCommand) -> anyhow::R
             let kept = match file.map(|file| env.cwd.join(file)) {
                 Some(file) => heads.of_file(&file),
                 None if only_file(&loaded) => heads.of_file(&loaded.paths.audit_log),
-                None => heads.of_database(),
+                None => store.audit_head(),
             };
             let place = kept.path().display();
             let head = kept
@@ -127,25 +133,48 @@ async fn verify(
 ) -> anyhow::Result<Exit> {
     let log = &loaded.paths.audit_log;
     let file = file.or_else(|| only_file(loaded).then(|| log.clone()));
-    let (place, verdict) = match &file {
-        Some(file) => (
-            file.as_path(),
-            verify_file(file, heads, head, file == log)
-                .with_context(|| format!("{} cannot be read", file.display()))?,
-        ),
-        None => (store.path(), verify_database(store, head).await?),
+    let verdicts = match &file {
+        Some(file) => {
+            let verdict = verify_file(file, heads, head, file == log);
+            let place = file.display().to_string();
+            let verdict = verdict.with_context(|| format!("{place} cannot be read"))?;
+            vec![(place, verdict)]
+        }
+        None => {
+            let mut verdicts = vec![(store.name(), verify_database(store, head).await?)];
+            let others = verify_other_chains(store).await?;
+            verdicts.extend(others.into_iter().map(|(writer, verdict)| {
+                (
+                    format!("{}: {}", store.name(), chain_name(&writer)),
+                    verdict,
+                )
+            }));
+            verdicts
+        }
     };
-    print(&told(place, &verdict))?;
-    Ok(match verdict.wrong {
-        None => Exit::Done,
-        Some(_) => Exit::Failed,
-    })
+    for (place, verdict) in &verdicts {
+        print(&told(place, verdict))?;
+    }
+    Ok(
+        match verdicts.iter().all(|(_, verdict)| verdict.wrong.is_none()) {
+            true => Exit::Done,
+            false => Exit::Failed,
+        },
+    )
+}
+
+/// The name of the chain of another writer.
+fn chain_name(writer: &Writer) -> String {
+    let chain: String = writer.chain.chars().take(CHAIN_CHARS).collect();
+    match writer.owner.is_empty() {
+        true => format!("chain {chain}"),
+        false => format!("chain {chain} of {} on {}", writer.owner, writer.host),
+    }
 }
 
 /// The verdict as text.
-fn told(place: &Path, verdict: &Verdict) -> String {
+fn told(place: &str, verdict: &Verdict) -> String {
     let mut text = String::new();
-    let place = place.display();
     let entries = counted_as(verdict.entries, "entry", "entries");
     // Writing into a string cannot fail.
     let _ = match (&verdict.wrong, &verdict.last) {

@@ -7,11 +7,10 @@ use std::future::Future;
 use clap::Command;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
-use zeph_memory::Store;
 use zeph_tools::permission_mode::Mode;
 
 use super::{Exit, help};
-use crate::assemble::{ServerModels, chosen_config, known_tools};
+use crate::assemble::{ServerModels, chosen_config, known_tools, open_store};
 use crate::config::{Environment, FlagOverrides, Loaded, load, setting_names};
 use crate::models::ModelStore;
 use crate::output::sanitize::visible;
@@ -166,14 +165,11 @@ fn plain(values: Vec<String>) -> Values {
 
 /// The sessions of this directory, the latest first. The database is not created.
 fn sessions(loaded: &Loaded, env: &Environment) -> Option<Values> {
-    let database = &loaded.paths.database;
-    if !database.exists() {
+    if loaded.config.memory.url.is_none() && !loaded.paths.database.exists() {
         return None;
     }
     let sessions = wait(async {
-        let store = Store::open(database, loaded.config.memory.synchronous)
-            .await
-            .ok()?;
+        let store = open_store(loaded).await.ok()?;
         let sessions = store.list_sessions(Some(&env.cwd), MAX_SESSIONS).await.ok();
         let _ = store.close().await;
         sessions

@@ -1,15 +1,20 @@
 //! `zeph memory …`: facts that outlive their session.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::bail;
 use clap::Subcommand;
 use zeph_memory::{Memory, Store};
+use zeph_tools::plural::counted_as;
 
 use super::args::GlobalArgs;
 use super::{Exit, load_config, print, print_as_is};
+use crate::assemble::{open_other_store, open_store};
+use crate::config::Loaded;
 use crate::output::local_time::date;
 use crate::output::redact::redacted;
+use crate::output::sanitize::clean;
 use crate::output::stored_json;
 
 /// The default number of listed facts.
@@ -39,6 +44,18 @@ pub(crate) enum MemoryCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Copy sessions, facts, scheduled tasks and the audit trail to another store
+    Copy {
+        /// A server, postgres://USER@HOST/DATABASE, or the path of a database file
+        #[arg(long, value_name = "URL|FILE")]
+        to: String,
+    },
+    /// Let other users of a shared store read yours
+    Access {
+        /// What to do
+        #[command(subcommand)]
+        command: AccessCommand,
+    },
     /// Remove facts for good
     Rm {
         /// Their ids, such as memory_3
@@ -47,11 +64,31 @@ pub(crate) enum MemoryCommand {
     },
 }
 
+/// `zeph memory access …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum AccessCommand {
+    /// The users with access
+    List,
+    /// Let a user read your sessions, facts, tasks and audit entries
+    Grant {
+        /// The role on the server
+        user: String,
+    },
+    /// End the access of a user
+    Revoke {
+        /// The role on the server
+        user: String,
+    },
+}
+
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: MemoryCommand) -> anyhow::Result<Exit> {
-    let (loaded, _) = load_config(global)?;
-    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let (loaded, env) = load_config(global)?;
+    let store = open_store(&loaded).await?;
+    let mut exit = Exit::Done;
     match command {
+        MemoryCommand::Copy { to } => exit = copy(&loaded, &env.cwd, &store, &to).await?,
+        MemoryCommand::Access { command } => access(&store, command).await?,
         MemoryCommand::List { limit, json } => {
             tell(&store.list_memories(limit).await?, json, "nothing is kept")?;
         }
@@ -72,7 +109,76 @@ pub(crate) async fn run(global: &GlobalArgs, command: MemoryCommand) -> anyhow::
         }
     }
     store.close().await?;
-    Ok(Exit::Done)
+    Ok(exit)
+}
+
+/// Copies `from` into another store, and reports what differs.
+async fn copy(loaded: &Loaded, cwd: &Path, from: &Store, to: &str) -> anyhow::Result<Exit> {
+    let to = open_other_store(loaded, cwd, to).await?;
+    if to.name() == from.name() {
+        bail!(
+            "{} is the store that is copied: name another one",
+            to.name()
+        );
+    }
+    let report = from.copy_into(&to).await?;
+    let mut text = format!(
+        "{} -> {}: {} copied, {} already there; {}, {} and {} copied\n",
+        from.name(),
+        to.name(),
+        counted_as(report.copied, "session", "sessions"),
+        report.present,
+        counted_as(report.entries, "audit entry", "audit entries"),
+        counted_as(report.facts, "fact", "facts"),
+        counted_as(report.tasks, "scheduled task", "scheduled tasks"),
+    );
+    // Writing into a string cannot fail.
+    if report.unchained > 0 {
+        let entries = counted_as(report.unchained, "audit entry", "audit entries");
+        let _ = writeln!(
+            text,
+            "note: {entries} from before the chain stay where they are"
+        );
+    }
+    for id in &report.different {
+        let _ = writeln!(
+            text,
+            "WRONG: the session {id} differs: another one has its id there, or it changed during the copy"
+        );
+    }
+    for chain in &report.broken_chains {
+        let _ = writeln!(text, "WRONG: the audit chain {chain} is not intact there");
+    }
+    print(&redacted(text.trim_end()))?;
+    to.close().await?;
+    Ok(match report.is_complete() {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
+}
+
+async fn access(store: &Store, command: AccessCommand) -> anyhow::Result<()> {
+    match command {
+        AccessCommand::List => {
+            let users = store.granted_access().await?;
+            match users.is_empty() {
+                true => print("no user has access"),
+                false => print(&clean(&users.join("\n"))),
+            }
+        }
+        AccessCommand::Grant { user } => {
+            store.grant_access(&user).await?;
+            print(&clean(&format!(
+                "{user} can read your sessions, facts, tasks and audit entries"
+            )))
+        }
+        AccessCommand::Revoke { user } => {
+            if !store.revoke_access(&user).await? {
+                bail!("{user} has no access: `zeph memory access list` shows who has");
+            }
+            print(&clean(&format!("{user} has no access any more")))
+        }
+    }
 }
 
 fn tell(memories: &[Memory], json: bool, none: &str) -> anyhow::Result<()> {

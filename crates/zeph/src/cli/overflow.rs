@@ -10,6 +10,7 @@ use zeph_tools::overflow::{OverflowEntry, OverflowRef};
 
 use super::args::GlobalArgs;
 use super::{Exit, load_config, print};
+use crate::assemble::open_store;
 use crate::output::local_time::date;
 use crate::output::sanitize::Sanitizer;
 use crate::output::stderr_line;
@@ -39,7 +40,7 @@ pub(crate) enum OverflowCommand {
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: OverflowCommand) -> anyhow::Result<Exit> {
     let (loaded, _) = load_config(global)?;
-    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let store = open_store(&loaded).await?;
     match command {
         OverflowCommand::Get { reference, session } => {
             let session = full_id(&store, session).await?;

@@ -7,7 +7,7 @@ use zeph_memory::Store;
 
 use super::args::TurnArgs;
 use super::session_choice;
-use crate::assemble::SessionChoice;
+use crate::assemble::{SessionChoice, open_store};
 use crate::config::{Environment, Loaded};
 use crate::output::local_time::date;
 use crate::output::redact::redacted;
@@ -70,7 +70,7 @@ async fn select_session(
     env: &Environment,
     terminal: TerminalOptions,
 ) -> anyhow::Result<Option<String>> {
-    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let store = open_store(&loaded).await?;
     let entries = stored_sessions(&store, &env.cwd).await;
     store.close().await?;
     let entries = entries?;

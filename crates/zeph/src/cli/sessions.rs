@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 use zeph_core::Spending;
 use zeph_llm::MessagePart;
-use zeph_memory::{SessionInfo, Store, StoredSummary};
+use zeph_memory::{SessionInfo, StoredSummary};
 
 use super::args::GlobalArgs;
 use super::session_search::search;
 use super::{Exit, load_config, print, print_as_is};
+use crate::assemble::open_store;
 use crate::export::{ExportFormat, StoredConversation, parts};
 use crate::output::local_time::date;
 use crate::output::redact::redacted;
@@ -66,7 +67,7 @@ pub(crate) enum SessionsCommand {
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
-    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let store = open_store(&loaded).await?;
     match command {
         SessionsCommand::List { all, json } => {
             let project = (!all).then_some(env.cwd.as_path());

@@ -121,6 +121,9 @@ const RULES: &[(&str, Rule)] = &[
     ("terminal.title", Rule::Never),
     // It could write into any file, or bring its own history.
     ("memory.path", Rule::Never),
+    // It could send conversations to its own server.
+    ("memory.url", Rule::Never),
+    ("memory.wait_secs", Rule::Lower),
     ("memory.synchronous", Rule::Towards(&["normal", "full"])),
     ("tools.enabled", Rule::Towards(&["true", "false"])),
     (

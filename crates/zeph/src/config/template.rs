@@ -71,6 +71,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("mcp.servers.call_timeout_secs", "120"),
     ("mcp.servers.enabled", "true"),
     ("memory.path", "\"~/zeph.db\""),
+    ("memory.url", "\"postgres://ann@db.example.org/zeph\""),
     ("tools.max_tool_calls_per_session", "200"),
     ("tools.permissions.TOOL.pattern", "\"cargo *\""),
     ("tools.permissions.TOOL.action", "\"allow\""),

@@ -8,14 +8,13 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use serde::Serialize;
-use zeph_memory::Store;
 use zeph_tools::plural::counted_as;
 use zeph_tools::shell::SandboxMode;
 use zeph_tools::shell::sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
-use crate::assemble::{App, AuditLines, BuildOptions, UserRules, chosen_config, judge};
+use crate::assemble::{App, AuditLines, BuildOptions, UserRules, chosen_config, judge, open_store};
 use crate::config::{Environment, Loaded, load};
 use crate::logs;
 use crate::output::json_lines;
@@ -110,10 +109,9 @@ fn configuration(loaded: &Loaded) -> Check {
 }
 
 async fn database(loaded: &Loaded) -> Check {
-    let path = &loaded.paths.database;
-    match Store::open(path, loaded.config.memory.synchronous).await {
+    match open_store(loaded).await {
         Ok(store) => match store.close().await {
-            Ok(()) => check("database", Verdict::Ok, path.display().to_string()),
+            Ok(()) => check("database", Verdict::Ok, store.name()),
             Err(error) => check("database", Verdict::Failed, error.to_string()),
         },
         Err(error) => check("database", Verdict::Failed, error.to_string()),

@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 
-use zeph_memory::{FilterGain, Store};
+use zeph_memory::FilterGain;
 
 use super::super::{Exit, print, print_as_is};
+use crate::assemble::open_store;
 use crate::config::Loaded;
 use crate::output::json_lines;
 
 /// Prints the sums of all rules.
 pub(super) async fn run(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
-    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let store = open_store(&loaded).await?;
     let gains = store.filter_gains().await?;
     store.close().await?;
     if as_json {

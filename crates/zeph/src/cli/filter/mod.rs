@@ -10,14 +10,13 @@ use std::io::{IsTerminal as _, Read as _};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use zeph_memory::Store;
 use zeph_tools::filter::{FilterPipeline, FilterStream, FilteredOutput};
 use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
 use super::{Exit, load_config, print, usage};
-use crate::assemble::{Pins, filters, keep_gain, redaction_values};
+use crate::assemble::{Pins, filters, keep_gain, open_store, redaction_values};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
@@ -101,7 +100,7 @@ async fn note_gain(loaded: &Loaded, filters: &FilterPipeline) {
     if filters.metrics().by_rule().is_empty() {
         return;
     }
-    match Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await {
+    match open_store(loaded).await {
         Ok(store) => {
             keep_gain(&store, filters).await;
             let _ = store.close().await;

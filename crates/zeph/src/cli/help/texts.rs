@@ -124,6 +124,32 @@ pub(super) const TEXTS: &[HelpText] = &[
         "zeph memory search release process",
     ),
     text(
+        "memory copy",
+        "Copies sessions, facts, scheduled tasks and the audit trail from the configured store to another one, and compares \
+         them. A repeated copy continues. Embeddings are not copied.",
+        "zeph memory copy --to postgres://ann@db.example.org/zeph",
+    ),
+    text(
+        "memory access",
+        "Shows and changes which users of a shared store can read your rows.",
+        "zeph memory access list",
+    ),
+    text(
+        "memory access list",
+        "Lists the users that can read your sessions, facts, tasks and audit entries.",
+        "zeph memory access list",
+    ),
+    text(
+        "memory access grant",
+        "Lets a user of the shared store read your sessions, facts, tasks and audit entries. The user cannot change them.",
+        "zeph memory access grant bob",
+    ),
+    text(
+        "memory access revoke",
+        "Ends the access of a user of the shared store to your rows.",
+        "zeph memory access revoke bob",
+    ),
+    text(
         "memory rm",
         "Removes stored facts permanently.",
         "zeph memory rm memory_3",

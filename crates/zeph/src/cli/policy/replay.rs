@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use zeph_memory::{AuditFilter, Store, StoredAudit};
+use zeph_memory::{AuditFilter, StoredAudit};
 use zeph_tools::gate::Effect;
 use zeph_tools::layers::now_ms;
 use zeph_tools::{Phase, TrustLevel};
 
 use super::fitting;
 use super::gates::{Gates, named};
+use crate::assemble::open_store_for_reading;
 use crate::cli::audit::{moment, short, time};
 use crate::cli::{Exit, print, print_as_is};
 use crate::output::redact::redacted;
@@ -72,7 +73,7 @@ pub(super) async fn run(
     };
     let mut counts = Counts::default();
     let mut changed = Vec::new();
-    if let Some(store) = Store::open_for_reading(&gates.loaded.paths.database).await? {
+    if let Some(store) = open_store_for_reading(&gates.loaded).await? {
         let directories = store.list_sessions(None, u32::MAX).await?;
         let directories: HashMap<String, PathBuf> = directories
             .into_iter()

@@ -19,7 +19,7 @@ use zeph_memory::Store;
 
 use super::args::GlobalArgs;
 use super::{Exit, load_config, print, print_as_is, with_causes};
-use crate::assemble::{App, AuditLines, choose_provider};
+use crate::assemble::{App, AuditLines, choose_provider, open_store};
 use crate::config::{Environment, Loaded};
 use crate::output::redact::redacted;
 use crate::output::sanitize::visible;
@@ -68,7 +68,7 @@ pub(crate) enum SchedulerCommand {
 /// The time is invalid, the task does not exist, or the database fails.
 pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
-    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let store = open_store(&loaded).await?;
     let schedule = schedule(&loaded, &env, &store);
     let exit = match command {
         SchedulerCommand::Add { when, task } => {
@@ -160,7 +160,7 @@ pub(super) async fn beside<T>(
 ) -> anyhow::Result<T> {
     let cancel = CancellationToken::new();
     let watch = async {
-        let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+        let store = open_store(&loaded).await?;
         let schedule = schedule(loaded, env, &store);
         let told_to = Some(Arc::clone(channel));
         let mut runner = Runner::new(global, loaded, env, schedule, told_to);
