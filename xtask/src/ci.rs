@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
 //! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → tests → doc tests → examples → docs → feature sets → optional parts
-//! → smoke run → archive → live servers → MCP clients. The first failure ends the run. The durations of all steps are
+//! → PostgreSQL → smoke run → archive → live servers → MCP clients. The first failure ends the run. The durations of all steps are
 //! printed at the end. `release-check` builds the release binary.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
 use crate::{
-    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, prose, specs, test,
+    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, postgres, prose, specs, test,
     tidy, workflows,
 };
 
@@ -84,6 +84,10 @@ const STEPS: &[Step] = &[
         run: optional_parts,
     },
     Step {
+        name: "PostgreSQL",
+        run: postgres::run,
+    },
+    Step {
         name: "smoke run",
         run: smoke_run,
     },
@@ -149,6 +153,10 @@ fn lock_files(project: &Project) -> Result<()> {
     Ok(())
 }
 
+/// The packages and the features of the optional parts, which are built once for all their steps.
+pub(crate) const PACKAGES: &str =
+    "-p zeph -p zeph-llm -p zeph-memory --features zeph/candle,zeph/otel,zeph/postgres";
+
 fn feature_sets(project: &Project) -> Result<()> {
     for set in FEATURE_SETS {
         project.cargo(set).run()?;
@@ -159,7 +167,6 @@ fn feature_sets(project: &Project) -> Result<()> {
 /// Builds and tests local models and telemetry. They are features with many crates, and no other step covers them. Real weights come
 /// from the package index; without it, the tests that need them are skipped.
 fn optional_parts(project: &Project) -> Result<()> {
-    const PACKAGES: &str = "-p zeph -p zeph-llm --features zeph/candle,zeph/otel";
     let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");
     project.cargo(&lints).run()?;
     let weights = live::weights::fetch(project, Path::new("python3"));

@@ -29,6 +29,8 @@ xflags::xflags! {
             /// List the tests of each ID.
             optional -v, --verbose
         }
+        /// The tests of a store on a PostgreSQL server, which is started for them.
+        cmd postgres {}
         /// Licences, bans and sources of the dependencies.
         cmd deny {}
         /// Build the API documentation and check the book: links, contents, messages and shown files.

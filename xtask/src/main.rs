@@ -21,6 +21,7 @@ mod lint;
 mod live;
 mod mcp_clients;
 mod packages;
+mod postgres;
 mod process;
 mod project;
 mod prose;
@@ -64,6 +65,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
         XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::McpClients(_) => mcp_clients::run(&project),
+        XtaskCmd::Postgres(_) => postgres::run(&project),
         XtaskCmd::Conformance(_) => conformance::run(&project),
         XtaskCmd::Dist(flags) if flags.check => dist::check::run(&project),
         XtaskCmd::Dist(flags) => dist::run(&project, &flags),

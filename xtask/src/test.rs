@@ -11,17 +11,21 @@ pub(crate) fn run(project: &Project, filter: Option<&str>) -> Result<()> {
 
 /// Runs cargo-nextest if it is installed, else `cargo test`.
 pub(crate) fn tests(project: &Project, filter: Option<&str>) -> Result<()> {
-    let nextest = project.cargo("nextest --version");
-    let nextest = nextest.quiet().ignore_stderr().read().is_ok();
-    let args = match nextest {
+    let args = match has_nextest(project) {
         true => format!("nextest run --workspace --test-threads {}", threads()),
         false => "test --workspace --lib --bins --tests".to_owned(),
     };
     Ok(project.cargo(&args).args(filter).run()?)
 }
 
+/// Whether cargo-nextest is installed.
+pub(crate) fn has_nextest(project: &Project) -> bool {
+    let nextest = project.cargo("nextest --version");
+    nextest.quiet().ignore_stderr().read().is_ok()
+}
+
 /// Two tests per core: most tests wait for the binary, for servers and for time limits.
-fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
