@@ -166,8 +166,8 @@ mod shared {
             Reply::text(&format!("response {n}"))
         });
         let home = machine(&model, &server);
-        home.config(&home_config(&home, "wait_secs = 1\n"));
-        let running = home.zeph(["-p", "one"]).start();
+        let zeph = home.zeph(["-p", "one"]).env("ZEPH_MEMORY_WAIT_SECS", "3");
+        let running = zeph.start();
         hears.recv_timeout(Duration::from_secs(60)).unwrap();
         server.kill();
         goes.send(()).unwrap();
@@ -181,11 +181,6 @@ mod shared {
         let roles = server.query("SELECT role FROM message ORDER BY seq");
         assert!(roles.is_empty() || roles == ["user"], "{roles:?}");
         home.zeph(["sessions", "list"]).code(0);
-    }
-
-    /// The configuration of a home with more lines at its end, in the section `[memory]`.
-    fn home_config(home: &Home, more: &str) -> String {
-        std::fs::read_to_string(home.config_file()).unwrap() + more
     }
 
     /// Proves OPS-3: the password of the URL is in no output: neither in the configuration, nor in errors, nor in the log.

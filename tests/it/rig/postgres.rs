@@ -83,6 +83,7 @@ impl Postgres {
         let mut command = self.program("postgres");
         command.arg("-D").arg(self.data());
         command.args(["-c", "listen_addresses=", "-c", &socket, "-c", "fsync=off"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     }
 
@@ -137,10 +138,7 @@ impl Postgres {
     fn program(&self, name: &str) -> Command {
         #[allow(clippy::disallowed_methods, reason = "the test needs a server")]
         let mut command = Command::new(name);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::null());
         command.current_dir(self.folder.path());
         if rustix::process::geteuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);

@@ -27,6 +27,8 @@ use crate::error::StoreError;
 
 pub use server::Server;
 
+/// The shortest limit for the creation of the tables.
+const TABLES: Duration = Duration::from_secs(30);
 /// Between two attempts to reach the server.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,6 +71,7 @@ impl PostgresDatabase {
         let until = Instant::now() + server.wait;
         let mut connection = database.open(until, error::is_starting).await?;
         let ready = tables::ready(&mut connection, &server.name);
+        let until = Instant::now() + server.wait.max(TABLES);
         database.clock_offset = database.limited(until, ready).await??;
         database.slot = Mutex::new(Slot::Open(Box::new(connection)));
         Ok(database)
