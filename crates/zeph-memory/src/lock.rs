@@ -20,7 +20,7 @@ pub struct SessionLock {
     held: Held,
 }
 
-/// What is held depends on the database: a file of this machine, or a row on a server.
+/// The form of a lock: a file of this machine, or a row on a server.
 #[derive(Debug)]
 enum Held {
     File(#[expect(dead_code, reason = "it is dropped")] LockFile),

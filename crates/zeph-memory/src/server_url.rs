@@ -46,7 +46,7 @@ impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match password(&self.0) {
             Some((start, end)) => write!(f, "{}***{}", &self.0[..start], &self.0[end..]),
-            // A password without the form of a URL cannot be told from other text.
+            // In a text without the form of a URL, any part may be a password.
             None if !self.0.contains("://") => f.write_str("***"),
             None => f.write_str(&self.0),
         }

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::audit::head::{HeadFile, Heads};
 use crate::config::Synchronous;
 use crate::database::sqlite::SqliteDatabase;
 use crate::database::{Database, Dialect, Row, Statement, Transaction};
 use crate::error::StoreError;
-use crate::lease::Holder;
+use crate::holder::Holder;
 
 /// The open store: sessions, messages, the audit trail and all else that outlives a process.
 ///
@@ -101,16 +100,6 @@ impl Store {
             tracing::warn!(%error, "leases of sessions are not returned; they expire soon");
         }
         self.database().close().await
-    }
-
-    /// The head of the chain that this machine writes to the store.
-    #[must_use]
-    pub fn audit_head(&self) -> HeadFile {
-        let heads = Heads::beside(self.path());
-        match self.is_shared() {
-            true => heads.of_server(&self.name()),
-            false => heads.of_database(),
-        }
     }
 
     pub(crate) fn holder(&self) -> &Holder {

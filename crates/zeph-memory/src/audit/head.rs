@@ -16,6 +16,8 @@ use rustix::fs::OFlags;
 use zeph_tools::audit::Link;
 use zeph_tools::audit::chain::{hex_digest, is_hash};
 
+use crate::store::Store;
+
 /// The prefix of every head: the version of its format.
 const VERSION: &str = "1 ";
 /// Bytes of a head with its line break.
@@ -108,6 +110,18 @@ impl Heads {
             .flatten()
             .filter_map(|file| HeadFile { path: file.path() }.read().ok()?)
             .find(|head| head.chain == name)
+    }
+}
+
+impl Store {
+    /// The head of the chain that this machine writes to the store.
+    #[must_use]
+    pub fn audit_head(&self) -> HeadFile {
+        let heads = Heads::beside(self.path());
+        match self.is_shared() {
+            true => heads.of_server(&self.name()),
+            false => heads.of_database(),
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl SqliteAudit {
             match self.insert(&fields, &sealed, &chain).await {
                 Ok(true) => {}
                 Ok(false) => continue,
-                // The last row tells whether the entry arrived.
+                // The last row shows whether the entry arrived.
                 Err(StoreError::ConnectionLost { .. }) if losses < MAX_LOSSES => {
                     losses += 1;
                     let writer = self.writer(&chain.name);

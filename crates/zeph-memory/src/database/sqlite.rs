@@ -482,5 +482,4 @@ async fn enter_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error>
 }
 
 #[cfg(test)]
-#[path = "sqlite_tests.rs"]
 mod tests;

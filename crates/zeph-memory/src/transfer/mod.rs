@@ -1,7 +1,7 @@
 //! Copies of a whole store into another one: SQLite to PostgreSQL, and back.
 //!
 //! Each session is copied in one transaction, and then compared by a hash of all its rows. A copy that is repeated continues: it
-//! skips what the other store has. Embeddings are not copied; they are computed again when they are needed.
+//! skips sessions of the other store. Embeddings are not copied; they are computed again when they are needed.
 
 mod audit;
 mod tables;

@@ -54,7 +54,7 @@ pub(crate) async fn database(server: &str, path: &Path) -> String {
     format!("{server}&user={name}&dbname={name}")
 }
 
-/// Runs a statement on the database of `path`, beside the store.
+/// Runs a statement on the database of `path`, next to the store.
 pub(crate) async fn execute(path: &Path, sql: &'static str) -> Result<(), sqlx::Error> {
     #[cfg(feature = "postgres")]
     if let Some(server) = server() {

@@ -31,7 +31,7 @@ async fn shared() -> (tempfile::TempDir, Store, String) {
     (folder, store, url)
 }
 
-/// Proves OPS-2: a lease that was not renewed passes to another process, and the earlier holder can append no more.
+/// Proves OPS-2: a lease that was not renewed passes to another process, and the earlier holder can no longer append.
 #[tokio::test]
 async fn expired_lease_passes_on_and_its_holder_is_fenced() {
     let (folder, store, url) = shared().await;
@@ -184,7 +184,7 @@ async fn each_writer_has_its_own_chain() {
         assert_eq!((verdict.entries, &verdict.wrong), (others, &None));
         assert_eq!(writer.owner, role(&url));
     }
-    // Another role cannot continue a chain, and nobody can change one.
+    // Another role cannot continue a chain, and no role can change one.
     let reader = format!("{}_w", role(&url));
     let mut admin = sqlx::PgConnection::connect(&format!("{}&dbname=postgres", server()))
         .await
@@ -314,7 +314,7 @@ async fn copy_goes_to_a_server_and_back() {
         "{chains:?}"
     );
     assert_eq!(chains.len(), 2);
-    // The new store has a chain of its own beside the copies.
+    // The new store has a chain of its own next to the copies.
     SqliteAudit::new(back.clone())
         .append(&entry("s", "own"))
         .await
@@ -387,7 +387,7 @@ async fn silent_server_is_refused_after_the_wait() {
     assert!(!error.to_string().contains("hunter2"), "{error}");
 }
 
-/// Proves OPS-3: each kind of refusal is one line that says what to do, without the password.
+/// Proves OPS-3: each kind of refusal is one line with its fix, without the password.
 #[tokio::test]
 async fn refusal_says_what_to_do() {
     let (_folder, path) = place();
@@ -403,11 +403,15 @@ async fn refusal_says_what_to_do() {
             assert!(text.contains(expect), "{expect}: {text}");
         }
     };
-    let nobody = url.replace(
+    let absent_role = url.replace(
         &format!("user={}", role(&url)),
-        "user=zeph_nobody&password=hunter2",
+        "user=zeph_absent&password=hunter2",
     );
-    check(&nobody, &["zeph_nobody", "check the user and the password"]).await;
+    check(
+        &absent_role,
+        &["zeph_absent", "check the user and the password"],
+    )
+    .await;
     let absent = url.replace(&format!("dbname={}", role(&url)), "dbname=absent");
     check(&absent, &["absent", "createdb"]).await;
     check(&format!("{url}&sslmode=require"), &["TLS", "sslmode"]).await;

@@ -14,7 +14,7 @@ fn code(error: &Error) -> Option<String> {
     error.code().map(std::borrow::Cow::into_owned)
 }
 
-/// Whether the connection is of no use any more, so that another one is opened.
+/// Whether the connection is lost, so that another one is opened.
 pub(super) fn is_lost(error: &Error) -> bool {
     match code(error) {
         // Shut down, crashed, starting, too many connections, a standby that does not write, connection failures.

@@ -207,7 +207,7 @@ impl Database for PostgresDatabase {
                 Ok(rows) => break rows,
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Conflict(_)) if Instant::now() < until => {
-                    // The others go on meanwhile. The pause differs from process to process.
+                    // The others continue meanwhile. The pause differs from process to process.
                     let pause = attempts * (1 + u64::from(std::process::id() % 5));
                     tokio::time::sleep(Duration::from_millis(pause.min(50))).await;
                 }

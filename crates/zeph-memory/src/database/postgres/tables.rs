@@ -1,5 +1,6 @@
 //! The versions of the tables on a server.
 
+use jiff::Timestamp;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Executor as _, raw_sql};
 
@@ -32,9 +33,9 @@ pub(super) async fn ready(connection: &mut PgConnection, server: &str) -> Result
         migrate(connection, server).await?;
     }
     let clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
-    let before = crate::conversation::now();
+    let before = Timestamp::now().as_millisecond();
     let theirs: i64 = first(connection, clock).await.map_err(failed)?;
-    let after = crate::conversation::now();
+    let after = Timestamp::now().as_millisecond();
     Ok(theirs - i64::midpoint(before, after))
 }
 
