@@ -6,7 +6,9 @@ mod shared {
 
     use serde_json::json;
 
-    use crate::rig::{Home, OpenAi, Postgres, Reply, assert_has, openai_config, results_of};
+    use crate::rig::{
+        Home, OpenAi, Postgres, Reply, assert_has, openai_config, results_of, wait_for,
+    };
 
     /// A machine of a user: its own home, the shared store, and a model that answers `response N`.
     fn machine(model: &OpenAi, server: &Postgres) -> Home {
@@ -109,11 +111,7 @@ mod shared {
         });
         let home = machine(&model, &server);
         let running = home.zeph(["--yes", "-p", "one"]).start();
-        let until = std::time::Instant::now() + Duration::from_secs(60);
-        while !home.has("started") {
-            assert!(std::time::Instant::now() < until, "the command starts");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for("the command", || home.has("started").then_some(()));
         let id = only_session(&server);
         home.zeph(["--resume", &id, "-p", "two"])
             .code(1)

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
 use crate::{
-    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, optional_parts, postgres, prose, specs, test,
-    tidy, workflows,
+    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, optional_parts,
+    postgres, prose, specs, test, tidy, workflows,
 };
 
 /// A step of `ci`.

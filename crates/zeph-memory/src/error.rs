@@ -158,7 +158,7 @@ pub enum StoreError {
         server: String,
         /// The message of the server.
         reason: String,
-        /// What the user can do.
+        /// The fix.
         fix: &'static str,
     },
     /// The server is too old.

@@ -4,7 +4,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -58,23 +57,17 @@ impl Postgres {
     /// Starts the server again after [`Postgres::kill`], and waits until it accepts connections. A server refuses to start while
     /// processes of a killed one are alive, and is then started again.
     pub(crate) fn resume(&mut self) {
-        let until = Instant::now() + Duration::from_secs(60);
         let host = self.folder.path().display().to_string();
         let mut child = self.spawn();
-        let is_ready = || {
-            let asked = self
-                .program("pg_isready")
-                .args(["-q", "-h", &host])
-                .status();
-            asked.is_ok_and(|status| status.success())
-        };
-        while !is_ready() {
-            assert!(Instant::now() < until, "the server does not start");
-            std::thread::sleep(Duration::from_millis(20));
-            if child.try_wait().is_ok_and(|ended| ended.is_some()) {
+        super::wait_for("the server", || {
+            let mut ask = self.program("pg_isready");
+            let asked = ask.args(["-q", "-h", &host]).status();
+            let is_ready = asked.is_ok_and(|status| status.success());
+            if !is_ready && child.try_wait().is_ok_and(|ended| ended.is_some()) {
                 child = self.spawn();
             }
-        }
+            is_ready.then_some(())
+        });
         self.running = Some(child);
     }
 

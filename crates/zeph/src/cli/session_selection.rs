@@ -70,7 +70,7 @@ async fn select_session(
     env: &Environment,
     terminal: TerminalOptions,
 ) -> anyhow::Result<Option<String>> {
-    let store = open_store(&loaded).await?;
+    let store = open_store(loaded).await?;
     let entries = stored_sessions(&store, &env.cwd).await;
     store.close().await?;
     let entries = entries?;

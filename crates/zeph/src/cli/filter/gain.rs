@@ -11,7 +11,7 @@ use crate::output::json_lines;
 
 /// Prints the sums of all rules.
 pub(super) async fn run(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
-    let store = open_store(&loaded).await?;
+    let store = open_store(loaded).await?;
     let gains = store.filter_gains().await?;
     store.close().await?;
     if as_json {

@@ -125,8 +125,7 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "memory copy",
-        "Copies sessions, facts, scheduled tasks and the audit trail from the configured store to another one, and compares \
-         them. A repeated copy continues. Embeddings are not copied.",
+        "Copies the configured store to another one, and compares them. Embeddings are not copied. A repeated copy continues.",
         "zeph memory copy --to postgres://ann@db.example.org/zeph",
     ),
     text(

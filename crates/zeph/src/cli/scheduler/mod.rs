@@ -160,7 +160,7 @@ pub(super) async fn beside<T>(
 ) -> anyhow::Result<T> {
     let cancel = CancellationToken::new();
     let watch = async {
-        let store = open_store(&loaded).await?;
+        let store = open_store(loaded).await?;
         let schedule = schedule(loaded, env, &store);
         let told_to = Some(Arc::clone(channel));
         let mut runner = Runner::new(global, loaded, env, schedule, told_to);
