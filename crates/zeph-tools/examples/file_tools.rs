@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(folder.join("a.txt"), "one\ntwo\n")?;
 
     // Files below this folder only, and reading only.
-    let sandbox = Sandbox::new(&[folder.clone()], &folder)?;
+    let sandbox = Sandbox::new(std::slice::from_ref(&folder), &folder)?;
     let tools = StackParts::new()
         .with_executor("file", FileExecutor::new(Arc::new(sandbox)))
         .with_permissions(Permissions::of(Mode::Plan))
