@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use rustix::fs::{
-    AtFlags, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, flock, fstat, fsync,
-    openat, renameat, statat, unlinkat,
+    AtFlags, FlockOperation, Gid, Mode, OFlags, RawMode, Stat, Uid, fchmod, fchown, flock, fstat,
+    fsync, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
@@ -156,7 +156,7 @@ pub(super) fn take_over(file: impl AsFd, existing: &Stat) -> Result<(), Errno> {
 }
 
 /// The mode of the new file: `mode` without the rights that a different owner or group would gain.
-fn kept_mode(mode: u32, same_owner: bool, same_group: bool) -> u32 {
+fn kept_mode(mode: RawMode, same_owner: bool, same_group: bool) -> RawMode {
     let mut kept = mode;
     if !same_owner {
         kept &= !0o4000;

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -84,6 +84,8 @@ pub(super) fn open_to_change(dir: &OwnedFd, name: &OsStr) -> Result<(OwnedFd, St
 /// Changes the mode of the directory `name` in `dir`, which cannot be opened. It does not follow a link of this name.
 #[cfg(target_os = "linux")]
 fn change_mode(dir: &OwnedFd, name: &OsStr, mode: rustix::fs::RawMode) -> Result<(), Errno> {
+    use std::os::fd::AsRawFd as _;
+
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(dir, name, flags, Mode::empty())?;
     let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
