@@ -72,11 +72,11 @@ pub(super) fn connecting(server: &str, error: Error) -> StoreError {
             reason,
             fix: "create the database with `createdb`, or correct its name in `[memory] url`",
         },
-        (_, Error::Tls(_)) => StoreError::ServerRefused {
-            server,
-            reason,
-            fix: "set `sslrootcert` in `[memory] url` to the certificate of its authority; `sslmode` sets what is checked",
-        },
+        // A certificate that is refused during the handshake is an error of the stream.
+        (_, Error::Tls(_)) => certificate(server, reason),
+        (_, Error::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            certificate(server, reason)
+        }
         (Some("42501"), _) => rights(server, reason),
         (Some(_), _) => StoreError::ServerRefused {
             server,
@@ -101,6 +101,14 @@ pub(super) fn running(server: &str, error: Error) -> StoreError {
             path: server.into(),
             source: error,
         },
+    }
+}
+
+fn certificate(server: String, reason: String) -> StoreError {
+    StoreError::ServerRefused {
+        server,
+        reason,
+        fix: "set `sslrootcert` in `[memory] url` to the certificate of its authority, and `sslmode` to the checks",
     }
 }
 
