@@ -118,6 +118,8 @@ impl SqliteAudit {
             let end = last.as_ref().and_then(|last| last.link.clone());
             let on_chain = match (&noted, &end) {
                 (Some(head), Some(end)) if head.last.seq == end.seq => head.last == *end,
+                // The head of a chain that begins has no entry: its name is the writer of all entries.
+                (Some(head), Some(_)) if head.last.seq == 0 => self.store.is_shared(),
                 (Some(head), Some(_)) => self
                     .store
                     .has_audit(writer, &head.last)

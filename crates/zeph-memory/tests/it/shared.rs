@@ -221,6 +221,28 @@ async fn each_writer_has_its_own_chain() {
     }
 }
 
+/// Proves OPS-2: a process that starts before another one noted its first entry continues the same chain.
+#[tokio::test]
+async fn chain_continues_after_an_entry_that_was_not_noted() {
+    let (_folder, store, _) = shared().await;
+    let append = async |call: &str| {
+        SqliteAudit::new(store.clone())
+            .append(&entry("s", call))
+            .await
+            .unwrap();
+    };
+    append("1").await;
+    let head = store.audit_head();
+    let chain = head.read().unwrap().unwrap().chain;
+    let begun = format!("1 {chain} {:020} {chain} {:020}\n", 0, 0);
+    std::fs::write(head.path(), begun).unwrap();
+    append("2").await;
+    append("3").await;
+    let verdict = verify_database(&store, None).await.unwrap();
+    assert_eq!((verdict.entries, verdict.wrong), (3, None));
+    assert!(verify_other_chains(&store).await.unwrap().is_empty());
+}
+
 /// Proves OPS-3: a store is copied to a server and back, nothing is lost, and a repeated copy adds nothing.
 #[tokio::test]
 async fn copy_goes_to_a_server_and_back() {
