@@ -198,7 +198,7 @@ pub fn limited(text: &str) -> &str {
         return text;
     }
     let start = &text[..text.floor_char_boundary(MAX_TEXT)];
-    &start[..start.rfind(char::is_whitespace).unwrap_or(0)]
+    start[..start.rfind(char::is_whitespace).unwrap_or(0)].trim_end()
 }
 
 #[async_trait]

@@ -22,12 +22,13 @@ struct Llm {
 }
 
 /// The TOML blocks of a page in `docs/`.
-fn blocks(page: &str) -> Vec<String> {
+fn blocks(page: &str, language: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
         .join(page);
     let text = std::fs::read_to_string(path).unwrap();
-    let blocks = text.split("```toml\n").skip(1);
+    let fence = format!("```{language}\n");
+    let blocks = text.split(&fence).skip(1);
     blocks
         .map(|block| block.split("```").next().unwrap().to_owned())
         .collect()
@@ -37,7 +38,7 @@ fn blocks(page: &str) -> Vec<String> {
 #[test]
 fn every_block_of_the_providers_page_is_a_valid_configuration() {
     let mut kinds = Vec::new();
-    for block in blocks("providers.md") {
+    for block in blocks("providers.md", "toml") {
         let file: File = toml::from_str(&block).unwrap_or_else(|error| panic!("{error}\n{block}"));
         let names: Vec<_> = file.llm.providers.iter().map(|it| &it.name).collect();
         let asked: Vec<_> = std::iter::once(&file.llm.default)
@@ -90,7 +91,7 @@ fn the_documented_retry_defaults_are_the_defaults() {
 /// Proves LLM-9 for the example of `docs/scripted-provider.md`.
 #[test]
 fn the_documented_scenario_is_valid() {
-    let blocks = blocks("scripted-provider.md");
-    let scenario = Scenario::from_toml(&blocks[1], BTreeMap::new()).unwrap();
+    let blocks = blocks("scripted-provider.md", "toml scenario");
+    let scenario = Scenario::from_toml(&blocks[0], BTreeMap::new()).unwrap();
     assert_eq!(scenario.steps.len(), 3);
 }

@@ -35,7 +35,7 @@ fn faults_are_named_with_their_place() {
     check(
         "[memory]\n\"a b\" = 1\n",
         &[
-            "c.toml:2:1: `\"a b\"` is not a key of [memory]\n  help: the nearest known key is `path`; its keys are path, synchronous",
+            "c.toml:2:1: `\"a b\"` is not a key of [memory]\n  help: the nearest known key is `path`; its keys are path, synchronous, url, wait_secs",
         ],
     );
     check(

@@ -608,6 +608,7 @@ mod tests {
             "llm.providers",
             "mcp.servers",
             "memory.path",
+            "memory.url",
             "telemetry.endpoint",
             "telemetry.headers",
             "tools.adversarial_policy.provider",
