@@ -14,9 +14,9 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 /// How long a lease is valid without a renewal.
-const LENGTH: Duration = Duration::from_secs(15);
+const LEASE_LENGTH: Duration = Duration::from_secs(15);
 /// The time between two renewals.
-const RENEWAL: Duration = Duration::from_secs(5);
+const RENEWAL_PERIOD: Duration = Duration::from_secs(5);
 
 /// The right to work on a session. It ends when this is dropped, or some time after the death of the process.
 #[derive(Debug)]
@@ -48,15 +48,15 @@ impl Lease {
 }
 
 /// The holder of a lease, as the server knows it.
-struct Other {
+struct LeaseHolder {
     holder: String,
     pid: i64,
     machine: String,
     host: String,
 }
 
-fn other_of(row: &Row) -> Result<Other, sqlx::Error> {
-    Ok(Other {
+fn holder_of(row: &Row) -> Result<LeaseHolder, sqlx::Error> {
+    Ok(LeaseHolder {
         holder: row.try_get(0)?,
         pid: row.try_get(1)?,
         machine: row.try_get(2)?,
@@ -110,16 +110,18 @@ impl Store {
         );
         let insert = insert.bind(id).bind(self.holder().name()).bind(grant);
         let insert = insert.bind(i64::from(std::process::id())).bind(machine);
-        let insert = insert.bind(millis(LENGTH)).bind(dead).repeatable();
+        let insert = insert.bind(millis(LEASE_LENGTH)).bind(dead).repeatable();
         Ok(!self.write(insert, 0).await?.is_empty())
     }
 
-    async fn lease_holder(&self, id: &str) -> Result<Option<Other>, StoreError> {
+    async fn lease_holder(&self, id: &str) -> Result<Option<LeaseHolder>, StoreError> {
         let select = query(
             "SELECT l.holder, l.pid, l.machine, l.host FROM session s
              JOIN session_lease l ON l.session = s.number WHERE s.id = ?1",
         );
-        let found = self.fetch_as(select.bind(id), |row| other_of(&row)).await?;
+        let found = self
+            .fetch_as(select.bind(id), |row| holder_of(&row))
+            .await?;
         Ok(found.into_iter().next())
     }
 
@@ -127,7 +129,7 @@ impl Store {
         let (store, name) = (self.clone(), grant.clone());
         let renewal = tokio::spawn(async move {
             loop {
-                tokio::time::sleep(RENEWAL).await;
+                tokio::time::sleep(RENEWAL_PERIOD).await;
                 match store.renew_lease(&name).await {
                     Ok(true) => {}
                     Ok(false) => {
@@ -150,7 +152,7 @@ impl Store {
             "UPDATE session_lease SET until = clock_timestamp() + ?2 * interval '1 millisecond'
              WHERE grant_id = ?1 RETURNING session",
         );
-        let update = update.bind(grant).bind(millis(LENGTH)).repeatable();
+        let update = update.bind(grant).bind(millis(LEASE_LENGTH)).repeatable();
         Ok(!self.write(update, 0).await?.is_empty())
     }
 
@@ -186,7 +188,7 @@ impl Store {
     }
 }
 
-fn in_use(id: &str, other: &Other) -> StoreError {
+fn in_use(id: &str, other: &LeaseHolder) -> StoreError {
     StoreError::SessionInUse {
         id: id.to_owned(),
         pid: u32::try_from(other.pid).ok(),

@@ -17,12 +17,12 @@ const ATTEMPTS: usize = 64;
 /// The right to work on a session. It ends when this is dropped, or when the process ends in any way.
 #[derive(Debug)]
 pub struct SessionLock {
-    held: Held,
+    kind: LockKind,
 }
 
 /// The form of a lock: a file of this machine, or a row on a server.
 #[derive(Debug)]
-enum Held {
+enum LockKind {
     File(#[expect(dead_code, reason = "it is dropped")] LockFile),
     Lease(Lease),
 }
@@ -48,7 +48,7 @@ impl Drop for LockFile {
 impl SessionLock {
     /// Ends the lock, and returns as soon as another process can have it. A dropped lock on a server ends a little later.
     pub async fn release(self) {
-        if let Held::Lease(lease) = self.held {
+        if let LockKind::Lease(lease) = self.kind {
             lease.release().await;
         }
     }
@@ -64,7 +64,7 @@ impl Store {
         if self.is_shared() {
             let lease = self.take_lease(id).await?;
             return Ok(SessionLock {
-                held: Held::Lease(lease),
+                kind: LockKind::Lease(lease),
             });
         }
         let select = query("SELECT number FROM session WHERE id = ?1");
@@ -78,7 +78,7 @@ impl Store {
         let path = Path::new(&folder).join(number.to_string());
         match lock_file(&path) {
             Ok(Some(file)) => Ok(SessionLock {
-                held: Held::File(LockFile { file, path }),
+                kind: LockKind::File(LockFile { file, path }),
             }),
             Ok(None) => Err(StoreError::SessionInUse {
                 id: id.to_owned(),

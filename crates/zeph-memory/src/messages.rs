@@ -211,7 +211,7 @@ impl Store {
     }
 
     /// The places of `messages`, if a write whose connection was lost stored them after all. Only one process appends to a
-    /// session, so the last messages tell.
+    /// session, so the last messages show it.
     async fn find_appended(
         &self,
         session: &str,

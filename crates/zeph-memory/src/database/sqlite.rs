@@ -67,7 +67,7 @@ const CHECKPOINT_AFTER: usize = 4 * 1024 * 1024;
 const LOG_LIMIT_PAGES: &str = "16384";
 
 type Manager = <Sqlite as sqlx::Database>::TransactionManager;
-type Writer<'a> = MappedMutexGuard<'a, SqliteConnection>;
+type ConnectionGuard<'a> = MappedMutexGuard<'a, SqliteConnection>;
 
 /// A database file with one connection. Every write is one transaction, usually of one statement.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl SqliteDatabase {
         }
     }
 
-    pub(crate) async fn connection(&self) -> Result<Writer<'_>, StoreError> {
+    pub(crate) async fn connection(&self) -> Result<ConnectionGuard<'_>, StoreError> {
         MutexGuard::try_map(self.connection.lock().await, Option::as_mut).map_err(|_| {
             StoreError::Closed {
                 path: self.path.clone(),
@@ -175,7 +175,7 @@ impl SqliteDatabase {
 /// A transaction, which is rolled back when it is dropped.
 struct SqliteTransaction<'d> {
     database: &'d SqliteDatabase,
-    connection: Writer<'d>,
+    connection: ConnectionGuard<'d>,
     is_open: bool,
 }
 

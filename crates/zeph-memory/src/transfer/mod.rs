@@ -19,7 +19,7 @@ pub struct CopyReport {
     pub copied: u64,
     /// Sessions that the other store already had.
     pub present: u64,
-    /// Ids of sessions that differ: the other store has another session of the same id, or it changed during the copy.
+    /// Ids of sessions that differ: the other store has another session of the same id, or this one changed since it was copied.
     pub different: Vec<String>,
     /// Entries of the audit trail that were copied.
     pub entries: u64,

@@ -22,6 +22,19 @@ async fn connect(url: &str, path: &Path, wait: Duration) -> Result<Store, StoreE
     Store::connect(&Server::new(url, wait).unwrap(), path).await
 }
 
+/// Another machine with the same store.
+async fn other_machine(url: &str, folder: &tempfile::TempDir) -> Store {
+    let path = folder.path().join("other.db");
+    connect(url, &path, Duration::from_secs(10)).await.unwrap()
+}
+
+/// Runs a statement as the administrator of the server.
+async fn administer(sql: &str) {
+    let url = format!("{}&dbname=postgres", server());
+    let mut admin = sqlx::PgConnection::connect(&url).await.unwrap();
+    admin.execute(AssertSqlSafe(sql)).await.unwrap();
+}
+
 /// A store on the server with the session `s`, and its URL.
 async fn shared() -> (tempfile::TempDir, Store, String) {
     let (folder, path) = place();
@@ -35,13 +48,7 @@ async fn shared() -> (tempfile::TempDir, Store, String) {
 #[tokio::test]
 async fn expired_lease_passes_on_and_its_holder_is_fenced() {
     let (folder, store, url) = shared().await;
-    let other = connect(
-        &url,
-        &folder.path().join("other.db"),
-        Duration::from_secs(10),
-    )
-    .await
-    .unwrap();
+    let other = other_machine(&url, &folder).await;
     let lock = store.lock_session("s").await.unwrap();
     store
         .append_message("s", message("user", "first"))
@@ -107,21 +114,9 @@ async fn rows_belong_to_their_owner_until_access_is_granted() {
         .await
         .unwrap();
     let (owner, reader) = (role(&url), format!("{}_reader", role(&url)));
-    let mut admin = sqlx::PgConnection::connect(&format!("{}&dbname=postgres", server()))
-        .await
-        .unwrap();
-    admin
-        .execute(AssertSqlSafe(format!("CREATE ROLE {reader} LOGIN")))
-        .await
-        .unwrap();
+    administer(&format!("CREATE ROLE {reader} LOGIN")).await;
     let theirs = url.replace(&format!("user={owner}"), &format!("user={reader}"));
-    let other = connect(
-        &theirs,
-        &folder.path().join("other.db"),
-        Duration::from_secs(10),
-    )
-    .await
-    .unwrap();
+    let other = other_machine(&theirs, &folder).await;
     let sees = async || {
         (
             other.list_sessions(None, 9).await.unwrap().len(),
@@ -161,13 +156,7 @@ fn role(url: &str) -> String {
 #[tokio::test]
 async fn each_writer_has_its_own_chain() {
     let (folder, store, url) = shared().await;
-    let other = connect(
-        &url,
-        &folder.path().join("other.db"),
-        Duration::from_secs(10),
-    )
-    .await
-    .unwrap();
+    let other = other_machine(&url, &folder).await;
     for (number, store) in [&store, &other, &store, &other, &other]
         .into_iter()
         .enumerate()
@@ -186,13 +175,7 @@ async fn each_writer_has_its_own_chain() {
     }
     // Another role cannot continue a chain, and no role can change one.
     let reader = format!("{}_w", role(&url));
-    let mut admin = sqlx::PgConnection::connect(&format!("{}&dbname=postgres", server()))
-        .await
-        .unwrap();
-    admin
-        .execute(AssertSqlSafe(format!("CREATE ROLE {reader} LOGIN")))
-        .await
-        .unwrap();
+    administer(&format!("CREATE ROLE {reader} LOGIN")).await;
     let theirs = url.replace(&format!("user={}", role(&url)), &format!("user={reader}"));
     let mut raw = sqlx::PgConnection::connect(&theirs).await.unwrap();
     let chain = verify_other_chains(&other).await.unwrap().remove(0).0.chain;
@@ -382,10 +365,7 @@ async fn lost_connection_is_opened_again() {
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{}'",
             role(&url)
         );
-        let mut admin = sqlx::PgConnection::connect(&format!("{}&dbname=postgres", server()))
-            .await
-            .unwrap();
-        admin.execute(AssertSqlSafe(kill)).await.unwrap();
+        administer(&kill).await;
         assert_eq!(store.messages("s").await.unwrap().len(), round + 1);
     }
 }
@@ -443,14 +423,8 @@ async fn refusal_says_what_to_do() {
     )
     .await;
     // A role without rights on a database without tables.
-    let mut admin = sqlx::PgConnection::connect(&format!("{}&dbname=postgres", server()))
-        .await
-        .unwrap();
     let poor = format!("{}_p", role(&url));
-    admin
-        .execute(AssertSqlSafe(format!("CREATE ROLE {poor} LOGIN")))
-        .await
-        .unwrap();
+    administer(&format!("CREATE ROLE {poor} LOGIN")).await;
     let poor = url.replace(&format!("user={}", role(&url)), &format!("user={poor}"));
     check(&poor, &["permission denied", "owner of the database"]).await;
     // Tables of a newer program.

@@ -1,7 +1,6 @@
 //! PostgreSQL: one connection that is opened again when it is lost, with a limit for every wait.
 //!
-//! No state of a session is used: no `SET`, no `LISTEN`, no advisory lock outside a transaction. So a pooler in transaction mode
-//! works too.
+//! No state of a session is used: no `SET`, no `LISTEN`, no advisory lock outside a transaction. This suits a pooler in transaction mode.
 
 mod error;
 mod server;
@@ -28,12 +27,12 @@ use crate::error::StoreError;
 pub use server::Server;
 
 /// The shortest limit for the creation of the tables.
-const TABLES: Duration = Duration::from_secs(30);
+const MIN_TABLES_WAIT: Duration = Duration::from_secs(30);
 /// Between two attempts to reach the server.
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Manager = <Postgres as sqlx::Database>::TransactionManager;
-type Held<'a> = MappedMutexGuard<'a, PgConnection>;
+type ConnectionGuard<'a> = MappedMutexGuard<'a, PgConnection>;
 
 /// A database on a server.
 #[derive(Debug)]
@@ -71,7 +70,7 @@ impl PostgresDatabase {
         let until = Instant::now() + server.wait;
         let mut connection = database.open(until, error::is_starting).await?;
         let ready = tables::ready(&mut connection, &server.name);
-        let until = Instant::now() + server.wait.max(TABLES);
+        let until = Instant::now() + server.wait.max(MIN_TABLES_WAIT);
         database.clock_offset = database.limited(until, ready).await??;
         database.slot = Mutex::new(Slot::Open(Box::new(connection)));
         Ok(database)
@@ -109,7 +108,7 @@ impl PostgresDatabase {
     }
 
     /// The connection; a lost one is opened again.
-    async fn connection(&self, until: Instant) -> Result<Held<'_>, StoreError> {
+    async fn connection(&self, until: Instant) -> Result<ConnectionGuard<'_>, StoreError> {
         let mut slot = self.slot.lock().await;
         if let Slot::Lost = *slot {
             let connection = self.open(until, error::is_lost).await?;
@@ -268,7 +267,7 @@ impl Database for PostgresDatabase {
 struct PostgresTransaction<'d> {
     database: &'d PostgresDatabase,
     /// `None` after the end.
-    connection: Option<Held<'d>>,
+    connection: Option<ConnectionGuard<'d>>,
 }
 
 impl PostgresTransaction<'_> {
