@@ -1,8 +1,8 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
-//! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → tests → doc tests → examples → docs → feature sets → optional parts
-//! → PostgreSQL → smoke run → archive → live servers → MCP clients. The first failure ends the run. The durations of all steps are
-//! printed at the end. `release-check` builds the release binary.
+//! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → tests → doc tests → examples → docs →
+//! feature sets → optional parts → PostgreSQL → smoke run → archive → live servers → MCP clients. The first failure ends
+//! the run. The durations of all steps are printed at the end. `release-check` builds the release binary.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

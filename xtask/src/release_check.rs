@@ -1,5 +1,5 @@
 //! `cargo xtask release-check`: every crate packages, the release binary is within its size limit, and no public
-//! interface breaks the last release.
+//! interface breaks the last release, if it has a tag and cargo-semver-checks is installed.
 
 use anyhow::{Context, Result, ensure};
 

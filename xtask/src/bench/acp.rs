@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use super::MIB;
 use super::model::Model;
 use super::report::{Figure, Unit, median};
 use super::subject::{self, Home, Memory};
@@ -19,7 +20,6 @@ const TURNS: usize = 40;
 const REPEATS: usize = 3;
 /// Sessions in addition to the first one.
 const MORE_SESSIONS: usize = 4;
-const MIB: f64 = 1024.0 * 1024.0;
 
 /// A client that approves every call.
 struct Client {

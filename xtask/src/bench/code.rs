@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
+use super::MIB;
 use super::calls::Calls;
 use super::report::{Figure, Unit, median};
 use super::subject::Home;
@@ -18,7 +19,6 @@ const FILES: usize = 100;
 const FUNCTIONS: usize = 8;
 /// The number of calls of each kind.
 const ROUNDS: usize = 9;
-const MIB: f64 = 1024.0 * 1024.0;
 
 pub(super) fn measure(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     let home = Home::new()?;

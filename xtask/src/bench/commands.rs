@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
+use super::MIB;
 use super::baseline;
 use super::calls::Calls;
 use super::report::{Figure, Unit, median};
@@ -14,7 +15,6 @@ use super::subject::Home;
 const COMMANDS: usize = 60;
 /// The number of bytes that one command prints.
 const PRINTED: u64 = 1_000_000_000;
-const MIB: f64 = 1024.0 * 1024.0;
 
 pub(super) fn measure(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     let home = Home::new()?;

@@ -1,4 +1,4 @@
-//! The cost of logs: read turns that write every record to the log file, next to turns that write none.
+//! The cost of logs: read turns that write the records of level info to the log file, next to turns that write none.
 
 use std::path::Path;
 
