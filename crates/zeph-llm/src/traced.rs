@@ -1,4 +1,4 @@
-//! A `request` span around each request to a provider, with the names of the OpenTelemetry conventions for generative AI.
+//! A `request` span around each chat and embedding request to a provider, with the names of the OpenTelemetry conventions for generative AI.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -341,7 +341,7 @@ fn export_is_off_unless_an_endpoint_is_set() {
     assert!(run_with(&[endpoint]) >= 2);
 }
 
-/// Proves OPS-5: a call of a user and a sub-agent have their spans.
+/// Proves OPS-5: a call of the user without a turn is a trace of its own.
 #[test]
 fn call_without_a_turn_is_a_trace() {
     let collector = Collector::start(Behaviour::Accepts);

@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 8;
 /// The access of the file: its user alone.
 const MODE: u32 = 0o600;
 
-/// The log file. It is opened at the first record.
+/// The log file. [`LogFile::append`] opens it if it is not open.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: Option<PathBuf>,
@@ -61,7 +61,7 @@ impl LogFile {
     /// Appends a record, which ends with a line break.
     ///
     /// # Errors
-    /// An error of the file system. No part of the record is then in the file, if the file can be truncated.
+    /// An error of the file system. No part of the record is then in the file, if the file is locked and can be truncated.
     pub(super) fn append(&self, record: &[u8]) -> io::Result<()> {
         let path = self.path()?;
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);

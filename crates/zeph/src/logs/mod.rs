@@ -1,6 +1,7 @@
 //! Logs. Warnings and errors always go to the log file; `-v` and `ZEPH_LOG` add records, and show them on standard error.
 //!
-//! Spans of Zeph (turn, request, call, command) name the place of a record. The file is opened at the first record.
+//! Spans of Zeph (turn, request, call, command) name the place of a record. The file is opened at the first record, or at the start if
+//! standard error is taken.
 
 mod file;
 mod layer;

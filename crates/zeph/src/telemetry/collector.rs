@@ -10,6 +10,7 @@ use crate::config::{Environment, TelemetryConfig, fault_of_endpoint};
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+
 /// A collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collector {

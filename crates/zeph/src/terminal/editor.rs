@@ -99,7 +99,7 @@ pub(super) struct Look {
 }
 
 impl Editor {
-    /// Starts an editor with the history in `history_file`. The second value are the reasons why a part cannot be used.
+    /// Starts an editor with the history in `history_file`. The second value holds the reasons why a part cannot be used.
     ///
     /// # Errors
     /// If no thread can be started.

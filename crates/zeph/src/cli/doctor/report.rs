@@ -1,4 +1,4 @@
-//! `zeph doctor --report`: the information that a maintainer needs, without secrets and without the user's name.
+//! `zeph doctor --report`: the information that a maintainer needs, without secrets and without the path of the home directory.
 
 use std::fmt::Write as _;
 use std::path::Path;
