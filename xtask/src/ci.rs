@@ -114,6 +114,7 @@ const FEATURE_SETS: &[&str] = &[
     "check -p zeph-tools --no-default-features --features syntax",
     "check -p zeph-edit",
     "check -p zeph-symbols",
+    "check -p zeph-core",
     "check -p zeph",
     "check -p zeph --no-default-features",
     // The fuzz targets are a separate workspace.
