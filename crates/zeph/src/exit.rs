@@ -10,6 +10,7 @@ use zeph_memory::StoreError;
 use zeph_tools::file::SandboxError;
 use zeph_tools::web::DomainError;
 use zeph_tools::{ToolErrorCategory, ToolResult};
+use zeph_tui::signals::INTERRUPTED;
 
 use crate::config::ConfigErrors;
 
@@ -51,7 +52,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Refused => 3,
             Self::Limit => 4,
-            Self::Interrupted => 130,
+            Self::Interrupted => INTERRUPTED,
             Self::As(code) => code,
         }
     }

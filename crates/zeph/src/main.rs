@@ -14,9 +14,6 @@ mod models;
 mod output;
 mod telemetry;
 mod terminal;
-#[cfg(feature = "tui")]
-mod tui;
-mod view;
 
 use std::process::ExitCode;
 
@@ -34,7 +31,7 @@ fn main() -> ExitCode {
     }
     keep_memory_private();
     let exit = cli::main();
-    terminal::put_back();
+    zeph_tui::put_back();
     exit.into()
 }
 

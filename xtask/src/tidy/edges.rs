@@ -38,6 +38,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("zeph-mcp", &["zeph-tools"]),
     (
+        "zeph-tui",
+        &["zeph-core", "zeph-llm", "zeph-memory", "zeph-tools"],
+    ),
+    (
         "zeph",
         &[
             "zeph-acp",
@@ -46,13 +50,14 @@ const EDGES: &[(&str, &[&str])] = &[
             "zeph-mcp",
             "zeph-memory",
             "zeph-tools",
+            "zeph-tui",
         ],
     ),
     ("xtask", &[]),
 ];
 
 /// Packages that use only the contract of zeph-tools, without any of its features.
-const CONTRACT_ONLY: &[&str] = &["zeph-mcp", "zeph-memory"];
+const CONTRACT_ONLY: &[&str] = &["zeph-mcp", "zeph-memory", "zeph-tui"];
 
 /// A dependency tree and the names that must be absent from it.
 struct Absent {
@@ -122,6 +127,10 @@ const ABSENT: &[Absent] = &[
     Absent {
         tree: "-p zeph-acp -e normal",
         names: &["zeph", "clap"],
+    },
+    Absent {
+        tree: "-p zeph-tui -e normal",
+        names: &["zeph", "clap", "zeph-acp", "zeph-mcp"],
     },
     Absent {
         // One TLS stack: rustls with ring.

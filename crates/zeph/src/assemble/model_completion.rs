@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use zeph_tui::{CompletionLists, ModelWords};
 
 use super::server_models::{ServerModels, TIME_LIMIT};
-use crate::terminal::{CompletionLists, ModelWords};
 
 /// The words after commands for the line editor, which has a thread of its own.
 #[derive(Debug)]

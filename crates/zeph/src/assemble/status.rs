@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use zeph_core::agent::StatusLine;
 use zeph_tools::plural::counted_as;
+#[cfg(feature = "tui")]
+use zeph_tui::Resources;
 
 use super::App;
 use super::filters::filter_status;
 use crate::config::Config;
 use crate::output::sanitize::clean;
-#[cfg(feature = "tui")]
-use crate::view::Resources;
 
 impl App {
     /// Reads the resources of a session that no event reports.

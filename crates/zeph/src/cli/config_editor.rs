@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
+use zeph_tui::signals::Handles;
 
 use super::config_value::is_fault;
 use super::print;
@@ -15,7 +16,6 @@ use super::user_file::UserFile;
 use super::with_causes;
 use crate::config::{Environment, FlagOverrides};
 use crate::output::stderr_line;
-use crate::terminal::signals::Handles;
 
 /// The editor without `$VISUAL` and `$EDITOR`.
 const EDITOR: &str = "vi";

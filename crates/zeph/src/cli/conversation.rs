@@ -3,27 +3,22 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-#[cfg(feature = "tui")]
-use zeph_core::LoopbackEvent;
-use zeph_core::{Agent, Channel, SessionSwitch, replay};
+use zeph_core::{Agent, Channel, LoopbackEvent, SessionSwitch, replay};
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::{SessionLock, new_session_id};
 use zeph_tools::plural::pluralize;
+use zeph_tui::{CompletionLists, Converse, InteractiveOptions, PickerEntry, RecapItem, recap};
 
 use super::args::GlobalArgs;
 use super::model_lines::model_lines;
 use super::session_selection::stored_sessions;
-#[cfg(feature = "tui")]
-use crate::assemble::stored_events;
 use crate::assemble::{
     App, AuditLines, ModelCompletion, OpenSession, ServerModels, SessionChoice, choose_provider,
-    chosen_config, forget_empty, fork_session, meant, open_session, other_directory,
+    chosen_config, forget_empty, fork_session, meant, open_session, other_directory, stored_events,
     with_substitutes,
 };
 use crate::config::{Environment, Loaded};
 use crate::export;
-use crate::terminal::{CompletionLists, Converse, InteractiveOptions, PickerEntry};
-use crate::view::{RecapItem, recap};
 
 /// The maximum number of models of one server that `/model` shows.
 const MAX_LISTED_MODELS: usize = 20;
@@ -107,7 +102,7 @@ impl Conversation {
 
     /// Reads the resources of a session that no event reports.
     #[cfg(feature = "tui")]
-    pub(super) fn resources(&self) -> crate::tui::ReadResources {
+    pub(super) fn resources(&self) -> zeph_tui::ReadResources {
         self.assembly.resources()
     }
 
@@ -294,12 +289,11 @@ impl Converse for Conversation {
             SessionSwitch::Export(file) => self.export(file.as_deref()).await,
         }
     }
-    #[cfg(feature = "tui")]
+
     fn model(&self) -> &str {
         self.provider.model()
     }
 
-    #[cfg(feature = "tui")]
     async fn stored_events(&self) -> anyhow::Result<Vec<LoopbackEvent>> {
         let (store, secrets) = (&self.assembly.store, &self.assembly.compressor.secrets);
         Ok(stored_events(store, &self.session, secrets).await?)

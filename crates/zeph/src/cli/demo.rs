@@ -23,13 +23,13 @@ use zeph_llm::LlmProvider;
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
 use zeph_tools::shell::ShellOutputEnvelope;
 use zeph_tools::{Origin, Phase, ToolCall};
+use zeph_tui::signals::Handles;
 
 use super::Exit;
 use super::args::GlobalArgs;
 use crate::assemble::{App, AuditLines, SessionChoice, open_session};
 use crate::config::{Environment, FlagOverrides, load};
 use crate::output::{redact, stderr_line, stdout_line};
-use crate::terminal::signals::Handles;
 use sample::{Sample, find_cargo};
 use view::{View, seconds};
 

@@ -4,15 +4,15 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use zeph_core::Channel;
+use zeph_tui::signals::end_on_signals;
+use zeph_tui::{TuiChannel, run_full_screen};
 
 use super::args::{GlobalArgs, TurnArgs};
 use super::conversation::Conversation;
 use super::run::{load_for_session, refuse_turn_options};
 use super::session_selection::{choose_session, print_resume_hint};
 use super::{Exit, scheduler, usage};
-use crate::terminal::TerminalOptions;
-use crate::terminal::signals::end_on_signals;
-use crate::tui::{self, TuiChannel, TuiOptions};
+use crate::terminal;
 
 /// Holds a conversation on the full screen, which `first_input` starts.
 pub(super) async fn run(
@@ -26,7 +26,7 @@ pub(super) async fn run(
             "--tui needs stdin and stdout on a terminal; for one turn use -p TEXT",
         ));
     }
-    let terminal = TerminalOptions::detect(global.quiet, global.yes);
+    let terminal = terminal::options(global.quiet, global.yes);
     if terminal.dumb {
         return Err(usage(
             "--tui needs a terminal with escape sequences; set TERM, or leave out --tui",
@@ -39,12 +39,7 @@ pub(super) async fn run(
             "`[tools.audit] stdout` would print into the full screen; turn it off, redirect stderr, or leave out --tui",
         ));
     }
-    let channel = Arc::new(TuiChannel::new(TuiOptions {
-        assume_yes: global.yes,
-        quiet: global.quiet,
-        colour: terminal.stdout.colour,
-        config: loaded.config.terminal.clone(),
-    }));
+    let channel = Arc::new(TuiChannel::new(terminal, loaded.config.terminal.clone()));
     let Some(choice) = choose_session(turn, &loaded, &env, terminal).await? else {
         return Ok(Exit::Done);
     };
@@ -54,7 +49,7 @@ pub(super) async fn run(
         Conversation::begin(own, place, global, &choice, Arc::clone(&shown)).await?;
     options.first_input = first_input;
     let resources = conversation.resources();
-    let talk = tui::run(&mut conversation, channel, options, resources);
+    let talk = run_full_screen(&mut conversation, channel, options, resources);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
     let session = conversation.end().await?;
     print_resume_hint(session.as_deref(), global.quiet);

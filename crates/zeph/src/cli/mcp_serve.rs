@@ -25,6 +25,8 @@ use zeph_tools::{
     Availability, Confirmation, LayeredExecutor, Origin, Phase, ToolCall, ToolDef,
     ToolExecutor as _, ToolResult,
 };
+use zeph_tui::signals::cancel_on_signals;
+use zeph_tui::{plain_question, session_scope};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, usage};
@@ -32,8 +34,6 @@ use crate::assemble::{App, AuditLines};
 use crate::config::{Environment, Loaded};
 use crate::output::sanitize::clean;
 use crate::output::{redact, stderr_line};
-use crate::terminal::signals::cancel_on_signals;
-use crate::view::render::{plain_question, session_scope};
 
 /// The prefix of tools of configured MCP servers.
 const FOREIGN: &str = "mcp_";

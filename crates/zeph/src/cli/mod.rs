@@ -133,7 +133,7 @@ fn refuse(error: &clap::Error) -> std::io::Result<()> {
 }
 
 async fn dispatch(cli: Cli) -> Exit {
-    crate::terminal::signals::outlive_file_size_limit();
+    zeph_tui::signals::outlive_file_size_limit();
     if let Some(flag) = cli.idle_flag() {
         stderr_line(&format!(
             "error: {flag} means nothing before this command; leave it out"
@@ -170,7 +170,7 @@ async fn dispatch(cli: Cli) -> Exit {
     }
     // A turn handles signals itself: it cancels its work and reports that.
     if !matches!(command, None | Some(Command::Run { .. })) {
-        crate::terminal::signals::end_on_signals();
+        zeph_tui::signals::end_on_signals();
     }
     match command {
         Some(Command::Run { text, turn: own }) => {

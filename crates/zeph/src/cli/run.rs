@@ -10,6 +10,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, AttachedPrompt, Channel, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
+use zeph_tui::signals::{cancel_on_signals, end_on_signals};
+use zeph_tui::{SessionEnd, TerminalChannel, run_line_interface};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::Conversation;
@@ -24,8 +26,7 @@ use crate::config::{Environment, Loaded};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
-use crate::terminal::signals::{cancel_on_signals, end_on_signals};
-use crate::terminal::{SessionEnd, TerminalChannel, TerminalOptions, interactive as session};
+use crate::terminal;
 
 /// The most bytes of a piped prompt.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
@@ -53,7 +54,7 @@ impl View {
     fn new(global: &GlobalArgs, format: OutputFormat) -> Self {
         match format {
             OutputFormat::Text => Self::Text(Arc::new(TerminalChannel::one_shot(
-                TerminalOptions::detect(global.quiet, global.yes),
+                terminal::options(global.quiet, global.yes),
             ))),
             OutputFormat::Json => Self::Json(Arc::new(Recorder::new(false, global.yes))),
             OutputFormat::StreamJson => Self::Json(Arc::new(Recorder::new(true, global.yes))),
@@ -442,7 +443,7 @@ pub(crate) async fn interactive(
     end_on_signals();
     let (loaded, env) = load_for_session(global).await?;
     let channel = Arc::new(TerminalChannel::interactive(
-        TerminalOptions::detect(global.quiet, global.yes),
+        terminal::options(global.quiet, global.yes),
         loaded.config.terminal.clone(),
     ));
     let Some(choice) = choose_session(turn, &loaded, &env, channel.options()).await? else {
@@ -453,7 +454,7 @@ pub(crate) async fn interactive(
     let (mut conversation, mut options) =
         Conversation::begin(own, place, global, &choice, Arc::clone(&shown)).await?;
     options.first_input = first_input;
-    let talk = session::run(&mut conversation, Arc::clone(&channel), options);
+    let talk = run_line_interface(&mut conversation, Arc::clone(&channel), options);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
     let session = conversation.end().await?;
     print_resume_hint(session.as_deref(), global.quiet);

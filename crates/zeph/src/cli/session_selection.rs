@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use zeph_memory::Store;
+use zeph_tui::{PickerEntry, SessionPicker, TerminalOptions, pick};
 
 use super::args::TurnArgs;
 use super::session_choice;
@@ -12,7 +13,6 @@ use crate::config::{Environment, Loaded};
 use crate::output::local_time::date;
 use crate::output::redact::redacted;
 use crate::output::stderr_line;
-use crate::terminal::{PickerEntry, SessionPicker, TerminalOptions, pick};
 
 /// Sessions that are offered, the latest first.
 const MAX_OFFERED: u32 = 2000;

@@ -22,14 +22,15 @@ use zeph_tools::{
     Availability, FilterStats, LayeredExecutor, MachineForm, Origin, OutputMetadata, Phase,
     ToolCall, ToolDef, ToolError, ToolExecutor as _, ToolRegistry, ToolResult,
 };
+use zeph_tui::TerminalChannel;
+use zeph_tui::signals::{SignalTask, cancel_on_signals};
 
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
 use super::{Exit, Outcome, UsageError, is_closed_pipe, load_config, overflow, print, print_as_is};
 use crate::assemble::{App, AuditLines, Reloader};
 use crate::output::{json_line, json_lines, redact, stderr_line};
-use crate::terminal::signals::{SignalTask, cancel_on_signals};
-use crate::terminal::{TerminalChannel, TerminalOptions};
+use crate::terminal;
 
 /// The longest line of a script.
 const MAX_LINE: u64 = 32 * 1024 * 1024;
@@ -208,7 +209,7 @@ impl Calls {
             .store
             .ensure_session(&session, &assembly.env.cwd)
             .await?;
-        let options = TerminalOptions::detect(quiet || global.quiet, global.yes);
+        let options = terminal::options(quiet || global.quiet, global.yes);
         let dispatcher = Dispatcher::new(
             Arc::clone(&assembly.stack) as _,
             Arc::new(TerminalChannel::one_shot(options)),

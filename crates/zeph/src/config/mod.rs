@@ -29,7 +29,6 @@ mod schema;
 mod setting;
 mod telemetry;
 mod template;
-mod terminal;
 mod values;
 mod watch;
 
@@ -59,6 +58,7 @@ use zeph_tools::tafc::TafcConfig;
 use zeph_tools::undo::UndoConfig;
 use zeph_tools::web::ScrapeConfig;
 use zeph_tools::{AuditConfig, Mode, ResultFormat};
+use zeph_tui::TerminalConfig;
 
 use crate::hooks::HookConfig;
 
@@ -81,7 +81,6 @@ pub(crate) use schema::json_schema;
 pub(crate) use setting::{Setting, setting, typed_setting};
 pub(crate) use telemetry::{TelemetryConfig, fault_of_endpoint};
 pub(crate) use template::{effective, template};
-pub(crate) use terminal::{KeyBindings, Notify, TerminalConfig};
 pub(crate) use watch::{Stamp, Stamped, Stamps};
 
 /// The configuration of Zeph.

@@ -20,7 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::config::{Environment, LogConfig, LogFormat};
 use crate::output::redact::LogWriter;
 use crate::output::{SHOWN, write_stderr};
-use crate::terminal::TerminalOptions;
+use crate::terminal;
 
 use file::LogFile;
 use layer::LogLayer;
@@ -73,7 +73,7 @@ pub(crate) fn start(verbose: u8, console: Console) {
     let to_stderr = shown.map(|wanted| {
         tracing_subscriber::fmt::layer()
             .with_writer(LogWriter)
-            .with_ansi(TerminalOptions::detect(false, false).stderr.colour)
+            .with_ansi(terminal::options(false, false).stderr.colour)
             .with_filter(wanted.and(filter_fn(|metadata| metadata.target() != SHOWN)))
             .boxed()
     });

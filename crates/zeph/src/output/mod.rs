@@ -4,10 +4,8 @@ pub(crate) mod events;
 pub(crate) mod local_time;
 mod recorder;
 pub(crate) mod redact;
-pub(crate) mod sanitize;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use zeph_tools::hidden::revealed_json;
@@ -15,18 +13,10 @@ use zeph_tools::hidden::revealed_json;
 use self::sanitize::clean;
 
 pub(crate) use recorder::{Recorder, ResultObject};
+pub(crate) use zeph_tui::sanitize;
 
 /// The target of log records whose text standard error shows already.
 pub(crate) const SHOWN: &str = "zeph::shown";
-
-/// The full screen has the terminal.
-static IS_WITHHELD: AtomicBool = AtomicBool::new(false);
-
-/// Keeps lines for standard error away from the terminal, because they would destroy the full screen. Warnings and
-/// errors are in the log.
-pub(crate) fn withhold_stderr(is_withheld: bool) {
-    IS_WITHHELD.store(is_withheld, Ordering::SeqCst);
-}
 
 /// Writes a line to standard error, without secrets and control sequences. A warning or an error is logged too. A closed
 /// pipe is not an error.
@@ -44,10 +34,11 @@ fn record_shown(text: &str) {
     }
 }
 
-/// Writes a line to standard error as [`stderr_line`] does, and logs nothing.
+/// Writes a line to standard error as [`stderr_line`] does, and logs nothing. It would destroy the full screen, so nothing
+/// is written there: warnings and errors are in the log.
 pub(crate) fn write_stderr(text: &str) {
     let mut err = std::io::stderr().lock();
-    if IS_WITHHELD.load(Ordering::SeqCst) && err.is_terminal() {
+    if zeph_tui::has_full_screen() && err.is_terminal() {
         return;
     }
     let text = redact::redacted(text);

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use zeph_tools::layers::now_ms;
+use zeph_tui::signals::Handles;
 
 use super::super::Exit;
 use super::super::args::GlobalArgs;
@@ -22,7 +23,6 @@ use super::{PIECE, Reader, note_gain, show};
 use crate::assemble::filters;
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
-use crate::terminal::signals::Handles;
 
 /// How long reading continues after the command has ended, if another process holds its output open.
 const GRACE: Duration = Duration::from_secs(2);

@@ -1,6 +1,7 @@
 //! The dialog of the first start: a server on this machine, or a vendor with its key.
 
 use zeph_llm::{ProviderConfig, ProviderKind};
+use zeph_tui::ask::ask_line;
 
 use super::local::{LocalServer, detect};
 use super::target::{Target, target};
@@ -11,7 +12,6 @@ use crate::cli::with_causes;
 use crate::config::{Environment, Loaded};
 use crate::output::sanitize::visible;
 use crate::output::stderr_line;
-use crate::terminal::ask::ask_line;
 
 /// An entry of the list.
 enum Choice {

@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 use zeph_llm::ProviderConfig;
+use zeph_tui::ask::ask_hidden;
 
 use super::args::GlobalArgs;
 use super::user_file::UserFile;
@@ -20,7 +21,6 @@ use crate::config::{Environment, Loaded};
 use crate::keys::KeyStore;
 use crate::output::sanitize::visible;
 use crate::output::stderr_line;
-use crate::terminal::ask::ask_hidden;
 pub(super) use dialog::first_start;
 use key_test::{Tested, test};
 use target::{Target, target};

@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Channel, LoopbackEvent, Schedule, SystemClock};
 use zeph_memory::Store;
+use zeph_tui::signals::cancel_on_signals;
 
 use super::args::GlobalArgs;
 use super::{Exit, load_config, print, print_as_is, with_causes};
@@ -24,7 +25,6 @@ use crate::config::{Environment, Loaded};
 use crate::output::redact::redacted;
 use crate::output::sanitize::visible;
 use crate::output::stored_json;
-use crate::terminal::signals::cancel_on_signals;
 use runner::Runner;
 
 /// The time that a running task has to end when the conversation ends.

@@ -13,6 +13,7 @@ use zeph_core::schedule::{DueRun, since};
 use zeph_core::{Channel, LoopbackEvent, Schedule, TurnEnd, TurnOutcome};
 use zeph_memory::{RunState, StoreError};
 use zeph_tools::Phase;
+use zeph_tui::{TerminalChannel, TerminalOptions};
 
 use super::task_channel::TaskChannel;
 use crate::assemble::{
@@ -23,7 +24,7 @@ use crate::cli::{Exit, Outcome, with_causes};
 use crate::config::{Environment, Loaded};
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
-use crate::terminal::{TerminalChannel, TerminalOptions};
+use crate::terminal;
 
 /// The interval of checks for due tasks of other processes, and of lease renewals; much less than
 /// [`zeph_core::schedule::LEASE`].
@@ -203,7 +204,7 @@ impl Runner {
             None => {
                 let streams = Arc::new(TerminalChannel::one_shot(TerminalOptions {
                     can_ask: false,
-                    ..TerminalOptions::detect(self.global.quiet, false)
+                    ..terminal::options(self.global.quiet, false)
                 }));
                 (Arc::clone(&streams) as _, Some(streams))
             }

@@ -1,0 +1,678 @@
+//! The state of the interface, and the effect of keys on it. Pure: it reads no terminal and writes to none.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{
+    Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::layout::{Position, Rect};
+
+use super::blocks::Blocks;
+use super::completion::{Popup, Suggestions, is_completable};
+use super::dialog::{Dialog, DialogKey};
+use super::input::Input;
+use super::question::Answer;
+use super::search::Search;
+use crate::terminal::{Picked, SessionEnd, SessionPicker};
+use crate::view::Transcript;
+
+/// Two presses within this time end the session.
+const TWICE: Duration = Duration::from_secs(2);
+/// Rows of one step of the mouse wheel.
+const WHEEL_ROWS: isize = 3;
+/// The command of Shift-Tab.
+const NEXT_MODE: &str = "/mode next";
+/// The command of Ctrl-D during a turn.
+const QUIT: &str = "/quit";
+/// A terminal with more columns has space for the panels next to the conversation.
+pub(super) const MIN_WIDE_COLUMNS: u16 = 100;
+
+/// An effect outside of the interface.
+#[derive(Debug, PartialEq)]
+pub(super) enum Action {
+    /// The user submitted a text.
+    Submit(String),
+    /// The user interrupts the turn.
+    Interrupt,
+    /// The user answered the question with this id.
+    Answer(u64, Answer),
+    /// The text before the cursor, a position in bytes, needs suggestions.
+    Complete(String, usize),
+    /// Take the latest input back that waits for the end of the turn.
+    TakeBack,
+    /// Select the next permission mode.
+    NextMode,
+    /// Open the text of the prompt in the user's editor.
+    Edit,
+    /// The user selected a session, or none.
+    Picked(Option<String>),
+    /// Stop the process.
+    Suspend,
+    /// Draw everything again.
+    Redraw,
+    /// End the session.
+    Leave(SessionEnd),
+}
+
+/// The state of the interface.
+#[derive(Debug)]
+pub(super) struct App {
+    pub(super) input: Input,
+    pub(super) blocks: Blocks,
+    pub(super) popup: Option<Popup>,
+    pub(super) dialog: Option<Dialog>,
+    pub(super) search: Option<Search>,
+    pub(super) panel: Panel,
+    /// The list of sessions, in place of everything else.
+    pub(super) picker: Option<SessionPicker>,
+    /// The list of keys is shown.
+    pub(super) has_help: bool,
+    pub(super) turn: Turn,
+    /// A hint in the status bar.
+    pub(super) hint: Option<&'static str>,
+    /// The last press of Ctrl-C or Esc at an empty prompt, or the one that interrupted a turn.
+    pressed: Option<Instant>,
+    /// The positions of the last drawing, for clicks.
+    pub(super) areas: Areas,
+}
+
+/// The side panels.
+#[derive(Debug, Default)]
+pub(super) struct Panel {
+    /// The panels differ from the default: visible next to the conversation, hidden if they would cover it.
+    pub(super) is_toggled: bool,
+    /// Rows above the visible ones, if the panels cover the conversation.
+    pub(super) scroll: usize,
+    /// Calls that differ from the default.
+    pub(super) toggled: BTreeSet<usize>,
+}
+
+/// The state of the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    Idle,
+    Working,
+    Cancelling,
+}
+
+/// The positions of the last drawing.
+#[derive(Debug, Default)]
+pub(super) struct Areas {
+    pub(super) size: (u16, u16),
+    pub(super) conversation: Rect,
+    /// The block of each row of the conversation.
+    pub(super) rows: Vec<usize>,
+    pub(super) panel: Rect,
+    pub(super) calls: Rect,
+    /// The block of each row of the tool panel.
+    pub(super) call_rows: Vec<usize>,
+    pub(super) dialog: Rect,
+}
+
+impl App {
+    pub(super) fn new(input: Input) -> Self {
+        Self {
+            input,
+            blocks: Blocks::default(),
+            popup: None,
+            dialog: None,
+            search: None,
+            panel: Panel::default(),
+            picker: None,
+            has_help: false,
+            turn: Turn::Idle,
+            hint: None,
+            pressed: None,
+            areas: Areas::default(),
+        }
+    }
+
+    /// Whether the panels are visible in a terminal of this width.
+    pub(super) fn has_panel(&self, width: u16) -> bool {
+        (width >= MIN_WIDE_COLUMNS) != self.panel.is_toggled
+    }
+
+    /// The next time at which the interface changes without an input.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        self.dialog.as_ref().and_then(|dialog| dialog.deadline(now))
+    }
+
+    /// Handles the passing of time.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<Action> {
+        let dialog = self.dialog.as_mut()?;
+        let (id, key) = (dialog.id, dialog.tick(now));
+        self.answered(id, key)
+    }
+
+    /// Handles an input that arrived at `at`.
+    pub(super) fn handle(&mut self, event: Event, at: Instant, all: &Transcript) -> Option<Action> {
+        match event {
+            Event::Key(key) if key.kind == KeyEventKind::Release => None,
+            Event::Key(key) => {
+                self.hint = None;
+                self.key(key, at, all)
+            }
+            Event::Paste(text) => self.paste(&text, at),
+            Event::Mouse(mouse) => {
+                self.mouse(mouse, all);
+                None
+            }
+            Event::Resize(..) | Event::FocusGained | Event::FocusLost => None,
+        }
+    }
+
+    /// Handles an interrupt: Ctrl-C, or SIGINT.
+    pub(super) fn interrupt(&mut self, at: Instant) -> Option<Action> {
+        self.popup = None;
+        let is_twice = self
+            .pressed
+            .is_some_and(|before| at.saturating_duration_since(before) <= TWICE);
+        self.pressed = Some(at);
+        match self.turn {
+            Turn::Cancelling => Some(Action::Leave(SessionEnd::Interrupted)),
+            Turn::Working => {
+                self.turn = Turn::Cancelling;
+                self.hint = Some("cancelling; Ctrl-C again leaves");
+                Some(Action::Interrupt)
+            }
+            Turn::Idle if !self.input.is_empty() => {
+                self.input.set("");
+                self.pressed = None;
+                None
+            }
+            Turn::Idle if is_twice => Some(Action::Leave(SessionEnd::Left)),
+            Turn::Idle => {
+                self.hint = Some("Ctrl-C once more, or Ctrl-D, leaves");
+                None
+            }
+        }
+    }
+
+    /// Shows suggestions for a text, unless it has changed meanwhile.
+    pub(super) fn suggest(&mut self, suggestions: Suggestions) {
+        if suggestions.text == self.input.text() {
+            self.popup = Popup::new(suggestions);
+        }
+    }
+
+    fn paste(&mut self, text: &str, at: Instant) -> Option<Action> {
+        let is_taken = self
+            .dialog
+            .as_mut()
+            .is_some_and(|dialog| dialog.paste(text, at));
+        if is_taken {
+            return None;
+        }
+        self.input.paste(text);
+        self.edited()
+    }
+
+    fn key(&mut self, key: KeyEvent, at: Instant, all: &Transcript) -> Option<Action> {
+        let has = |modifiers| key.modifiers.contains(modifiers);
+        if let Some(picker) = &mut self.picker {
+            let picked = match picker.press(key) {
+                Picked::Open => return None,
+                Picked::Session(id) => Some(id),
+                Picked::Cancelled => None,
+            };
+            self.picker = None;
+            return Some(Action::Picked(picked));
+        }
+        if key.code == KeyCode::Char('c') && has(KeyModifiers::CONTROL) {
+            return self.interrupt(at);
+        }
+        if let Some(dialog) = &mut self.dialog {
+            let (id, key) = (dialog.id, dialog.key(key, at));
+            if key != DialogKey::Foreign {
+                return self.answered(id, key);
+            }
+        }
+        if std::mem::take(&mut self.has_help) {
+            return None;
+        }
+        if self.search.is_some() && self.search_key(key, all) {
+            return None;
+        }
+        let is_control = has(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::F(1) => self.has_help = true,
+            KeyCode::F(2) => self.toggle_panel(),
+            KeyCode::Char('r') if is_control => self.toggle_panel(),
+            KeyCode::Char('f') if is_control => self.search = Some(Search::default()),
+            KeyCode::Char('o') if is_control => match self.blocks.selected() {
+                Some(block) => self.blocks.toggle(all, block),
+                None => self.blocks.toggle_all(),
+            },
+            KeyCode::Char('l') if is_control => return Some(Action::Redraw),
+            KeyCode::Char('z') if is_control => return Some(Action::Suspend),
+            KeyCode::Char('d') if is_control && self.input.is_empty() => {
+                return match self.turn {
+                    Turn::Idle => Some(Action::Leave(SessionEnd::Left)),
+                    // After the turn.
+                    _ => Some(Action::Submit(QUIT.to_owned())),
+                };
+            }
+            KeyCode::BackTab if self.turn != Turn::Idle => return Some(Action::NextMode),
+            KeyCode::BackTab => return self.submit_text(NEXT_MODE.to_owned()),
+            KeyCode::Char('g') if is_control => return Some(Action::Edit),
+            KeyCode::PageUp => self.scroll_pages(-1, all),
+            KeyCode::PageDown => self.scroll_pages(1, all),
+            KeyCode::Home if is_control || self.input.is_empty() => {
+                self.panel.scroll = 0;
+                self.blocks.show_start(all);
+            }
+            KeyCode::End if is_control || self.input.is_empty() => {
+                self.panel.scroll = usize::MAX;
+                self.blocks.show_end();
+            }
+            _ => return self.edit(key, at, all),
+        }
+        None
+    }
+
+    /// Handles a key of the search. Returns `false` for a key that belongs elsewhere.
+    fn search_key(&mut self, key: KeyEvent, all: &Transcript) -> bool {
+        let Some(search) = &mut self.search else {
+            return false;
+        };
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => self.search = None,
+            KeyCode::Enter | KeyCode::Up => search.go(false, all, &mut self.blocks),
+            KeyCode::Down => search.go(true, all, &mut self.blocks),
+            KeyCode::Char('f') if is_control => search.go(false, all, &mut self.blocks),
+            KeyCode::Backspace => search.pop(all, &mut self.blocks),
+            KeyCode::Char(character) if !is_control => {
+                search.push(character, all, &mut self.blocks);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Handles a key of the list, the selected block or the prompt.
+    fn edit(&mut self, key: KeyEvent, at: Instant, all: &Transcript) -> Option<Action> {
+        if let Some(popup) = &mut self.popup {
+            match key.code {
+                KeyCode::Up => popup.go(false),
+                KeyCode::Down => popup.go(true),
+                KeyCode::Esc => self.popup = None,
+                KeyCode::Tab => return self.complete(),
+                KeyCode::Enter if popup.is_chosen => return self.complete(),
+                _ => return self.prompt_key(key, at, all),
+            }
+            return None;
+        }
+        if let Some(block) = self.blocks.selected() {
+            match key.code {
+                KeyCode::Up => {
+                    self.blocks.select(all, false);
+                }
+                KeyCode::Down => {
+                    self.blocks.select(all, true);
+                }
+                KeyCode::Enter | KeyCode::Char(' ') => self.blocks.toggle(all, block),
+                KeyCode::Esc | KeyCode::Tab => self.blocks.deselect(),
+                _ => {
+                    self.blocks.deselect();
+                    return self.prompt_key(key, at, all);
+                }
+            }
+            return None;
+        }
+        self.prompt_key(key, at, all)
+    }
+
+    /// Handles a key of the prompt.
+    fn prompt_key(&mut self, key: KeyEvent, at: Instant, all: &Transcript) -> Option<Action> {
+        let has = |modifiers| key.modifiers.intersects(modifiers);
+        match key.code {
+            KeyCode::Enter if has(KeyModifiers::ALT | KeyModifiers::SHIFT) => self.input.newline(),
+            KeyCode::Char('j') if has(KeyModifiers::CONTROL) => self.input.newline(),
+            KeyCode::Enter if self.input.continues() => self.input.newline(),
+            KeyCode::Enter => {
+                self.popup = None;
+                let text = self.input.submit();
+                return self.submit_text(text);
+            }
+            KeyCode::Esc if self.input.escape() => return None,
+            KeyCode::Esc => return self.escape(at),
+            KeyCode::Tab if self.input.is_empty() => {
+                self.blocks.select(all, false);
+                return None;
+            }
+            KeyCode::Tab => return Some(self.completion()),
+            KeyCode::Char('?') if self.input.is_empty() => {
+                self.has_help = true;
+                return None;
+            }
+            KeyCode::Up if self.turn != Turn::Idle && self.input.is_empty() => {
+                return Some(Action::TakeBack);
+            }
+            KeyCode::Up if self.input.recall(true) => return None,
+            KeyCode::Down if self.input.recall(false) => return None,
+            _ => {
+                self.input.key(key);
+                return self.edited();
+            }
+        }
+        None
+    }
+
+    fn escape(&mut self, at: Instant) -> Option<Action> {
+        match self.turn {
+            Turn::Working => self.interrupt(at),
+            // A second Esc does not leave a turn: it is pressed by habit.
+            Turn::Cancelling => None,
+            Turn::Idle if !self.input.is_empty() => None,
+            Turn::Idle => self.interrupt(at),
+        }
+    }
+
+    fn submit_text(&mut self, text: String) -> Option<Action> {
+        self.pressed = None;
+        if text.trim().is_empty() {
+            return None;
+        }
+        self.blocks.show_end();
+        Some(Action::Submit(text))
+    }
+
+    /// The action after a change of the text.
+    fn edited(&mut self) -> Option<Action> {
+        self.popup = None;
+        let (text, cursor) = (self.input.text(), self.input.cursor());
+        let is_completable = text.get(..cursor).is_some_and(is_completable);
+        is_completable.then(|| self.completion())
+    }
+
+    fn completion(&self) -> Action {
+        Action::Complete(self.input.text(), self.input.cursor())
+    }
+
+    /// Inserts the selected suggestion.
+    fn complete(&mut self) -> Option<Action> {
+        let popup = self.popup.take()?;
+        let chosen = popup.chosen()?;
+        let with = format!("{} ", chosen.value);
+        self.input.replace(chosen.span.0, chosen.span.1, &with);
+        self.edited()
+    }
+
+    fn answered(&mut self, id: u64, key: DialogKey) -> Option<Action> {
+        match key {
+            DialogKey::Answered(answer) => {
+                self.dialog = None;
+                Some(Action::Answer(id, answer))
+            }
+            DialogKey::Typed(text) => {
+                self.input.paste(&text);
+                None
+            }
+            DialogKey::Continued | DialogKey::Foreign => None,
+        }
+    }
+
+    fn toggle_panel(&mut self) {
+        self.panel.is_toggled = !self.panel.is_toggled;
+        self.panel.scroll = 0;
+    }
+
+    /// Whether the panels cover the conversation.
+    fn is_covered(&self) -> bool {
+        let width = self.areas.size.0;
+        width < MIN_WIDE_COLUMNS && self.has_panel(width)
+    }
+
+    fn scroll_pages(&mut self, pages: isize, all: &Transcript) {
+        if self.is_covered() {
+            let page = usize::from(self.areas.panel.height.max(1));
+            self.panel.scroll = self
+                .panel
+                .scroll
+                .saturating_add_signed(pages * page.cast_signed());
+        } else {
+            self.blocks.scroll_pages(all, pages);
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent, all: &Transcript) {
+        let place = Position::new(mouse.column, mouse.row);
+        let rows = match mouse.kind {
+            MouseEventKind::ScrollUp => -WHEEL_ROWS,
+            MouseEventKind::ScrollDown => WHEEL_ROWS,
+            MouseEventKind::Down(MouseButton::Left) => return self.click(place, all),
+            _ => return,
+        };
+        match &mut self.dialog {
+            Some(dialog) if self.areas.dialog.contains(place) => {
+                dialog.scroll = dialog.scroll.saturating_add_signed(rows);
+            }
+            _ if self.areas.panel.contains(place) => {
+                self.panel.scroll = self.panel.scroll.saturating_add_signed(rows);
+            }
+            _ => self.blocks.scroll(all, rows),
+        }
+    }
+
+    /// Expands or folds a call. A click answers no question.
+    fn click(&mut self, place: Position, all: &Transcript) {
+        let row = |area: Rect, rows: &[usize]| {
+            let is_inside = area.contains(place);
+            is_inside.then(|| rows.get(usize::from(place.y - area.y)).copied())?
+        };
+        if self.dialog.is_some() && self.areas.dialog.contains(place) {
+            return;
+        }
+        if let Some(block) = row(self.areas.calls, &self.areas.call_rows) {
+            if !self.panel.toggled.remove(&block) {
+                self.panel.toggled.insert(block);
+            }
+        } else if let Some(block) = row(self.areas.conversation, &self.areas.rows) {
+            self.blocks.toggle(all, block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zeph_core::{CheckIn, CheckInAnswer};
+
+    use super::*;
+    use crate::full_screen::question::Question;
+    use crate::view::Block;
+
+    struct Screen {
+        app: App,
+        all: Transcript,
+        now: Instant,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Screen {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let (input, _) = Input::new(
+                &dir.path().join("history.txt"),
+                crate::config::KeyBindings::Emacs,
+                &crate::host::BareHost,
+            );
+            Self {
+                app: App::new(input),
+                all: Transcript::default(),
+                now: Instant::now(),
+                _dir: dir,
+            }
+        }
+
+        fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Option<Action> {
+            self.now += Duration::from_millis(100);
+            let key = Event::Key(KeyEvent::new(code, modifiers));
+            self.app.handle(key, self.now, &self.all)
+        }
+
+        fn key(&mut self, code: KeyCode) -> Option<Action> {
+            self.press(code, KeyModifiers::NONE)
+        }
+
+        fn control(&mut self, character: char) -> Option<Action> {
+            self.press(KeyCode::Char(character), KeyModifiers::CONTROL)
+        }
+
+        fn type_text(&mut self, text: &str) {
+            for character in text.chars() {
+                self.key(KeyCode::Char(character));
+            }
+        }
+    }
+
+    #[test]
+    fn enter_submits_and_other_enters_begin_a_line() {
+        let mut screen = Screen::new();
+        assert_eq!(screen.key(KeyCode::Enter), None);
+        screen.type_text("one");
+        assert_eq!(screen.press(KeyCode::Enter, KeyModifiers::ALT), None);
+        screen.type_text("two\\");
+        assert_eq!(screen.key(KeyCode::Enter), None);
+        screen.type_text("three");
+        assert_eq!(screen.control('j'), None);
+        let submitted = screen.key(KeyCode::Enter);
+        assert_eq!(
+            submitted,
+            Some(Action::Submit("one\ntwo\nthree\n".to_owned()))
+        );
+        assert!(screen.app.input.is_empty());
+    }
+
+    /// Proves CLI-4d for the full screen: Ctrl-C clears, interrupts, and pressed twice exits.
+    #[test]
+    fn ctrl_c_clears_interrupts_and_leaves() {
+        let mut screen = Screen::new();
+        screen.type_text("x");
+        assert_eq!(screen.control('c'), None);
+        assert!(screen.app.input.is_empty());
+        assert_eq!(screen.control('c'), None);
+        assert_eq!(screen.control('c'), Some(Action::Leave(SessionEnd::Left)));
+        screen.app.turn = Turn::Working;
+        assert_eq!(screen.control('c'), Some(Action::Interrupt));
+        assert_eq!(screen.key(KeyCode::Esc), None);
+        assert_eq!(
+            screen.control('c'),
+            Some(Action::Leave(SessionEnd::Interrupted))
+        );
+        screen.app.turn = Turn::Idle;
+        screen.app.pressed = None;
+        assert_eq!(screen.key(KeyCode::Esc), None);
+        screen.now += TWICE;
+        assert_eq!(screen.key(KeyCode::Esc), None);
+        assert_eq!(
+            screen.key(KeyCode::Esc),
+            Some(Action::Leave(SessionEnd::Left))
+        );
+        assert_eq!(screen.control('d'), Some(Action::Leave(SessionEnd::Left)));
+        assert_eq!(
+            screen.press(KeyCode::BackTab, KeyModifiers::SHIFT),
+            Some(Action::Submit(NEXT_MODE.to_owned()))
+        );
+    }
+
+    #[test]
+    fn typed_text_passes_a_dialog_by() {
+        let mut screen = Screen::new();
+        screen.app.turn = Turn::Working;
+        screen.type_text("a");
+        let question = Question::CheckIn(CheckIn {
+            iterations: 1,
+            more: 1,
+        });
+        let mut dialog = Dialog::new(4, Arc::new(question));
+        dialog.drawn(screen.now);
+        screen.app.dialog = Some(dialog);
+        screen.type_text("nd n");
+        assert_eq!(screen.app.input.text(), "and n");
+        screen.now += Duration::from_secs(2);
+        assert_eq!(screen.key(KeyCode::Char('n')), None);
+        screen.now += Duration::from_secs(1);
+        let stopped = Answer::CheckIn(CheckInAnswer::Stop);
+        assert_eq!(
+            screen.app.tick(screen.now),
+            Some(Action::Answer(4, stopped))
+        );
+        assert!(screen.app.dialog.is_none());
+    }
+
+    #[test]
+    fn suggestions_are_inserted() {
+        let mut screen = Screen::new();
+        screen.type_text("/hel");
+        let asked = screen.key(KeyCode::Char('p'));
+        assert_eq!(asked, Some(Action::Complete("/help".to_owned(), 5)));
+        let suggestions = |text: &str| Suggestions {
+            text: text.to_owned(),
+            all: vec![super::super::completion::Suggestion {
+                value: "/helper".to_owned(),
+                description: String::new(),
+                span: (0, 5),
+            }],
+        };
+        screen.app.suggest(suggestions("/he"));
+        assert!(screen.app.popup.is_none(), "the text has changed");
+        screen.app.suggest(suggestions("/help"));
+        assert!(screen.key(KeyCode::Tab).is_some());
+        assert_eq!(screen.app.input.text(), "/helper ");
+        screen.app.input.set("/help");
+        screen.app.suggest(suggestions("/help"));
+        assert_eq!(
+            screen.key(KeyCode::Enter),
+            Some(Action::Submit("/help".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_click_expands_and_the_wheel_scrolls() {
+        let mut screen = Screen::new();
+        screen.all.push(Block::Reasoning("a\nb\nc".to_owned()));
+        for at in 0..20 {
+            screen.all.push(Block::Reply(format!("row {at}")));
+        }
+        let rows = screen.app.blocks.visible(&screen.all, 20, 5);
+        assert_eq!(rows.len(), 5);
+        screen.app.areas.conversation = Rect::new(0, 0, 20, 5);
+        let mouse = |kind, row| {
+            Event::Mouse(MouseEvent {
+                kind,
+                column: 1,
+                row,
+                modifiers: KeyModifiers::NONE,
+            })
+        };
+        for _ in 0..20 {
+            let event = mouse(MouseEventKind::ScrollUp, 1);
+            screen.app.handle(event, screen.now, &screen.all);
+        }
+        let before = screen.app.blocks.visible(&screen.all, 20, 5);
+        screen.app.areas.rows = before.iter().map(|row| row.block).collect();
+        assert_eq!(before[0].block, 0);
+        let click = mouse(MouseEventKind::Down(MouseButton::Left), 0);
+        screen.app.handle(click, screen.now, &screen.all);
+        let after = screen.app.blocks.visible(&screen.all, 20, 5);
+        assert_ne!(before, after);
+    }
+
+    #[test]
+    fn panels_are_toggled() {
+        let mut screen = Screen::new();
+        assert!(screen.app.has_panel(100) && !screen.app.has_panel(99));
+        screen.key(KeyCode::F(2));
+        assert!(!screen.app.has_panel(100) && screen.app.has_panel(99));
+        screen.control('r');
+        assert!(screen.app.has_panel(100));
+        screen.key(KeyCode::Char('?'));
+        assert!(screen.app.has_help);
+        screen.key(KeyCode::Char('x'));
+        assert!(!screen.app.has_help && screen.app.input.is_empty());
+    }
+}

@@ -1,0 +1,145 @@
+//! The second dialog of a permanent approval: the scope of the rules, and an editor for them.
+//!
+//! The stored rules are those on the screen when the user presses the key: after each edit all rules are shown again.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use zeph_tools::Confirmation;
+use zeph_tools::gate::{ApprovalProposal, Grant};
+use zeph_tools::layers::grants::GrantScope;
+
+use super::burst::{Bursts, Input, read};
+use super::keyboard::Key;
+use super::line::{Line, Typed};
+use super::screen::{ERASE, columns};
+use crate::sanitize::visible;
+use crate::view::render::{Answer, grant};
+
+/// The result of the dialog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// The rules to store.
+    Chosen(Vec<Grant>, GrantScope),
+    /// Return to the question.
+    Back,
+    /// Another key that answers the question.
+    Key(Key),
+}
+
+/// Asks for the scope of the rules in `asked`. Keys arrive one by one and without echo; `say` writes.
+///
+/// # Errors
+/// If the terminal cannot be read.
+pub(super) fn choose(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    (asked, plain): (&Confirmation, bool),
+    say: &impl Fn(&str),
+) -> rustix::io::Result<Choice> {
+    let (ApprovalProposal::Grants(offered), Some(project)) =
+        (&asked.offer.proposal, &asked.offer.project)
+    else {
+        return Ok(Choice::Back);
+    };
+    let mut grants = offered.clone();
+    let mut bursts = Bursts::default();
+    loop {
+        let rules: Vec<String> = grants.iter().map(grant).collect();
+        say(&format!(
+            "\n  Kept for good would be:\n    {}\n  [p] in this project ({})  [g] everywhere  [e] edit  [b] back ",
+            rules.join("\n    "),
+            visible(&project.display().to_string()),
+        ));
+        match scope_key(&mut bursts, terminal, stop)? {
+            ScopeKey::Project => {
+                return Ok(Choice::Chosen(grants, GrantScope::Project(project.clone())));
+            }
+            ScopeKey::Everywhere => return Ok(Choice::Chosen(grants, GrantScope::Global)),
+            ScopeKey::Back => return Ok(Choice::Back),
+            ScopeKey::End(key) => return Ok(Choice::Key(key)),
+            ScopeKey::Edit => {
+                for at in 0..grants.len() {
+                    if let Some(key) = edit(terminal, stop, (asked, plain), (&mut grants, at), say)?
+                    {
+                        return Ok(Choice::Key(key));
+                    }
+                }
+            }
+        }
+    }
+}
+
+enum ScopeKey {
+    Project,
+    Everywhere,
+    Edit,
+    Back,
+    End(Key),
+}
+
+/// The key that decides about the scope; text and pastes decide nothing.
+fn scope_key(
+    bursts: &mut Bursts,
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+) -> rustix::io::Result<ScopeKey> {
+    loop {
+        let key = match bursts.next(terminal, stop)? {
+            Input::End => return Ok(ScopeKey::End(Key::Answer(Answer::No))),
+            Input::Interrupt => return Ok(ScopeKey::End(Key::Interrupt)),
+            Input::Other | Input::Next | Input::Previous => continue,
+            Input::Key(byte) => byte,
+        };
+        match key {
+            b'p' | b'P' => return Ok(ScopeKey::Project),
+            b'g' | b'G' => return Ok(ScopeKey::Everywhere),
+            b'e' | b'E' => return Ok(ScopeKey::Edit),
+            b'b' | b'B' | 0x1b => return Ok(ScopeKey::Back),
+            0x04 => return Ok(ScopeKey::End(Key::Answer(Answer::No))),
+            _ => {}
+        }
+    }
+}
+
+/// Edits the rule at `at`, and returns the key that ended the edit.
+fn edit(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    (asked, plain): (&Confirmation, bool),
+    (grants, at): (&mut [Grant], usize),
+    say: &impl Fn(&str),
+) -> rustix::io::Result<Option<Key>> {
+    let Some(edited) = grants.get_mut(at) else {
+        return Ok(None);
+    };
+    let mut line = Line::of(&edited.pattern);
+    let prompt = format!("  {}: ", visible(&edited.tool));
+    say("\n  Enter takes the rule, Esc leaves it as it was\n");
+    let mut before = String::new();
+    loop {
+        let (text, cursor) = line.drawn(columns().saturating_sub(prompt.chars().count()));
+        let column = prompt.chars().count() + cursor;
+        match plain {
+            // Without escape sequences, the line is written again after each change.
+            true if text == before => {}
+            true => say(&format!("\n{prompt}{text}")),
+            false => say(&format!("{ERASE}{prompt}{text}\r\x1b[{column}C")),
+        }
+        before = text;
+        let Some(bytes) = read(terminal, stop, None)? else {
+            return Ok(Some(Key::Answer(Answer::No)));
+        };
+        match line.typed(&bytes) {
+            Typed::More => {}
+            Typed::Back => return Ok(None),
+            Typed::Interrupt => return Ok(Some(Key::Interrupt)),
+            Typed::Done => match asked.offer.edited(at, &line.text()) {
+                Ok(grant) => {
+                    *edited = grant;
+                    return Ok(None);
+                }
+                Err(why) => say(&format!("\n  not taken: {}\n", visible(&why))),
+            },
+        }
+    }
+}
