@@ -57,7 +57,7 @@ fn everyday_commands_run() {
 
 /// Proves SH-11, SH-12.
 #[test]
-fn what_destroys_or_cannot_be_known_does_not_run() {
+fn destructive_or_undetermined_command_does_not_run() {
     let table = include_str!("tests/refused.txt");
     assert!(table.lines().count() > 400);
     all_wrong(table, |line| {
@@ -81,7 +81,7 @@ fn what_destroys_or_cannot_be_known_does_not_run() {
 
 /// Proves SH-12: a command that ends early is decided like any other.
 #[test]
-fn the_beginnings_of_commands_are_decided() {
+fn command_prefixes_are_decided() {
     let tables = [
         include_str!("tests/allowed.txt"),
         include_str!("tests/refused.txt"),
@@ -103,7 +103,7 @@ fn the_beginnings_of_commands_are_decided() {
 
 /// Proves SH-11.
 #[test]
-fn what_was_hit_is_named() {
+fn block_names_the_blocklist_entry() {
     let check = |command: &str, expect: &str| match decide(command) {
         Verdict::Block { what } => assert!(what.contains(expect), "{command}: {what}"),
         other => panic!("{command}: {other:?}"),
@@ -280,7 +280,7 @@ fn without_the_network_its_commands_are_blocked() {
 
 /// Malformed commands, and commands with the maximum nesting depth, are decided fast.
 #[test]
-fn huge_and_deep_commands_are_decided_soon() {
+fn huge_and_deep_commands_are_decided_in_bounded_time() {
     let full = |piece: &str| piece.repeat(MAX_COMMAND / piece.len());
     let mut commands = vec!["a".repeat(MAX_COMMAND + 1), "bash -c 'sudo x'".to_owned()];
     for piece in [
@@ -420,7 +420,7 @@ proptest! {
 
     /// Proves SH-12.
     #[test]
-    fn a_blocked_command_stays_so_in_any_wrapping(
+    fn blocked_command_is_blocked_in_any_wrapping(
         name in prop::sample::select(vec!["sudo", "doas", "mkfs.ext4", "reboot", "fdisk"]),
         spelling in 0_usize..12,
         wrappings in prop::collection::vec(0_usize..19, 0..5),
@@ -434,7 +434,7 @@ proptest! {
 
     /// The wrappings themselves must not be refused.
     #[test]
-    fn a_harmless_command_stays_so(
+    fn harmless_command_is_not_blocked_in_any_wrapping(
         spelling in 0_usize..12,
         wrappings in prop::collection::vec(0_usize..19, 0..4),
     ) {

@@ -48,7 +48,7 @@ mod tests {
     use PartKind::{Interpreter, Simple, Wrapper};
 
     #[test]
-    fn commands_that_run_something_else() {
+    fn wrappers_and_interpreters_are_classified() {
         let check = |command: &str, expect| {
             let words: Vec<Word> = command.split(' ').map(Word::literal).collect();
             assert_eq!(kind_of(&words), expect, "{command}");

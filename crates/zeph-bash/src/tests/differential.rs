@@ -297,7 +297,7 @@ fn check(seed: u64, scripts: usize) {
 
 /// Proves SH-11, SH-12. `ZEPH_SCRIPTS=COUNT:SEED` sets the number of scripts and the seed.
 #[test]
-fn any_script() {
+fn any_script_is_decided_as_bash_runs_it() {
     let asked = std::env::var("ZEPH_SCRIPTS").unwrap_or_else(|_| "1200:1".to_owned());
     let (count, seed) = asked.split_once(':').expect("COUNT:SEED");
     check(

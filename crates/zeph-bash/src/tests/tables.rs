@@ -48,7 +48,7 @@ fn scripts_with_an_unresolved_part_are_judged_by_the_others() {
 
 /// Proves SH-12.
 #[test]
-fn names_with_another_meaning_are_followed_or_asked_about() {
+fn renamed_commands_are_resolved_or_require_confirmation() {
     check(include_str!("names.txt"), 120);
 }
 
@@ -60,6 +60,6 @@ fn scripts_on_standard_input_are_found_by_every_name() {
 
 /// Proves SH-12.
 #[test]
-fn scripts_that_the_command_writes_are_judged_or_asked_about() {
+fn generated_scripts_are_judged_or_require_confirmation() {
     check(include_str!("written.txt"), 120);
 }

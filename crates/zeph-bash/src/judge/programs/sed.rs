@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_found_and_nothing_else() {
+    fn only_commands_are_found() {
         let check = |script: &str, expect| assert_eq!(starts_commands(script), expect, "{script}");
         for script in [
             "s/e/e/",

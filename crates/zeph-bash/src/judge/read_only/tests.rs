@@ -23,7 +23,7 @@ fn judge(command: &str) -> Result<ReadOnly, NotReadOnly> {
 
 /// Proves PERM-9: `read` marks the commands that only read. The default blocklist blocks none of them.
 #[test]
-fn everyday_commands_are_told_apart() {
+fn everyday_commands_are_classified() {
     let table = include_str!("tests/everyday.txt");
     assert!(table.lines().count() >= 400);
     assert!(
@@ -329,7 +329,7 @@ fn everyday() -> Vec<&'static str> {
 
 /// Long and deep commands are checked fast.
 #[test]
-fn huge_commands_are_checked_soon() {
+fn huge_commands_are_checked_in_bounded_time() {
     let full = |piece: &str| piece.repeat(crate::MAX_COMMAND / piece.len());
     let mut commands = vec![format!(
         "for f in {}; do {}; done",
