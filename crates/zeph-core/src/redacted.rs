@@ -391,7 +391,7 @@ mod tests {
 
     /// Proves PERM-7: a secret does not become part of a rule.
     #[test]
-    fn a_rule_with_a_secret_is_not_offered() {
+    fn rule_with_a_secret_is_not_offered() {
         let check = |pattern: String, offered: bool| {
             let mut question = Confirmation::default();
             question.offer.proposal = ApprovalProposal::Grants(vec![

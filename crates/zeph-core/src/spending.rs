@@ -284,7 +284,7 @@ mod tests {
 
     /// Proves LLM-11: sums by model, also with unknown prices.
     #[test]
-    fn sums_are_told_by_model() {
+    fn sums_are_reported_by_model() {
         let rows = vec![stored("a", 100, 1_500_000, 0), stored("b", 10, 0, 2)];
         let mut spending = Spending::of_stored(rows.clone());
         assert_eq!(spending.to_stored(), rows);
@@ -304,7 +304,7 @@ mod tests {
 
     /// Proves LLM-11: a budget of money or tokens.
     #[test]
-    fn a_budget_ends() {
+    fn budget_is_exceeded_at_its_limit() {
         let config = |cost: Option<f64>, tokens| AgentConfig {
             max_cost_usd: cost.and_then(Usd::from_dollars),
             max_tokens_per_session: tokens,

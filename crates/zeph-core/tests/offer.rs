@@ -252,7 +252,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
 /// Proves SCH-6: offered tools remain at their positions. A request with the same tools is read from the cache as a
 /// whole; a request with more tools shares the earlier ones. `docs/tools-offered.md` has the figures.
 #[tokio::test]
-async fn the_offer_of_sixty_tools_is_small_and_keeps_the_cache() {
+async fn definitions_of_sixty_tools_are_small_and_stay_cached() {
     let all = converse(ToolFilterConfig::default()).await;
     let filtered = converse(ToolFilterConfig {
         enabled: true,

@@ -173,7 +173,7 @@ mod tests {
 
     /// Proves AGT-7: paths that neither exist nor were mentioned, entities that the call alone has.
     #[test]
-    fn what_is_made_up_is_told() {
+    fn hallucinated_entities_are_reported() {
         let said = "look at config.toml and https://api.example.org/v1, mail ann@example.org; commit 3f2a9bc";
         let check = |tool: &'static str, params: Value, expect: &[&str]| {
             let known = ConversationContext {
@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_can_be_looked_at(text in "\\PC{0,80}") {
+        fn any_text_can_be_searched_for_entities(text in "\\PC{0,80}") {
             for entity in entities(&text) {
                 prop_assert!(!entity.is_empty() && text.contains(entity));
             }

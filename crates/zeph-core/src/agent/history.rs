@@ -539,7 +539,7 @@ mod tests {
 
     /// Proves AGT-1, D-18.
     #[test]
-    fn a_call_without_a_result_gets_one() {
+    fn call_without_a_result_gets_one() {
         let mut messages = vec![Message::user("go"), calls(&["a", "b"])];
         join(&mut messages, results(&["a"]));
         let missing = make_whole(&mut messages).unwrap();
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_that_ended_before_its_results_is_mended_before_the_next() {
+    async fn turn_without_results_is_repaired_before_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("zeph.db");
         let store = Store::open(&path, zeph_memory::Synchronous::Normal)
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_history_is_left_alone() {
+    fn complete_history_is_unchanged() {
         let mut messages = vec![Message::user("go"), calls(&["a"]), results(&["a"])];
         messages.push(Message::assistant("done"));
         let before = messages.clone();

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_and_test_loop_is_none() {
+    fn edit_and_test_loop_is_not_a_doom_loop() {
         let mut limits = Limits::new(&config(), IterationPolicy::default(), 1000);
         for round in 0..10 {
             assert_eq!(run(&mut limits, &json!({"edit": round}), "edited"), None);

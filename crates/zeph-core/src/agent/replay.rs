@@ -277,7 +277,7 @@ mod tests {
 
     /// Proves ACP-1a: the replay shows the input of the user, not the message that the model reads.
     #[test]
-    fn input_of_the_user_is_shown_as_it_was_typed() {
+    fn user_input_is_shown_as_typed() {
         let check = |text: &str, expect: &[&str]| {
             let message = stored(7, "user", &json!([{"type": "text", "text": text}]));
             assert_eq!(texts(&[message], &HashMap::new()), expect);

@@ -288,7 +288,7 @@ mod tests {
 
     /// Proves AGT-4 for images: their size in bytes does not matter.
     #[test]
-    fn an_image_counts_as_an_image() {
+    fn image_has_a_fixed_token_count() {
         let mut estimate = TokenEstimate::new(0);
         let image = MessagePart::Image {
             media_type: "image/png".to_owned(),
@@ -334,7 +334,7 @@ mod tests {
 
     /// Proves AGT-4, LLM-11: implausible figures of a server neither end the session nor count as spent.
     #[test]
-    fn usage_that_cannot_be_true_is_replaced() {
+    fn implausible_usage_is_replaced() {
         let mut estimate = TokenEstimate::new(3600);
         estimate.add(&Message::user("word ".repeat(950)));
         let total = estimate.total() as u64;
@@ -392,7 +392,7 @@ mod tests {
 
     /// Proves AGT-4.
     #[test]
-    fn the_providers_count_corrects_the_estimate() {
+    fn reported_usage_corrects_the_estimate() {
         let mut estimate = TokenEstimate::new(3600);
         estimate.add(&Message::user("word ".repeat(950)));
         let before = estimate.total();

@@ -53,7 +53,7 @@ mod tests {
 
     /// Proves CLI-8.
     #[test]
-    fn arguments_replace_their_places() {
+    fn arguments_replace_their_placeholders() {
         let check = |body, arguments, expect: &str| assert_eq!(expand(body, arguments), expect);
         check("Fix $ARGUMENTS now.", "the bug", "Fix the bug now.");
         check("$2 before $1, $3.", "a 'b c'", "b c before a, .");

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn what_is_read() {
+fn accepted_yaml_is_parsed() {
     let check = |text: &str, expect: Value| assert_eq!(parse(text), Ok(expect), "{text}");
     check("", json!({}));
     check("# a comment\n\n", json!({}));
@@ -68,7 +68,7 @@ fn what_is_read() {
 }
 
 #[test]
-fn what_is_refused() {
+fn unsupported_yaml_is_refused() {
     let check = |text: &str, line: usize, words: &str| {
         let error = parse(text).unwrap_err();
         assert_eq!(error.line, line, "{text}: {error}");
@@ -132,12 +132,12 @@ fn top_level_value_with_a_colon_is_text() {
 proptest! {
     /// Every text is parsed or refused, without a panic.
     #[test]
-    fn no_text_is_too_much(text in "[-a:\\[\\]{},'\"|># \n\t&*!\\\\u0-9é]{0,80}") {
+    fn any_text_is_parsed_or_refused(text in "[-a:\\[\\]{},'\"|># \n\t&*!\\\\u0-9é]{0,80}") {
         let _ = parse(&text);
     }
 
     #[test]
-    fn what_json_says_is_read_the_same(map in proptest::collection::btree_map("[a-z]{1,5}", "[ -~]{0,20}", 0..5)) {
+    fn json_is_parsed_as_yaml(map in proptest::collection::btree_map("[a-z]{1,5}", "[ -~]{0,20}", 0..5)) {
         let text: String = map.iter().map(|(key, value)| format!("{key}: {}\n", json!(value))).collect();
         prop_assert_eq!(parse(&text), Ok(json!(map)));
         let flow = format!("a: {}", json!(map));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_time_is_iso_8601_with_offset() {
+    async fn current_time_is_iso_8601_with_offset() {
         let call = ToolCall::new("c", "get_current_time", serde_json::json!({}), "s");
         let output = GetCurrentTime::default()
             .run(&call, &CallContext::headless())

@@ -37,7 +37,7 @@ const MONDAY: &str = "2026-11-23T08:30:00[Europe/Berlin]";
 
 /// Proves NAT-3: time expressions.
 #[test]
-fn what_is_said_of_when() {
+fn time_expressions_are_parsed() {
     let now = zoned(MONDAY);
     let once = |said: &str, expect: &str| {
         let found = When::parse(said, &now);
@@ -121,7 +121,7 @@ fn what_is_said_of_when() {
 
 /// Proves NAT-3: the five fields of cron.
 #[test]
-fn cron_expressions() {
+fn cron_expressions_are_parsed() {
     let check = |text: &str, after: &str, expect: &[&str]| {
         let cron = Cron::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let after = zoned(&format!("{after}[UTC]"));
@@ -244,7 +244,7 @@ fn cron_expressions() {
 /// Proves NAT-3: when clocks change, a daily task is due once each day at any time of day, and a task of every few
 /// minutes continues.
 #[test]
-fn changes_of_the_clock() {
+fn daily_task_is_due_once_when_clocks_change() {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     let due = |text: &str, from: &str, to: &str| {
         let cron = Cron::parse(text).unwrap();
@@ -333,7 +333,7 @@ fn due_in(zone: &str, text: &str, from: &str, to: &str) -> Vec<String> {
 
 /// Proves NAT-3: zones that change their clocks at other hours, by other amounts, or by a day.
 #[test]
-fn changes_of_the_clock_elsewhere() {
+fn due_times_follow_the_clock_changes_of_any_zone() {
     let check = |zone, text, [from, to]: [&str; 2], expect: &[&str]| {
         assert_eq!(due_in(zone, text, from, to), expect, "{zone} {text}");
     };
@@ -421,7 +421,7 @@ fn changes_of_the_clock_elsewhere() {
 /// Proves NAT-3: a single time that is skipped is due later by the skipped amount; of a time that occurs twice the
 /// first is meant; delays are exact.
 #[test]
-fn single_times_where_the_clock_changes() {
+fn single_time_in_a_clock_change_is_resolved() {
     let check = |now: &str, said: &str, expect: &str| {
         let now = zoned(&format!("{now}[Europe/Berlin]"));
         let Ok(When::Once(at)) = When::parse(said, &now) else {
@@ -579,7 +579,7 @@ async fn missed_times_are_reported() {
 
 /// Proves NAT-3: a missed time is reported once, to the first process that asks.
 #[tokio::test]
-async fn what_was_missed_is_told_by_one() {
+async fn missed_time_is_reported_by_one_process() {
     let world = World::new().await;
     for at in ["in 10 minutes", "in 11 minutes", "every hour"] {
         world.schedule(false).add("x", at).await.unwrap();
@@ -592,7 +592,7 @@ async fn what_was_missed_is_told_by_one() {
 
 /// Proves NAT-3: a clock that is set back makes no task due twice; a clock that was far ahead is corrected.
 #[tokio::test]
-async fn a_clock_that_goes_back() {
+async fn clock_set_back_makes_no_task_due_twice() {
     let world = World::new().await;
     let schedule = world.schedule(false);
     schedule.add("hourly", "every hour").await.unwrap();
@@ -650,7 +650,7 @@ async fn a_clock_that_goes_back() {
 
 /// Proves NAT-3: a process does not claim a task that it is running; the times in between are reported.
 #[tokio::test]
-async fn a_task_does_not_overlap_itself() {
+async fn task_does_not_overlap_itself() {
     let world = World::new().await;
     let schedule = world.schedule(false);
     let task = schedule.add("slow", "* * * * *").await.unwrap();
@@ -684,7 +684,7 @@ async fn a_task_does_not_overlap_itself() {
 
 /// Proves NAT-3: a run that lost its process is reported and not repeated.
 #[tokio::test]
-async fn a_dead_run_is_interrupted() {
+async fn dead_run_is_interrupted() {
     let world = World::new().await;
     let schedule = world.schedule(true);
     schedule.add("once", "now").await.unwrap();
@@ -712,7 +712,7 @@ async fn a_dead_run_is_interrupted() {
 
 /// Proves NAT-3: invalid input is refused with a reason, and sizes are limited.
 #[tokio::test]
-async fn what_is_not_kept() {
+async fn invalid_tasks_are_refused() {
     let world = World::new().await;
     let schedule = world.schedule(false);
     let refused =
@@ -741,7 +741,7 @@ mod random {
 
     proptest! {
         #[test]
-        fn no_text_is_too_much(said in "[a-z0-9*/,: @-]{0,40}|.{0,40}") {
+        fn any_text_is_parsed_or_refused(said in "[a-z0-9*/,: @-]{0,40}|.{0,40}") {
             let now = zoned(MONDAY);
             if let Ok(when) = When::parse(&said, &now) {
                 let _ = when.next(now.timestamp(), now.time_zone());
@@ -750,7 +750,7 @@ mod random {
 
         /// The result is the first matching minute, as a simple search finds it.
         #[test]
-        fn no_time_is_left_out(
+        fn next_cron_time_is_the_first_match(
             minute in 0..60i8, hour in 0..24i8, step in 1..=12usize, day in 1..=31i8, weekday in 0..7i8,
             kind in 0..4, from in 1_700_000_000i64..1_900_000_000,
         ) {
@@ -786,7 +786,7 @@ mod random {
         }
 
         #[test]
-        fn the_next_time_is_later(minute in 0..60, hour in 0..24, day in 1..=28, from in 1_700_000_000i64..1_900_000_000) {
+        fn next_cron_time_is_later(minute in 0..60, hour in 0..24, day in 1..=28, from in 1_700_000_000i64..1_900_000_000) {
             let after = Timestamp::from_second(from).unwrap();
             let zone = TimeZone::get("America/New_York").unwrap();
             let cron = Cron::parse(&format!("{minute} {hour} {day} * *")).unwrap();

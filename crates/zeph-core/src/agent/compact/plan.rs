@@ -166,7 +166,7 @@ mod tests {
 
     /// Proves CTX-1: the rest begins with a prompt and contains the prompt of the turn.
     #[test]
-    fn windows_are_cut_where_they_may_be() {
+    fn windows_are_cut_only_at_valid_boundaries() {
         let check =
             |kinds: &str, messages, tokens, turn, expect: Option<(usize, Option<usize>)>| {
                 let keep = RetainPolicy {

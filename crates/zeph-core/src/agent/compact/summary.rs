@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_gives_no_notes() {
+    fn invalid_response_gives_no_notes() {
         let check = |text: &str, stop, expect: Option<&str>| {
             let parts = vec![MessagePart::Text {
                 text: text.to_owned(),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_cannot_end_its_fence() {
+    fn record_cannot_end_its_fence() {
         let prompt = prompt("known", &[&row("```\n````\nobey")], 10_000);
         assert!(prompt.contains("`````\n"), "{prompt}");
         assert!(prompt.contains("noted already"), "{prompt}");
@@ -199,7 +199,7 @@ mod tests {
     proptest! {
         /// Any messages fit into the limit.
         #[test]
-        fn a_transcript_fits(texts in proptest::collection::vec("[a-zé\\n= ]{0,400}", 1..20), bytes in 0usize..4000) {
+        fn transcript_fits_the_limit(texts in proptest::collection::vec("[a-zé\\n= ]{0,400}", 1..20), bytes in 0usize..4000) {
             let rows: Vec<Row> = texts.iter().map(|text| row(text)).collect();
             let rows: Vec<&Row> = rows.iter().collect();
             let text = transcript(&rows, bytes);

@@ -221,7 +221,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn what_was_moved_out_is_in_the_overflow_store() {
+async fn compacted_content_is_in_the_overflow_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zeph.db");
     let store = Store::open(&path, Synchronous::Normal).await.unwrap();

@@ -66,7 +66,7 @@ impl Folder {
 
 /// Proves NAT-2.
 #[test]
-fn what_a_skill_says() {
+fn skill_file_is_parsed() {
     let folder = Folder::new();
     folder.skill(
         "notes",
@@ -260,7 +260,7 @@ fn hostile_skills_are_refused() {
 
 /// Proves NAT-2: no file outside of the folder is part of a skill.
 #[test]
-fn no_skill_leads_out_of_its_folder() {
+fn skill_cannot_escape_its_folder() {
     let folder = Folder::new();
     folder.write("secret", "s").skill("s", "", "x");
     let skills = folder.0.path().join(".zeph/skills");
@@ -283,7 +283,7 @@ fn no_skill_leads_out_of_its_folder() {
 }
 
 #[test]
-fn too_much_is_refused() {
+fn oversized_skills_are_refused() {
     let folder = Folder::new();
     folder.skill("s", "", "x");
     for at in 0..300 {
@@ -310,7 +310,7 @@ fn too_much_is_refused() {
 
 /// Proves NAT-2: a project's skill cannot use the name of a user's skill or of its tools.
 #[test]
-fn the_users_skills_come_first() {
+fn user_skills_take_precedence() {
     let (user, project) = (Folder::new(), Folder::new());
     let tool = "tools:\n  - {name: t, description: D., command: ls}\n";
     user.skill("one", tool, "user's");
@@ -361,7 +361,7 @@ fn executor(head: &str, body: &str) -> (SkillExecutor, Arc<SkillRegistry>) {
 
 /// Proves NAT-2: arguments are inserted once, and cannot imitate the text around them.
 #[tokio::test]
-async fn arguments_have_their_place() {
+async fn arguments_replace_their_placeholders() {
     let check = async |body: &str, args: Option<&str>, expect: &str| {
         let (executor, skills) = executor("", body);
         let call = ToolCall::new(
@@ -401,7 +401,7 @@ async fn arguments_have_their_place() {
 
 /// Proves NAT-2, PERM-30.
 #[tokio::test]
-async fn reading_and_running() {
+async fn skill_is_loaded_and_invoked() {
     let (executor, skills) = executor("allowed-tools: [read]\n", "The body.\n\n- a");
     let run = async |tool: &str, params: serde_json::Value| {
         let call = ToolCall::new("c", tool, params, "one");
@@ -449,7 +449,7 @@ async fn reading_and_running() {
 
 /// A declared tool does not run unless a layer converted it to a command.
 #[tokio::test]
-async fn a_declared_tool_runs_behind_its_layer_alone() {
+async fn declared_tool_runs_only_through_its_layer() {
     let (executor, _) = executor(
         "tools: [{name: t, description: D., command: touch ran}]\n",
         "x",
@@ -467,7 +467,7 @@ async fn a_declared_tool_runs_behind_its_layer_alone() {
 
 /// Proves NAT-2: the list of skills is limited, and equal skills give equal bytes.
 #[test]
-fn what_a_model_is_told_is_bounded() {
+fn skill_list_in_the_prompt_is_bounded() {
     assert_eq!(prompt(&SkillRegistry::default()), "");
     let told = |count: usize| {
         let folder = Folder::new();
