@@ -304,7 +304,7 @@ mod tests {
 
     /// Proves FILE-22 in part.
     #[test]
-    fn an_applied_edit_is_reported() {
+    fn applied_edit_is_reported() {
         let check = |content: &str, change, line| {
             assert_eq!(
                 edit(content.as_bytes(), change),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn other_encodings_stay_as_they_are() {
+    fn other_encodings_are_preserved() {
         let latin1 = b"caf\xe9 one\r\n\xff\xfe two\n  three  ";
         let got = edit(latin1, once("two", "2")).expect("replaced");
         assert_eq!(got.bytes, b"caf\xe9 one\r\n\xff\xfe 2\n  three  ");
@@ -445,7 +445,7 @@ mod tests {
         }
 
         #[test]
-        fn replacing_all_is_what_str_replace_does(
+        fn replacing_all_equals_str_replace(
             content in "[ab\n]{0,20}", old in "[ab]{1,2}", new in "[c]{0,3}",
         ) {
             match edit(content.as_bytes(), every(&old, &new)) {

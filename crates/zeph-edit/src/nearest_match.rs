@@ -188,7 +188,7 @@ mod tests {
 
     /// Proves FILE-21.
     #[test]
-    fn the_closest_lines_are_found() {
+    fn closest_lines_are_found() {
         let check = |wanted: &str, first, last, line| {
             let place = find_nearest(TEXT, wanted).expect(wanted);
             assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_shown() {
+    fn first_difference_is_shown() {
         let place = find_nearest(TEXT, "fn one() {\n\tlet a = 1;\n").expect("a place");
         assert_eq!(place.line, 2);
         assert_eq!(place.wanted.as_deref(), Some("\tlet a = 1;"));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_long_is_not_searched() {
+    fn overlong_text_is_not_searched() {
         assert_eq!(
             find_nearest(&"let b = 2;\n".repeat(MAX_LINES + 1), "let b = 3;"),
             None
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_case_ends() {
+    fn worst_case_ends() {
         let text = format!("{}\n", "ab c".repeat(10)).repeat(40_000);
         let wanted = format!("{}\n", "ab d".repeat(300)).repeat(2000);
         let _ = find_nearest(&text, &wanted);

@@ -385,7 +385,7 @@ impl Rates {
 
 /// Proves FILE-22 in part.
 #[test]
-fn edit_rates() {
+fn edit_success_rates_are_high() {
     let places: Vec<Place<'_>> = SOURCES.iter().flat_map(|source| places(source)).collect();
     assert!(places.len() >= 56, "{} places", places.len());
     println!(

@@ -230,7 +230,7 @@ fn ambiguous_edit_is_rejected() {
 
 /// Proves FILE-22: an edit that a fuzzy match applied is not applied again.
 #[test]
-fn a_fuzzy_edit_is_not_applied_twice() {
+fn fuzzy_edit_is_not_applied_twice() {
     let check = |content: &str, old: &str, new: &str| {
         let (after, _) = edited(content, old, new);
         match fuzzy_match(after.as_bytes(), old, new) {
@@ -322,7 +322,7 @@ proptest! {
 
     /// Proves FILE-22: for any lines, the requested ones change, and every byte of the others stays.
     #[test]
-    fn the_requested_lines_change_and_no_other(
+    fn only_the_requested_lines_change(
         rows in rows(), kind in kinds(), from in 0_usize..8, count in 1_usize..4, at in 0_usize..4,
     ) {
         let from = from % rows.len();
