@@ -52,7 +52,7 @@ mod tests {
 
     /// Proves SH-20.
     #[test]
-    fn what_is_lacking_is_named() {
+    fn missing_features_are_named() {
         let check = |landlock, seccomp, network, expect: &[&str]| {
             let found = Enforcement {
                 landlock,

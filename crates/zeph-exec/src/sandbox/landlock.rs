@@ -143,7 +143,7 @@ mod tests {
 
     /// Proves SH-20: the entries next to unreadable paths are granted at each level, and nothing above or below them.
     #[test]
-    fn entries_beside_unreadable_paths_are_readable() {
+    fn entries_next_to_unreadable_paths_are_readable() {
         let directory = tempfile::tempdir().unwrap();
         let at = |path: &str| directory.path().join(path);
         for path in [

@@ -172,7 +172,7 @@ mod tests {
 
     /// Proves SH-20.
     #[test]
-    fn what_is_required_must_be_there() {
+    fn required_enforcement_must_be_available() {
         let check = |landlock, required, expect: Result<bool, ()>| {
             let plan = Plan {
                 writable: Vec::new(),

@@ -183,7 +183,7 @@ mod tests {
 
     /// Proves SH-20 in part: the settings are converted to a profile, which is not run here.
     #[test]
-    fn the_settings_become_a_profile() {
+    fn settings_become_a_seatbelt_profile() {
         let denied = ["/h/.ssh", "**/.env", "/a/**/*.pem"].map(str::to_owned);
         let plan = plan(&["/repo", "/private/tmp", "/dev/null"], Sockets::Local);
         assert_eq!(

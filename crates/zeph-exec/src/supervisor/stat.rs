@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_stat_is_read_whatever_the_name_holds() {
+    fn stat_line_is_parsed_with_any_name() {
         let check = |name: &str| {
             let line =
                 format!("42 ({name}) S 7 41 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 9999 1 2 3\n");
@@ -173,7 +173,7 @@ mod tests {
 
     /// Proves SH-3.
     #[test]
-    fn a_call_owns_its_descendants_and_what_it_orphaned() {
+    fn call_owns_its_descendants_and_orphans() {
         let mut all = vec![
             process(10, 1, 10),  // the supervisor
             process(20, 10, 20), // a call
