@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_no_part_of_a_name() {
+    fn durations_are_removed_from_names() {
         let check = |name: &str, expect: &str| assert_eq!(without_time(name), expect);
         check("adds (3 ms)", "adds");
         check("adds 12ms", "adds");

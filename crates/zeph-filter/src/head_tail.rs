@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_whole() {
+    fn lines_within_the_budget_are_unchanged() {
         let check = |budget, texts: &[&str], expect: &[&str], cut| {
             assert_eq!(
                 lines(budget, texts),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_clipped() {
+    fn long_line_is_clipped() {
         let (texts, cut) = lines(400, &[&"ä".repeat(1000)]);
         assert!(cut);
         assert!(

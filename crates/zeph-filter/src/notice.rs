@@ -87,7 +87,7 @@ mod tests {
 
     /// Proves OUT-7d.
     #[test]
-    fn the_longest_gap_is_named() {
+    fn longest_gap_is_named() {
         let check = |kept: &[u64], of, expect: Option<(u64, (u64, u64))>| {
             let lines: Vec<OutputLine> = kept
                 .iter()

@@ -184,7 +184,7 @@ mod tests {
 
     /// Proves OUT-4, OUT-8.
     #[test]
-    fn noise_goes_and_is_counted() {
+    fn noise_is_removed_and_counted() {
         let filters = filters(STRIP);
         let filtered = run(&filters, &format!("{}done\n", compiling(20)), 0);
         assert_eq!(filtered.text, "done");
@@ -207,7 +207,7 @@ mod tests {
 
     /// Proves OUT-7a.
     #[test]
-    fn a_wrong_rule_costs_no_fact() {
+    fn wrong_rule_loses_no_fact() {
         let rules = STRIP.replace("^ *Compiling", ".");
         let printed = format!(
             "{}error[E0308]: mismatched types\n  --> src/main.rs:3:5\n   |\n{}thread 'x' panicked at src/x.rs:1:2:\nboom\n{}",
@@ -225,7 +225,7 @@ mod tests {
 
     /// Proves OUT-5.
     #[test]
-    fn a_failure_may_have_strategies_of_its_own() {
+    fn failure_can_have_its_own_strategies() {
         let rules = format!(
             "{STRIP}\non_failure = {{ type = \"truncate\", max_lines = 4, head = 2, tail = 2 }}"
         );
@@ -239,7 +239,7 @@ mod tests {
 
     /// Proves OUT-8.
     #[test]
-    fn that_nothing_was_to_strip_says_nothing_of_the_others() {
+    fn empty_strip_step_does_not_decide_the_confidence() {
         let check = |strategy: &str, printed: &str, expect| {
             let rule = STRIP.lines().filter(|line| !line.contains("strategy"));
             let rules = format!(
@@ -279,7 +279,7 @@ mod tests {
 
     /// Proves OUT-7b.
     #[test]
-    fn what_is_not_understood_stays_whole() {
+    fn unmatched_output_is_unchanged() {
         let rules = STRIP
             .replace("strip_noise", "keep_matching")
             .replace("^ *Compiling", "^never$");
@@ -292,7 +292,7 @@ mod tests {
 
     /// Proves OUT-11: for any length.
     #[test]
-    fn long_output_keeps_head_tail_and_facts() {
+    fn long_output_retains_head_tail_and_facts() {
         let filters = filters(STRIP);
         let mut run = filters.start("cat numbers", 10_000);
         for number in 0..100_000 {
@@ -313,7 +313,7 @@ mod tests {
     /// Proves OUT-7a, OUT-7d, OUT-11: if lines differ too much, nothing is grouped, and the size of the chunks
     /// has no effect.
     #[test]
-    fn of_what_is_unlike_head_tail_and_facts_are_read() {
+    fn dissimilar_lines_yield_head_tail_and_facts() {
         let filters = FilterPipeline::new(RuleSet::new(Vec::new()));
         let word = |number: u64| {
             let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();

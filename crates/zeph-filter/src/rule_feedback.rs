@@ -84,7 +84,7 @@ mod tests {
 
     /// Proves OUT-12.
     #[test]
-    fn a_second_run_within_a_minute_counts() {
+    fn second_run_within_a_minute_counts() {
         let start = Instant::now();
         let check = |command: &str, seconds, acted, expect: Option<&str>| {
             let mut habits = RuleFeedback::default();
@@ -104,7 +104,7 @@ mod tests {
 
     /// Proves OUT-12.
     #[test]
-    fn asking_for_the_raw_output_counts_once() {
+    fn request_for_raw_output_counts_once() {
         let mut habits = RuleFeedback::default();
         habits.filtered(
             "cargo test",

@@ -100,7 +100,7 @@ mod tests {
 
     /// Proves OUT-5.
     #[test]
-    fn tests_of_a_rule_pass_or_say_what_was_read() {
+    fn rule_tests_pass_or_report_the_result() {
         let (rules, warnings) = parse_rules("test", RULES);
         assert_eq!(warnings, []);
         let reports = verify(&RuleSet::new(rules));

@@ -92,7 +92,7 @@ fn check(path: &Path, show: bool) -> (String, usize, usize) {
     clippy::disallowed_methods,
     reason = "other cases are checked on demand"
 )]
-fn facts_survive_and_noise_goes() {
+fn facts_are_retained_and_noise_is_removed() {
     let elsewhere = std::env::var_os("FILTER_FIXTURES").map(PathBuf::from);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let mut paths = Vec::new();
@@ -121,7 +121,7 @@ fn facts_survive_and_noise_goes() {
 
 /// Proves OUT-5: the tests in the built-in rules pass.
 #[test]
-fn the_tests_of_the_rules_hold() {
+fn tests_of_built_in_rules_pass() {
     let filters = FilterPipeline::default();
     let mut wrong = String::new();
     for rule in filters.book().rules() {

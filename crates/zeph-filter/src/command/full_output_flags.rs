@@ -174,7 +174,7 @@ mod tests {
 
     /// Proves OUT-7c.
     #[test]
-    fn what_is_asked_for_in_full() {
+    fn full_output_flags_are_recognized() {
         let check = |command: &str, expect| {
             let mut parts = command.split(" | ").map(words);
             let first = parts.next().unwrap();

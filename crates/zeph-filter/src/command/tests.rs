@@ -16,7 +16,7 @@ fn check(command: &str, expect: &str) {
 
 /// Proves OUT-2.
 #[test]
-fn the_last_part_counts_without_what_stands_around_it() {
+fn last_command_is_found_without_its_environment() {
     check("cargo test", "cargo test");
     check("cd /p && cargo test 2>&1 | tail -80", "cargo test");
     check("cargo fmt; cargo clippy --all || cargo test", "cargo test");
@@ -242,7 +242,7 @@ fn detects_output_redirection() {
 
 /// Proves OUT-2.
 #[test]
-fn what_the_parser_refuses_is_split_with_care() {
+fn unparsable_command_is_split() {
     let check = |command: &str, expect: &str| {
         assert!(zeph_bash::parse(command).is_err(), "{command}");
         assert_eq!(text(command), expect, "{command}");
@@ -261,14 +261,14 @@ fn what_the_parser_refuses_is_split_with_care() {
 proptest! {
     /// Proves OUT-2: for any text.
     #[test]
-    fn any_text_is_taken_apart(command in "([a-z./= -]|[$`'\"(){};|&<>\\\\\n!#*]|sudo |bash -c |<<a |if |do |done){0,40}") {
+    fn any_command_text_is_split(command in "([a-z./= -]|[$`'\"(){};|&<>\\\\\n!#*]|sudo |bash -c |<<a |if |do |done){0,40}") {
         let _ = Subject::of(&command);
         let _ = split::split(&command);
     }
 
     /// Proves OUT-2.
     #[test]
-    fn both_ways_agree_on_plain_commands(
+    fn parser_and_fallback_agree_on_plain_commands(
         commands in proptest::collection::vec("[a-z]{1,4}( [a-z-]{1,4}){0,2}( 2>&1| > f)?( [|] [a-z]{1,3})?", 1..4),
         joint in prop_oneof![Just(" && "), Just("; "), Just(" || "), Just("\n")],
     ) {
@@ -282,7 +282,7 @@ proptest! {
 
 /// Proves OUT-2: time stays bounded.
 #[test]
-fn floods_end_soon() {
+fn floods_are_processed_in_bounded_time() {
     let start = std::time::Instant::now();
     for flood in [
         "a; ".repeat(20_000),

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_belongs_to_it() {
+    fn context_lines_belong_to_their_fact() {
         let mut shapes = Shapes::default();
         assert_eq!(
             shapes.of("error[E0308]: mismatched types"),

@@ -571,7 +571,7 @@ fn removed_lines_are_reported_by_form() {
 
 /// Proves OUT-7: the exception that ends a traceback is a fact, regardless of its type.
 #[test]
-fn tracebacks_keep_their_exception() {
+fn tracebacks_retain_their_exception() {
     let check = |header: &str, margin: &str, exception: &str| {
         let lines = [
             format!("{header}Traceback (most recent call last):"),
@@ -627,7 +627,7 @@ fn tracebacks_keep_their_exception() {
 
 /// Proves OUT-7: chained tracebacks and groups keep each exception.
 #[test]
-fn chained_tracebacks_keep_each_exception() {
+fn chained_tracebacks_retain_each_exception() {
     let printed = [
         "Traceback (most recent call last):",
         "  File \"a.py\", line 2, in f",
@@ -768,7 +768,7 @@ fn each_alternative_passes_the_guard() {
 
 /// Proves OUT-11: a megabyte of lines that are nearly facts is inspected in linear time.
 #[test]
-fn a_long_line_is_inspected_in_part() {
+fn long_line_is_inspected_in_part() {
     let mut guard = FactGuard::default();
     let text = format!("error: {}", "a ".repeat(1 << 20));
     guard.see(Line {

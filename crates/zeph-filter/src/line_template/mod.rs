@@ -281,7 +281,7 @@ mod tests {
 
     /// Proves OUT-7d.
     #[test]
-    fn a_shape_knows_no_numbers_and_no_paths() {
+    fn shape_ignores_numbers_and_paths() {
         let same = |a, b| check(Mask::Shape, a, b, true);
         let differ = |a, b| check(Mask::Shape, a, b, false);
         same("Fetched 12 rows", "Fetched 9999 rows");
@@ -309,7 +309,7 @@ mod tests {
         }
 
         #[test]
-        fn text_near_numbers(text in "[0-9a-f:TZ .,/+µms-]{0,60}") {
+        fn any_text_near_numbers_has_a_shape(text in "[0-9a-f:TZ .,/+µms-]{0,60}") {
             for mask in [Mask::Ids, Mask::Shape] {
                 let _ = shape(&text, mask);
             }

@@ -35,7 +35,7 @@ fn cut_at<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
 
 /// Proves OUT-1.
 #[test]
-fn a_line_that_was_erased_has_one_number_however_the_text_is_cut() {
+fn erased_line_has_one_number_for_any_cuts() {
     let (head, tail) = ("\na\x1b[1K\x1b[70Ax\n", "\n".repeat(99) + "end\n");
     let whole = lines(&[&format!("{head}{tail}")]);
     assert_eq!(lines(&[head, &tail]), whole);
@@ -48,7 +48,7 @@ fn a_line_that_was_erased_has_one_number_however_the_text_is_cut() {
 
 /// Proves OUT-1.
 #[test]
-fn blanks_that_end_a_long_edited_line_are_the_same_however_the_text_is_cut() {
+fn trailing_blanks_of_a_long_edited_line_are_equal_for_any_cuts() {
     let text = format!(" \ra{} ", "ä".repeat(2000));
     let whole = lines(&[&text]);
     for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
@@ -58,7 +58,7 @@ fn blanks_that_end_a_long_edited_line_are_the_same_however_the_text_is_cut() {
 
 /// Proves OUT-1.
 #[test]
-fn a_line_of_which_all_was_erased_is_an_empty_one_however_the_text_is_cut() {
+fn fully_erased_line_is_empty_for_any_cuts() {
     for text in ["_\ra\t\x1b[1K\r \x08", "\x1b[1K\x1b[K\r \x08"] {
         let characters: Vec<&str> = text.split_inclusive(|_| true).collect();
         assert_eq!(lines(&[text]), lines(&characters), "{text:?}");
@@ -78,7 +78,7 @@ fn check(text: &str, expect: &str) {
 
 /// Proves OUT-1.
 #[test]
-fn escape_sequences_go_and_their_text_stays() {
+fn escape_sequences_are_removed_and_their_text_stays() {
     check("", "");
     check("plain\ttext\n", "plain\ttext\n");
     check("no line break", "no line break");
@@ -100,7 +100,7 @@ fn escape_sequences_go_and_their_text_stays() {
 
 /// Proves OUT-1.
 #[test]
-fn a_sequence_that_never_ends_hides_no_more_than_its_line() {
+fn unterminated_sequence_hides_only_its_line() {
     check("a\x1b]0;never closed\nnext\n", "a\nnext\n");
     check("a\x1b[", "a");
     check("a\x1b", "a");
@@ -137,7 +137,7 @@ fn progress_is_resolved_to_its_last_state() {
 
 /// Proves OUT-1.
 #[test]
-fn backspaces_take_back_columns() {
+fn backspaces_move_back_by_columns() {
     check("|\x08/\x08-\x08 \x08\n", "\n");
     check("ab\x08c\n", "ac\n");
     check("ab\x08\x08\x08\x08xyz", "xyz");
@@ -151,7 +151,7 @@ fn backspaces_take_back_columns() {
 
 /// Proves OUT-1.
 #[test]
-fn lines_that_are_redrawn_are_kept_once() {
+fn redrawn_lines_appear_once() {
     check(
         "a 1%\nb 1%\n\x1b[2A\x1b[2Ka 9%\n\x1b[2Kb 9%\nend\n",
         "a 9%\nb 9%\nend\n",
@@ -174,7 +174,7 @@ fn lines_that_are_redrawn_are_kept_once() {
 
 /// Proves OUT-1.
 #[test]
-fn what_clears_the_screen_takes_nothing_away() {
+fn screen_clear_removes_no_text() {
     check("a\x1b[2J\x1b[Hb\n", "a\nb\n");
     check("a\n\x1b[H\x1b[2J\x1b[3Jb\n\x1b[5Ac\n", "a\nc\n");
     check("\x1bca\n", "a\n");
@@ -215,7 +215,7 @@ fn line_numbers_match_raw_output() {
 
 /// Proves OUT-1: text after the last editable column of an edited line grows as one line.
 #[test]
-fn a_line_that_was_edited_grows_alike_however_it_is_cut() {
+fn edited_line_grows_equally_for_any_cuts() {
     for (head, long) in [
         ("x\x08", "i"),
         ("x\rab", "i"),
@@ -232,7 +232,7 @@ fn a_line_that_was_edited_grows_alike_however_it_is_cut() {
 
 /// Proves OUT-1.
 #[test]
-fn a_line_that_is_too_long_keeps_its_ends_and_says_so() {
+fn overlong_line_retains_its_ends() {
     let whole = format!("{}\nnext", "x".repeat(64 * 1024));
     assert_eq!(sanitize_output(&whole), whole);
     let long = format!("start{}end\nnext\n", "ä".repeat(2_500_000));
@@ -319,7 +319,7 @@ proptest! {
 
     /// Proves OUT-1: the result is equal to the screen of a terminal.
     #[test]
-    fn the_lines_are_those_of_a_terminal(text in proptest::collection::vec(sequence(), 0..40)) {
+    fn lines_equal_those_of_a_terminal(text in proptest::collection::vec(sequence(), 0..40)) {
         let text = text.concat();
         let mut expect = screen(&text);
         let mut ours: Vec<String> = sanitize_output(&text).lines().map(flat).collect();
@@ -334,7 +334,7 @@ proptest! {
 
     /// Proves OUT-1.
     #[test]
-    fn where_the_pieces_are_cut_makes_no_difference(
+    fn chunk_boundaries_have_no_effect(
         pieces in proptest::collection::vec(
             prop_oneof![
                 4 => sequence(),
@@ -357,7 +357,7 @@ proptest! {
 
     /// Proves OUT-1: many concurrent progress bars.
     #[test]
-    fn what_is_drawn_over_is_the_same_byte_by_byte(
+    fn overwritten_line_is_equal_byte_by_byte(
         text in r"(\r[a-c_ ]{0,6}|\r[a-c_ ]{0,6}|[a-c_ ]{1,4}|\r\r|\n|\r\n|\t|ä|漢|\x08|\x1b\[0?K|\r\x1b\[2?K|\r\x1b\[3m|\x1b\[2K|\x1b\[3[12]m|\x1b\[m|\x1b\[2A|\x1b\[B|\x1b\[3C|\x1b\[1K){0,60}",
         long in 0_usize..20,
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
@@ -376,7 +376,7 @@ proptest! {
 
     /// Proves OUT-1.
     #[test]
-    fn what_is_clean_stays_as_it_is(text in "([\\x00-\u{ff}]|\x1b\\[[0-9;?]{0,3}[A-Za-z]|\n|\r){0,60}") {
+    fn clean_text_is_unchanged(text in "([\\x00-\u{ff}]|\x1b\\[[0-9;?]{0,3}[A-Za-z]|\n|\r){0,60}") {
         let clean = sanitize_output(&text).into_owned();
         let controls = clean.chars().filter(|c| c.is_control() && !matches!(c, '\n' | '\t'));
         prop_assert_eq!(controls.count(), 0);
@@ -388,7 +388,7 @@ proptest! {
 
     /// Proves OUT-1.
     #[test]
-    fn plain_text_loses_nothing_but_blank_lines(text in "([ -~\t\u{a0}-\u{fff}漢🙂]{0,9}\n?){0,200}") {
+    fn plain_text_loses_only_blank_lines(text in "([ -~\t\u{a0}-\u{fff}漢🙂]{0,9}\n?){0,200}") {
         let mut blank = false;
         let mut expect: Vec<&str> = text.split_inclusive('\n').collect();
         expect.retain(|line| !(std::mem::replace(&mut blank, line.trim().is_empty()) && blank));

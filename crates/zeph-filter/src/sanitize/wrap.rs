@@ -243,7 +243,7 @@ mod tests {
 
     /// Proves OUT-1.
     #[test]
-    fn a_row_is_cut_where_the_screen_ends() {
+    fn row_is_cut_at_the_screen_width() {
         let check = |text: &str, widths: &[usize], up, expect: &[&str]| {
             assert_eq!(lines(widths, text, up), expect, "{text:?}");
         };

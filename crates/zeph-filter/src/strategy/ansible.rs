@@ -180,7 +180,7 @@ mod tests {
 
     /// Proves OUT-7.
     #[test]
-    fn what_changed_and_what_failed_stay() {
+    fn changes_and_failures_stay() {
         let printed = "
 PLAY [all] *****************
 

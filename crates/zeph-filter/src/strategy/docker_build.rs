@@ -335,7 +335,7 @@ mod tests {
 
     /// Proves OUT-7.
     #[test]
-    fn a_failing_step_is_told_with_what_it_printed() {
+    fn failing_step_is_shown_with_its_output() {
         let printed = "\
 #1 [internal] load build definition from Dockerfile
 #1 transferring dockerfile: 120B done
@@ -368,7 +368,7 @@ ERROR: failed to solve: process \"/bin/sh -c npm ci\" did not complete successfu
 
     /// Proves OUT-7b: the output of an interrupted build is not reported as a success.
     #[test]
-    fn a_build_that_broke_off_tells_where() {
+    fn interrupted_build_names_its_last_step() {
         let killed = "#5 [2/3] RUN npm ci\n#5 DONE 1s\n#6 [3/3] RUN make\n#6 0.5 cc a.c";
         let silent = "#6 [3/3] RUN make";
         let old = "Step 1/2 : FROM node\n ---> 12ab\nStep 2/2 : RUN x\n ---> Running in 1\nnoise";
@@ -380,7 +380,7 @@ ERROR: failed to solve: process \"/bin/sh -c npm ci\" did not complete successfu
     }
 
     #[test]
-    fn of_a_build_that_succeeds_its_result_stays() {
+    fn result_of_a_successful_build_is_retained() {
         let buildkit = "#5 [2/3] RUN npm ci\n#5 0.5 added\n#5 DONE 1s\n#8 exporting to image\n#8 naming to docker.io/library/api:1 done\n#8 DONE 0.1s";
         assert_eq!(told(buildkit, 0), "naming to docker.io/library/api:1");
         let old = "Step 1/2 : FROM node\n ---> 12ab\nStep 2/2 : RUN x\n ---> Running in 1\nnoise\nSuccessfully built 12\nSuccessfully tagged api:1";

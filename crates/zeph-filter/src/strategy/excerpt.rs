@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_and_last_stay() {
+    fn excerpt_retains_first_and_last_lines() {
         let check = |head, tail, lines: u64, expect: &[&str]| {
             let mut excerpt = Excerpt::new(head, tail);
             let mut out = Texts::default();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_in_its_middle() {
+    fn long_line_is_cut_in_its_middle() {
         let text = format!("a{}z", "ä".repeat(3000));
         let mut out = Texts::default();
         keep_cut(

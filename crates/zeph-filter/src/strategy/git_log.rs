@@ -343,7 +343,7 @@ mod tests {
 
     /// Proves OUT-6.
     #[test]
-    fn a_commit_becomes_a_line() {
+    fn commit_becomes_one_line() {
         let text = commits(3).replacen('\n', " (HEAD -> main)\n", 1);
         assert_eq!(
             told(&text),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_counted() {
+    fn omitted_commits_are_counted() {
         let (text, _) = told(&commits(20));
         assert_eq!(text.lines().count(), 9, "{text}");
         assert!(
@@ -390,7 +390,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_taken(lines in proptest::collection::vec("commit [0-9a-f]{7,41}( \\(x\\))?|(Author|Date|Merge): .*|    .*|.*|", 0..60)) {
+        fn any_text_is_accepted(lines in proptest::collection::vec("commit [0-9a-f]{7,41}( \\(x\\))?|(Author|Date|Merge): .*|    .*|.*|", 0..60)) {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let (told, _) = told(&text);
             proptest::prop_assert!(told.len() <= text.len() + 40);

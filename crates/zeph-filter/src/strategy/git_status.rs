@@ -235,7 +235,7 @@ mod tests {
 
     /// Proves OUT-4.
     #[test]
-    fn hints_go_and_files_stay() {
+    fn hints_are_removed_and_files_are_retained() {
         check(
             "On branch main\nYour branch is ahead of 'origin/main' by 2 commits.\n  (use \"git push\" to publish your local commits)\n\nChanges to be committed:\n  (use \"git restore --staged <file>...\" to unstage)\n\trenamed:    a.rs -> b.rs\n\nUnmerged paths:\n  (use \"git add <file>...\" to mark resolution)\n\tboth modified:   src/cart.rs\n\nUntracked files:\n  (use \"git add <file>...\" to include in what will be committed)\n\tnew file.rs\n\nno changes added to commit (use \"git add\" and/or \"git commit -a\")\n",
             "On branch main\nYour branch is ahead of 'origin/main' by 2 commits.\nChanges to be committed:\n\trenamed:    a.rs -> b.rs\nUnmerged paths:\n\tboth modified:   src/cart.rs\nUntracked files:\n\tnew file.rs\nno changes added to commit (use \"git add\" and/or \"git commit -a\")\n",
@@ -248,7 +248,7 @@ mod tests {
 
     /// Proves OUT-4, OUT-7.
     #[test]
-    fn many_untracked_are_told_by_folder() {
+    fn many_untracked_files_are_grouped_by_folder() {
         let untracked = |sign: &str| {
             (0..9)
                 .map(|n| format!("{sign}dist/{n}.js\n"))

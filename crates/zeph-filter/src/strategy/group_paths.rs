@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_counted() {
+    fn unlisted_paths_are_counted() {
         let paths: Vec<String> = (0..50).map(|number| format!("a/{number}.js")).collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).chain(["a/x.ts"]).collect();
         assert_eq!(
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn made_folders_give_way_first() {
+    fn generated_folders_are_collapsed_first() {
         let mut paths: Vec<String> = (0..90)
             .map(|number| format!("./node_modules/p{number}/x/i.js"))
             .collect();

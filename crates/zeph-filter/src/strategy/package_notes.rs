@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_in_one_line() {
+    fn deprecated_names_are_listed_in_one_line() {
         let printed = "npm warn deprecated inflight@1.0.6: This module is not supported, and leaks memory.\n\
             npm warn deprecated @scope/glob@7.2.3: Glob versions prior to v9 are no longer supported\n\
             warning \" > a@1\" has unmet peer dependency \"b@1\".\n\

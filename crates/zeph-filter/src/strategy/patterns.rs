@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_begins_beyond_ascii_is_found() {
+    fn word_after_a_non_ascii_start_is_found() {
         for (expression, text, expect) in [
             (r"^\b", "\u{e4}", true),
             (r"^\b", "a", true),

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_its_file() {
+    fn search_hit_line_names_its_file() {
         let check = |text: &str, numbered, bare| {
             assert_eq!(numbered_hit(text), numbered, "{text}");
             assert_eq!(bare_hit(text), bare, "{text}");
@@ -414,7 +414,7 @@ mod tests {
 
     /// Proves OUT-7d.
     #[test]
-    fn too_many_hits_are_told_by_file() {
+    fn many_hits_are_grouped_by_file() {
         let check = |text: &str| collected(make, "max_bytes = 2000", text, Some(0));
         let few = hits(3, 9);
         assert_eq!(check(&few), (few, FilterConfidence::Fallback));

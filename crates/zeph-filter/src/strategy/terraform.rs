@@ -484,7 +484,7 @@ mod tests {
 
     /// Proves OUT-7.
     #[test]
-    fn what_changes_stays() {
+    fn plan_changes_are_retained() {
         let plan = "\
 terraform_data.web: Refreshing state... [id=1]
 
@@ -536,7 +536,7 @@ Plan: 0 to add, 1 to change, 1 to destroy."
     }
 
     #[test]
-    fn the_type_is_found_in_an_address() {
+    fn resource_type_is_found_in_an_address() {
         assert_eq!(type_of("terraform_data.web"), "terraform_data");
         assert_eq!(
             type_of("module.a[\"x.y\"].aws_instance.web[0]"),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_not_too_many() {
+    fn number_of_counted_names_is_bounded() {
         let mut counts = Counts::default();
         let told = (0..=MAX_NAMES).filter(|number| counts.add(&number.to_string(), 1));
         assert_eq!(told.count(), MAX_NAMES);

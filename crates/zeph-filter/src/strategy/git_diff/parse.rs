@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_diff_are_told_apart() {
+    fn diff_lines_are_classified() {
         check(
             "commit 1\n\n    x\n\ndiff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@ fn\n a\n--- b\n+++ c\n\ndiff --git a/y b/y\nnew mode 100755\n",
             "oooofhhh@ -+ fh",

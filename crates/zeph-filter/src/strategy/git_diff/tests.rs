@@ -38,7 +38,7 @@ fn up_to_400_lines_stay() {
 
 /// Proves OUT-4, OUT-7d.
 #[test]
-fn lock_files_give_way_and_others_share() {
+fn lock_files_are_reduced_before_other_files() {
     let text = format!(
         "{}{}{}",
         patch("Cargo.lock", 300),
@@ -65,7 +65,7 @@ fn lock_files_give_way_and_others_share() {
 }
 
 #[test]
-fn context_stays_where_there_is_room() {
+fn context_is_retained_within_the_budget() {
     let text = format!("{}{}", patch("a.rs", 20), patch("yarn.lock", 200));
     let (shown, _) = told(45, &text);
     assert!(shown.contains("@@\n".trim_end()), "{shown}");
@@ -75,14 +75,14 @@ fn context_stays_where_there_is_room() {
 }
 
 #[test]
-fn a_lock_file_alone_is_shown() {
+fn single_lock_file_is_shown() {
     let (shown, _) = told(10, &patch("Cargo.lock", 300));
     assert!(shown.contains("-old Cargo.lock 0\n"), "{shown}");
 }
 
 /// Proves OUT-7: the result fits into the output limit, and contains the name of each file.
 #[test]
-fn of_very_many_files_the_names_stay() {
+fn names_of_very_many_files_are_retained() {
     for (files, lines) in [(60, 40), (250, 40), (1500, 3)] {
         let names: Vec<String> = (0..files)
             .map(|file| format!("src/part{}/f{file}.rs", file % 20))
@@ -98,7 +98,7 @@ fn of_very_many_files_the_names_stay() {
 }
 
 #[test]
-fn text_that_is_no_diff_stays() {
+fn text_without_a_diff_is_unchanged() {
     let text = "a line\n".repeat(900);
     assert_eq!(told(10, &text), (text, FilterConfidence::Fallback));
 }

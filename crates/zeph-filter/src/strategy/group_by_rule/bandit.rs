@@ -97,7 +97,7 @@ mod tests {
 
     /// Proves OUT-7: each place, the check and its severity.
     #[test]
-    fn issues_come_in_groups() {
+    fn issues_are_grouped() {
         let issue = |place: &str| {
             format!(
                 ">> Issue: [B101:assert_used] Use of assert detected.\n   Severity: Low   Confidence: High\n   CWE: CWE-703 (https://cwe.example/703)\n   More Info: https://bandit.example/b101\n   Location: {place}\n200\t        x\n201\t        assert x\n\n--------------------\n"

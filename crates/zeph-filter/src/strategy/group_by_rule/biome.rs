@@ -131,7 +131,7 @@ mod tests {
 
     /// Proves OUT-7: each place, the rule and the message; messages about the run.
     #[test]
-    fn what_is_said_of_a_place_comes_in_groups() {
+    fn diagnostics_are_grouped_by_rule() {
         let of = |place: &str| {
             format!(
                 "{place} lint/suspicious/noVar ━━━━━━━━━━━━━━━\n\n  × Use let.\n    Or const.\n  \n  > 3 │ var a;\n      │ ^^^\n  \n  i See the docs.\n\n"

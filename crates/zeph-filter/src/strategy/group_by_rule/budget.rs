@@ -384,7 +384,7 @@ mod tests {
 
     /// Proves OUT-7d.
     #[test]
-    fn every_group_is_told_with_its_number() {
+    fn every_group_is_listed_with_its_count() {
         let groups = [
             ("small", places(2, 3)),
             ("dense", places(3, 600)),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn groups_within_the_budget_are_unchanged() {
         let mut out = Texts::default();
         Budget::default().tell(&[block("small", &places(2, 3))], &mut out);
         assert_eq!(out.0.len(), 8);

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_stands_with_the_place() {
+    fn differing_words_are_listed_with_the_place() {
         let mut remarks = Remarks::default();
         let mut out = Texts::default();
         let mut add = |file, place, message| {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn apostrophes_quote_nothing() {
+    fn apostrophes_are_not_quotes() {
         let check = |message: &str, expect: &str, expect_parts: &[&str]| {
             let (mut form, mut parts) = ("x".to_owned(), Vec::new());
             read_form(message, &mut form, &mut parts);

@@ -543,7 +543,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn bytes_tell_what_words_and_signs_are(
+        fn byte_checks_equal_character_checks(
             text in "[a-cé ]{0,9}[:0_]?| {0,3}[0-9]{0,2} {0,2}[|a]?.{0,3}|[ \t^~|]{0,6}a?",
         ) {
             let words = text.split(' ').count();

@@ -22,7 +22,7 @@ fn parameters_are_checked() {
 
 /// Proves OUT-4: the message once, each location; the compiler names a lint with its first message.
 #[test]
-fn lints_come_in_groups() {
+fn lints_are_grouped() {
     check(
         "warning: unused variable: `a`\n --> src/lib.rs:1:2\n  |\n1 | let a = 1;\n  |     ^ help: prefix it: `_a`\n  |\n  = note: `#[warn(unused_variables)]` (part of `#[warn(unused)]`) on by default\n\nwarning: unused import: `x`\n --> src/lib.rs:9:5\n  |\n\nwarning: unused variable: `b`\n --> src/lib.rs:2:2\n  |\n2 | let b = 1;\n  |     ^\n\nwarning: unused variable: `b`\n --> src/lib.rs:7:2\n  |\n\nwarning: `shop` (lib) generated 3 warnings\n    Finished `dev` profile\n",
         "warning: unused variable: `a` (unused_variables) ×3\n  src/lib.rs:1:2\n  src/lib.rs:2:2 src/lib.rs:7:2 unused variable: `b`\n  help: prefix it: `_a`\nwarning: unused import: `x` --> src/lib.rs:9:5\nwarning: `shop` (lib) generated 3 warnings\n    Finished `dev` profile",
@@ -57,7 +57,7 @@ fn lints_have_their_names_from_notes() {
 
 /// Proves OUT-7: an error with its code, message, place and notes.
 #[test]
-fn errors_stay_whole_but_for_empty_gutters() {
+fn errors_are_whole_except_empty_gutters() {
     check(
         "error[E0502]: cannot borrow `*v`\n --> src/lib.rs:2:57\n  |\n2 | let first = &v[0]; v.push(1); use(first);\n  |              -     ^^^^^^^^^      ----- later used here\n  |              |     |\n  |              |     mutable borrow\n  |              immutable borrow\n  |\nhelp: clone it\n  |\n2 | let first = v[0].clone();\n  |                 ++++++++\n\nFor more information about this error, try `rustc --explain E0502`.\nerror: could not compile `shop` (lib) due to 1 previous error\n",
         "error[E0502]: cannot borrow `*v`\n --> src/lib.rs:2:57\n2 | let first = &v[0]; v.push(1); use(first);\n  |              -     ^^^^^^^^^      ----- later used here\n  |              |     mutable borrow\n  |              immutable borrow\nhelp: clone it\n2 | let first = v[0].clone();\nerror: could not compile `shop` (lib) due to 1 previous error",
@@ -66,7 +66,7 @@ fn errors_stay_whole_but_for_empty_gutters() {
 
 /// Proves OUT-7: of many errors each code, message and place.
 #[test]
-fn many_errors_come_in_groups() {
+fn many_errors_are_grouped() {
     let mut input = String::new();
     for n in 0..40 {
         input.push_str(&format!(
@@ -87,7 +87,7 @@ fn many_errors_come_in_groups() {
 }
 
 #[test]
-fn what_is_no_diagnostic_stays() {
+fn text_without_a_diagnostic_is_unchanged() {
     for input in [
         "error: failed to parse manifest at `Cargo.toml`\n\nCaused by:\n  unknown key",
         "warning: unused manifest key: package.colour\nhello",
@@ -102,13 +102,13 @@ fn what_is_no_diagnostic_stays() {
 }
 
 #[test]
-fn what_tests_print_is_not_grouped() {
+fn test_output_is_not_grouped() {
     let input = "     Running unittests src/lib.rs (target/a)\nwarning: unused\n --> src/lib.rs:1:2\n\nwarning: unused\n --> src/lib.rs:1:3\n";
     check(input, input.trim_end());
 }
 
 #[test]
-fn the_short_form_is_grouped() {
+fn short_form_is_grouped() {
     check(
         "src/lib.rs:1:2: warning: unused variable: `a`\nsrc/lib.rs:5:8: error[E0308]: mismatched types: expected `f64`\nsrc/lib.rs:3:4: warning: unused variable: `a`\nx: warning: y\n",
         "src/lib.rs:5:8: error[E0308]: mismatched types: expected `f64`\nx: warning: y\nwarning: unused variable: `a` ×2\n  src/lib.rs:1:2 src/lib.rs:3:4",
@@ -116,7 +116,7 @@ fn the_short_form_is_grouped() {
 }
 
 #[test]
-fn of_types_that_have_a_trait_a_few_are_named() {
+fn few_of_many_implementing_types_are_named() {
     let types: String = (0..8).map(|n| format!("            T{n}\n")).collect();
     check(
         &format!(

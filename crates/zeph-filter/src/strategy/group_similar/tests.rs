@@ -9,7 +9,7 @@ fn grouped(table: &str, text: &str) -> (String, FilterConfidence) {
 
 /// Proves OUT-7d.
 #[test]
-fn equal_shapes_are_counted_wherever_they_stand() {
+fn equal_shapes_are_counted_at_any_position() {
     let mut text = "started\n".to_owned();
     for number in 0..40 {
         text += &format!("fetched {number} rows\nstored {number} rows in {number}ms\n");
@@ -30,7 +30,7 @@ fn equal_shapes_are_counted_wherever_they_stand() {
 
 /// Proves OUT-11: where more stays than is ever read, lines are not grouped, however many are alike.
 #[test]
-fn what_would_stay_too_long_is_not_grouped() {
+fn long_remainder_is_not_grouped() {
     // A word of each third line is another one in each.
     let name = |number: usize| -> String {
         let letters = (0..8).map(|place| b'a' + (number >> (3 * place) & 7) as u8);
@@ -117,7 +117,7 @@ fn bare_lines_follow_their_line() {
 
 /// Proves OUT-4: short logs lose consecutive equal lines.
 #[test]
-fn short_ones_lose_equal_neighbours() {
+fn equal_neighbours_of_short_groups_are_removed() {
     let text = "10:00:00 tick\n10:00:01 tick\n10:00:02 tock\n";
     let (shown, confidence) = grouped("dedup = true", text);
     assert_eq!(shown, "10:00:00 tick (×2)\n10:00:02 tock\n");

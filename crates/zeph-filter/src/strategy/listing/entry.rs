@@ -314,7 +314,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_bare_is_a_path(line in "[-drwxa-c0-9./ö\u{a0}: \t]{1,30}|[-drwx0-9a.:,()]{1,40}") {
+        fn bare_line_is_a_path(line in "[-drwxa-c0-9./ö\u{a0}: \t]{1,30}|[-drwx0-9a.:,()]{1,40}") {
             if is_bare(&line) {
                 proptest::prop_assert!(!is_blank(&line) && !is_message(&line));
                 proptest::prop_assert_eq!(path(&line), Some(line.as_str()));

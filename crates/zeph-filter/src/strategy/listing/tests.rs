@@ -25,7 +25,7 @@ fn short_lists_stay() {
 
 /// Proves OUT-4.
 #[test]
-fn what_tools_made_gives_way() {
+fn generated_paths_are_collapsed() {
     let text = format!(
         ".\n./README.md\n./src\n./src/main.rs\n{}find: ‘./x’: Permission denied\n./z.txt\n",
         paths("./node_modules/a", 90)
@@ -278,7 +278,7 @@ fn top_level_of_listing_stays_visible() {
 
 proptest::proptest! {
     #[test]
-    fn errors_stay_whatever_comes(lines in proptest::collection::vec("[a-c/.]{1,9}|find: [a-c]: Permission denied|├── [ab]|│   └── [ab]", 0..60)) {
+    fn errors_are_retained_in_any_listing(lines in proptest::collection::vec("[a-c/.]{1,9}|find: [a-c]: Permission denied|├── [ab]|│   └── [ab]", 0..60)) {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         for format in ["paths", "ls", "tree"] {
             let (told, _) = listing(format, &text);

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_ends_in_names() {
+    fn name_suffixes_are_names() {
         let all: Vec<&str> = ends("a.ts > b > c").collect();
         assert_eq!(all, ["a.ts > b > c", "b > c", "c"]);
     }

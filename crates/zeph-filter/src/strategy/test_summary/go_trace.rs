@@ -233,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_library_is_found_wherever_its_directory_stands(place in "(/go|/src|/testing/|/runtime/|/go1|/|[.]|-1|a){0,4}") {
+        fn library_frame_is_found_in_any_directory(place in "(/go|/src|/testing/|/runtime/|/go1|/|[.]|-1|a){0,4}") {
             let parts = ["/go/src/", "/go-1.", "/go1.", "/src/testing/", "/src/runtime/"];
             let expect = parts.iter().any(|part| place.contains(part));
             prop_assert_eq!(is_library(&place), expect);

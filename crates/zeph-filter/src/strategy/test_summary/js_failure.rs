@@ -429,7 +429,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_position_is_digits_behind_a_colon(place in "[a:12ä]{0,6}") {
+        fn position_is_digits_after_a_colon(place in "[a:12ä]{0,6}") {
             let parts = place.rsplit_once(':');
             let expect = parts.is_some_and(|(rest, last)| {
                 let digits = last.bytes().all(|byte| byte.is_ascii_digit());
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_comparison_the_source_line_stays() {
+    fn source_line_is_retained_without_a_comparison() {
         let vitest = "
 CartError: cart is empty
  ❯ total src/cart.ts:4:33
@@ -512,7 +512,7 @@ CartError: cart is empty
     }
 
     #[test]
-    fn where_no_frame_is_of_the_project_the_first_stays() {
+    fn first_frame_stays_if_no_frame_is_of_the_project() {
         let text = "Error: x\n    at open (node:internal/fs:1:2)\n    at read (node:fs:3:4) {\n  errno: -2,\n  code: 'ENOENT',\n  operator: 'x'\n}\nmore";
         assert_eq!(
             told(false, text),
@@ -527,7 +527,7 @@ CartError: cart is empty
     }
 
     #[test]
-    fn frames_and_source_are_known_by_their_form() {
+    fn frames_and_source_are_recognized_by_form() {
         let check = |text: &str, place: Option<Option<&str>>| {
             assert_eq!(frame(text).map(|frame| frame.place), place, "{text}");
         };

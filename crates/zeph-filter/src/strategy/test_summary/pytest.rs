@@ -459,7 +459,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_title_is_what_the_signs_leave(text in "(={0,3}|―{0,3}) ?[ =―aä]{0,3} ?(={0,3}|―{0,3})", sign in "[=―]") {
+        fn title_is_the_text_between_the_signs(text in "(={0,3}|―{0,3}) ?[ =―aä]{0,3} ?(={0,3}|―{0,3})", sign in "[=―]") {
             let sign = sign.chars().next().unwrap_or_default();
             let bounded = text.starts_with(sign) && text.ends_with(sign);
             let inner = text.trim_matches(sign);

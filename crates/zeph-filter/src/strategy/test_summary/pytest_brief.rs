@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_and_ids_meet() {
+    fn titles_match_their_ids() {
         let check = |title: &str, listed: &str, message: &str| {
             let (id, said) = split_message(listed);
             assert_eq!(name_of_title(title), name_of_id(id), "{listed}");
@@ -213,7 +213,7 @@ mod tests {
 
     /// Proves OUT-7.
     #[test]
-    fn a_failure_is_told_with_the_line_that_lists_it() {
+    fn failure_is_shown_with_its_summary_line() {
         let mut briefs = Briefs::default();
         let mut out = Texts::default();
         let line = |text| Line { number: 1, text };

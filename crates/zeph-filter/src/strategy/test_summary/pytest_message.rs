@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_lines_and_what_differs_stay() {
+    fn first_and_differing_lines_stay() {
         let mut text: Vec<String> = ["E       assert 7 == 6", "E        +  where 7 = total(4)"]
             .map(str::to_owned)
             .into();

@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bar_is_taken_off_the_end(text in "[a%✓ ▀▁▏█▐]{0,8}") {
+        fn progress_bar_is_removed_from_the_end(text in "[a%✓ ▀▁▏█▐]{0,8}") {
             let before = text.trim_end_matches(|c| c == ' ' || ('▁'..='▏').contains(&c));
             prop_assert_eq!(&text[..before_bar(text.as_bytes())], before);
         }

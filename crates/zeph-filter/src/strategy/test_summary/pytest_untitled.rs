@@ -212,7 +212,7 @@ mod tests {
 
     /// Proves OUT-7.
     #[test]
-    fn a_failure_meets_the_line_that_lists_it() {
+    fn untitled_failure_matches_its_summary_line() {
         let lines = [
             "E   ValueError: no number",
             "The above exception was the direct cause of the following exception:",

@@ -44,7 +44,7 @@ const RESULT: &str =
 
 /// Proves OUT-7: the result of a killed run has the names of the tests that failed so far.
 #[test]
-fn a_run_without_its_end() {
+fn killed_run_lists_its_failures() {
     let killed = "running 3 tests\ntest a ... ok\ntest b ... FAILED\n";
     assert_eq!(
         cargo(killed, 137),
@@ -59,7 +59,7 @@ fn a_run_without_its_end() {
 
 /// Proves OUT-7b: it failed, and nothing says why.
 #[test]
-fn exit_code_contradiction_falls_back() {
+fn contradicting_exit_code_causes_a_fallback() {
     let passed = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
     assert_eq!(cargo(passed, 0).1, FilterConfidence::Full);
     assert_eq!(cargo(passed, 1).1, FilterConfidence::Fallback);
@@ -109,7 +109,7 @@ fn failures_beyond_limit_are_summarized() {
 }
 
 #[test]
-fn backtrace_keeps_only_user_frames() {
+fn backtrace_retains_only_user_frames() {
     let printed = format!(
         "running 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\n\nthread 'a' (7) panicked at src/a.rs:9:1:\nboom\nstack backtrace:\n   0: __rustc::rust_begin_unwind\n             at /rustc/5980/library/std/src/panicking.rs:689:5\n   1: own::deep\n             at ./src/a.rs:9:1\n   2: own::deep\n             at ./src/a.rs:8:1\n   3: own::deep\n             at ./src/a.rs:8:1\n   4: own::a\n             at ./src/a.rs:3:1\n   5: own::a::{{{{closure}}}}\n             at ./src/a.rs:2:1\n   6: core::ops::function::FnOnce::call_once\n             at /rustc/5980/library/core/src/ops/function.rs:250:5\nnote: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.\n\n\nfailures:\n    a\n\n{RESULT}\n"
     );
@@ -135,7 +135,7 @@ fn programs_without_tests_are_counted() {
 }
 
 #[test]
-fn the_format_is_found_by_what_is_printed() {
+fn format_is_detected_from_the_output() {
     let check = |input: &str, expect: &str| assert_eq!(run(strategy(""), input, Some(0)).0, expect);
     check("hello\nworld\n", "hello\nworld");
     check(
@@ -149,7 +149,7 @@ fn the_format_is_found_by_what_is_printed() {
 }
 
 #[test]
-fn a_second_print_of_the_same_is_left_out() {
+fn repeated_output_is_omitted() {
     let output = "  stdout ───\n\n    running 1 test\n    thread 'a' (3) panicked at src/a.rs:1:2:\n    boom\n\n";
     let printed = format!(
         "    Starting 1 test\n  TRY 1 FAIL [   0.003s] (───) shop a\n{output}   DELAY 2/2 by   0.050s (─────) shop a\n  TRY 2 FAIL [   0.003s] (1/1) shop a\n{output}────────────\n     Summary [   0.010s] 1 test run: 0 passed, 1 failed\n  TRY 1 FAIL [   0.003s] (───) shop a\n{output}  TRY 2 FAIL [   0.003s] (1/1) shop a\n{output}error: test run failed\n"
@@ -221,7 +221,7 @@ proptest! {
     /// Proves OUT-7a: for any mix and any end of the lines, each panic and compiler error is retained, even
     /// without the fact guard.
     #[test]
-    fn nothing_that_matters_is_lost(lines in proptest::collection::vec(line(), 0..80), exit_code in 0..2i32) {
+    fn panics_and_compiler_errors_are_retained(lines in proptest::collection::vec(line(), 0..80), exit_code in 0..2i32) {
         let input = lines.join("\n");
         for format in ["cargo", "nextest"] {
             let group = group_by_rule::make(toml::from_str("dialect = 'rustc'").unwrap()).unwrap();

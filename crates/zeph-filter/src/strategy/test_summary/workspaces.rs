@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_begins_with_its_package() {
+    fn package_prefix_of_a_line_is_split() {
         let check = |text: &str, expect| assert_eq!(split(text), expect, "{text}");
         check("packages/a test: ok", Some(("packages/a test: ", "ok")));
         check("packages/a test:", Some(("packages/a test:", "")));
@@ -192,7 +192,7 @@ mod tests {
 
     /// Proves OUT-7.
     #[test]
-    fn each_package_is_read_by_itself() {
+    fn each_package_is_parsed_separately() {
         let mut printed = "Scope: 2 of 3 workspace projects\n".to_owned();
         for line in ["", "  ✓ a", "  ✓ b", "", "  2 passing (3ms)", ""] {
             printed += &format!("packages/a test: {line}\npackages/b test: step {line}\n");
