@@ -164,7 +164,7 @@ model = "gpt""#,
 
     /// Proves FILE-11 for which providers take images.
     #[test]
-    fn images_go_to_openai_and_to_servers_that_are_said_to_take_them() {
+    fn images_are_sent_to_openai_and_configured_servers() {
         let base = "name = \"a\"\ntype = \"openai\"\nmodel = \"m\"\n";
         let local = "base_url = \"http://localhost:1\"\n";
         for (rest, expect) in [
@@ -187,7 +187,7 @@ model = "gpt""#,
     }
 
     #[test]
-    fn a_missing_or_unusable_key_is_told_before_any_request() {
+    fn missing_or_unusable_key_is_reported_before_any_request() {
         let config = parse("name = \"a\"\ntype = \"openai\"\nmodel = \"m\"");
         for key in [None, Some(" "), Some("sk-\u{7}secret")] {
             let key = key.map(SecretString::from);

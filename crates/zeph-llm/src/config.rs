@@ -413,7 +413,7 @@ mod tests {
 
     /// Proves LLM-2 for the destinations of a key.
     #[test]
-    fn a_key_goes_only_where_it_is_meant_to() {
+    fn key_is_sent_only_to_its_destination() {
         let base = r#"name = "a"
 type = "openai"
 model = "m"

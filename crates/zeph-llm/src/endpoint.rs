@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base_url_with_and_without_v1() {
+    fn base_url_is_accepted_with_and_without_v1() {
         for (base, expect) in [
             (None, "https://api.openai.com/v1/chat/completions"),
             (
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vendor_itself_is_recognized_and_queries_are_not_shown() {
+    fn vendor_is_recognized_and_query_is_not_shown() {
         assert!(Endpoint::parse(None, OPENAI_CHAT).unwrap().is_vendor());
         assert!(
             Endpoint::parse(Some("https://api.openai.com/v1"), OPENAI_CHAT)

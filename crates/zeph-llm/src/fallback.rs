@@ -237,7 +237,7 @@ mod tests {
 
     /// If all providers fail, the last failure is returned.
     #[tokio::test]
-    async fn all_fail() {
+    async fn last_failure_is_returned_if_all_providers_fail() {
         let fault = "fault = \"server\"";
         let provider = Fallback::new(scripted("a", &[fault]), vec![scripted("b", &[fault])]);
         let (answer, notices) = ask(&provider).await;
@@ -247,7 +247,7 @@ mod tests {
 
     /// The provider that responded gets the next requests, until the first one is tried again.
     #[tokio::test(start_paused = true)]
-    async fn the_one_that_answers_stays_for_a_while() {
+    async fn responding_provider_stays_until_the_first_is_retried() {
         let first = scripted("a", &["fault = \"server\"", "text = \"a again\""]);
         let second = scripted("b", &["text = \"b\"", "text = \"b again\""]);
         let provider = Fallback::new(first, vec![second]);

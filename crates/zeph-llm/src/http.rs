@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_for_plain_http_builds_without_certificates() {
+    fn plain_http_client_builds_without_certificates() {
         let url = Url::parse("http://127.0.0.1:1/").unwrap();
         http_client_builder(&url, &RetryConfig::default())
             .build()

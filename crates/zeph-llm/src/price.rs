@@ -70,7 +70,7 @@ mod tests {
 
     /// Proves LLM-11: the vendors with a known price.
     #[test]
-    fn a_price_is_that_of_the_vendors_own_server() {
+    fn known_price_requires_the_vendor_server() {
         let config = |toml: &str| -> ProviderConfig {
             toml::from_str(&format!("name = 'a'\n{toml}")).unwrap()
         };
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_whole() {
+    fn price_table_is_complete() {
         let table: BTreeMap<String, BTreeMap<String, Prices>> = toml::from_str(TABLE).unwrap();
         for (vendor, models) in &table {
             for (model, prices) in models {

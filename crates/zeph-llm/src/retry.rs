@@ -178,7 +178,7 @@ mod tests {
 
     /// Proves LLM-5, LLM-5a.
     #[test]
-    fn decisions() {
+    fn retry_decision_follows_the_error_kind() {
         use LlmErrorKind::{
             Auth, BadRequest, ContextOverflow, Network, NoCredit, RateLimited, Server,
         };
@@ -216,7 +216,7 @@ mod tests {
 
     /// Proves LLM-5, LLM-5a.
     #[tokio::test(start_paused = true)]
-    async fn waits_as_told_with_a_notice_and_gives_up_in_time() {
+    async fn retries_wait_with_a_notice_and_stop_at_the_budget() {
         let mut notices = Vec::new();
         let mut sink = |event: StreamEvent| notices.push(event);
         let mut retries = Retries::begin(RetryConfig::default());

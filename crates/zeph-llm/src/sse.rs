@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn finish_gives_what_was_not_closed() {
+    fn finish_returns_the_unterminated_event() {
         assert_eq!(
             decode([&b"data: a\n\ndata: b\n"[..]]).1.as_deref(),
             Some("b")
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_oversized_event_is_an_error_in_every_shape() {
+    fn oversized_event_is_an_error_in_every_shape() {
         let long = vec![b'x'; 300];
         let one_line = [b"data: ", &long[..], b"\n\n"].concat();
         let comment = [b":", &long[..]].concat();
@@ -332,7 +332,7 @@ mod tests {
     proptest! {
         /// Any chunking has the events of the complete input, and those are the standard's.
         #[test]
-        fn chunking_never_matters(bytes in stream_like(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        fn chunking_has_no_effect(bytes in stream_like(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12)) {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
             cuts.sort_unstable();
             let mut chunks = Vec::new();

@@ -226,7 +226,7 @@ mod tests {
     proptest! {
         /// The sum of the parts equals the cost of the whole, except for one billionth of rounding per part.
         #[test]
-        fn nothing_drifts(parts in prop::collection::vec((0..1_000_000_u64, 0..1_000_000_u64), 1..20)) {
+        fn sums_of_money_are_exact(parts in prop::collection::vec((0..1_000_000_u64, 0..1_000_000_u64), 1..20)) {
             let prices = prices(0.123, 4.567, None, None);
             let (mut whole, mut sum) = (Usage::default(), Usd::default());
             for (input, output) in &parts {
@@ -238,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn dollars_are_read_as_they_are_written(nanos in 0..1_000_000_000_000_u64) {
+        fn dollars_are_parsed_exactly(nanos in 0..1_000_000_000_000_u64) {
             prop_assert_eq!(Usd::from_dollars(Usd(nanos).dollars()), Some(Usd(nanos)));
         }
     }

@@ -6,7 +6,7 @@ use crate::message::Message;
 
 #[tokio::test]
 #[allow(clippy::disallowed_methods, reason = "a measurement on demand")]
-async fn what_means_the_same_is_near() {
+async fn similar_texts_have_near_embeddings() {
     let Some(model) = std::env::var_os("ZEPH_MEASURE_EMBEDDINGS") else {
         return;
     };

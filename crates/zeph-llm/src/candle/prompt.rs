@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn marks() {
+    fn next_mark_is_parsed() {
         for (text, expect) in [
             ("a\u{f8f0}12\u{f8f1}b", Some(("a", 12, "b"))),
             ("no mark", None),

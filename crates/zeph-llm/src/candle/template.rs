@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_of_known_families() {
+    fn templates_of_known_families_are_rendered() {
         let llama = "{{ bos_token }}{% for m in messages %}[{{ m['role'].upper() }}] \
              {{ m['content'].strip() }}{{ eos_token if m.role == 'assistant' else '' }}\n{% endfor %}\
              {%- if add_generation_prompt %}[ASSISTANT]{% endif %}";
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_template_refuses_is_said() {
+    fn error_of_a_template_is_reported() {
         let template = Template::new(Some("{{ raise_exception('never') }}"), None, None).unwrap();
         let error = template.render(&talk()).unwrap_err();
         assert!(error.contains("never"), "{error}");

@@ -168,7 +168,7 @@ fn every_call_that_a_model_writes_is_valid() {
 
 /// Proves LLM-8 for requests that may not call.
 #[test]
-fn without_leave_to_call_no_fence_is_opened() {
+fn no_fence_is_opened_if_calls_are_forbidden() {
     let mut engine = testing::engine(1, testing::CONTEXT);
     let mut dice = SeededRng::new(1);
     let mut length = 0;
@@ -182,7 +182,7 @@ fn without_leave_to_call_no_fence_is_opened() {
 }
 
 #[test]
-fn a_whole_answer_follows_a_schema() {
+fn complete_response_follows_its_schema() {
     let schema = json!({
         "type": "object",
         "properties": { "ok": { "type": "boolean" }, "why": { "type": "string", "maxLength": 5 } },
@@ -203,7 +203,7 @@ fn a_whole_answer_follows_a_schema() {
 
 /// The network has the same logits as another implementation, for all tokens together and piece by piece.
 #[test]
-fn logits_are_those_of_another_implementation() {
+fn logits_equal_those_of_another_implementation() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tiny.gguf");
     testing::write_gguf(&path, 3, GgmlDType::F32);
@@ -241,7 +241,7 @@ fn logits_are_those_of_another_implementation() {
 }
 
 #[test]
-fn what_requests_have_in_common_is_computed_once() {
+fn common_prefix_of_requests_is_computed_once() {
     let mut engine = testing::engine(4, testing::CONTEXT);
     let mut answer = |text: &str| {
         let mut shown = String::new();
@@ -272,7 +272,7 @@ fn what_requests_have_in_common_is_computed_once() {
 
 /// Proves LLM-5 for a context overflow.
 #[test]
-fn a_request_that_is_too_long_is_refused_before_it_runs() {
+fn overlong_request_is_refused_before_it_runs() {
     let mut engine = testing::engine(5, 64);
     let asked = question(&"x".repeat(100), Form::Free, 5);
     let mut shown = 0;
@@ -294,7 +294,7 @@ fn a_request_that_is_too_long_is_refused_before_it_runs() {
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_stops_at_the_next_token() {
+fn cancelled_response_stops_at_the_next_token() {
     let mut engine = testing::engine(6, testing::CONTEXT);
     let (mut chosen, mut calls) = (0, 0);
     let choose = &mut |_: &[f32]| {
@@ -354,7 +354,7 @@ fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) -> ChatRequ
 
 /// Proves LLM-3, LLM-4 for local models.
 #[tokio::test]
-async fn the_provider_streams_counts_and_queues() {
+async fn provider_streams_counts_and_queues() {
     let directory = tempfile::tempdir().unwrap();
     let provider = provider(directory.path());
     assert_eq!((provider.name(), provider.model()), ("local", "tiny"));
@@ -387,7 +387,7 @@ async fn the_provider_streams_counts_and_queues() {
 }
 
 #[tokio::test]
-async fn a_dropped_request_makes_room_for_the_next() {
+async fn dropped_request_frees_its_slot() {
     let directory = tempfile::tempdir().unwrap();
     let provider = provider(directory.path());
     let messages = [Message::user("hello")];
@@ -409,7 +409,7 @@ async fn a_dropped_request_makes_room_for_the_next() {
 }
 
 #[test]
-fn what_is_no_model_is_said() {
+fn invalid_model_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let text = directory.path().join("text.gguf");
     std::fs::write(&text, "no model").unwrap();
@@ -436,7 +436,7 @@ fn what_is_no_model_is_said() {
 
 /// A model with truncated weights is an error of the request, not of the process.
 #[tokio::test]
-async fn a_model_that_cannot_be_loaded_is_said_at_the_request() {
+async fn model_that_cannot_be_loaded_fails_the_request() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tiny.gguf");
     testing::write_gguf(&path, 1, GgmlDType::Q8_0);
@@ -452,7 +452,7 @@ async fn a_model_that_cannot_be_loaded_is_said_at_the_request() {
 }
 
 #[test]
-fn a_requantized_model_is_the_same_model() {
+fn requantized_model_is_the_same_model() {
     let directory = tempfile::tempdir().unwrap();
     let (from, to) = (
         directory.path().join("a.gguf"),

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_come_whole() {
+    fn characters_are_emitted_whole() {
         let check = |pieces: &[&[u8]], expect: &[&str]| {
             let mut utf8 = Utf8::default();
             let got: Vec<_> = pieces.iter().map(|piece| utf8.push(piece)).collect();
@@ -57,7 +57,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cut_anywhere_the_text_is_the_same(text in "\\PC{0,40}", cut in 0usize..200) {
+        fn text_is_equal_for_any_cuts(text in "\\PC{0,40}", cut in 0usize..200) {
             let cut = cut.min(text.len());
             let mut utf8 = Utf8::default();
             let mut got = utf8.push(&text.as_bytes()[..cut]);

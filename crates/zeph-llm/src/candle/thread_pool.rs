@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_done_once_in_one_place_and_panics_come_back() {
+    fn work_runs_in_one_place_and_panics_are_returned() {
         for cores in [Cores::One, Cores::All] {
             let text = String::from("moved");
             assert_eq!(cores.run(|| text + " back"), "moved back");

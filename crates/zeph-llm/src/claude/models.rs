@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_prefix_wins() {
+    fn longest_prefix_wins() {
         for (model, expect) in [
             ("claude-2.1", (200_000, 4_096)),
             ("claude-3-5-haiku-latest", (200_000, 8_192)),

@@ -72,7 +72,7 @@ fn parts(events: &[Value]) -> Vec<MessagePart> {
 
 /// Proves LLM-3, LLM-4: the forms in which servers send a call.
 #[test]
-fn dialects_of_calls() {
+fn calls_of_all_dialects_are_parsed() {
     let block = |input: Value| {
         let mut block = json!({"type": "tool_use", "id": "toolu_1", "name": "bash"});
         if !input.is_null() {
@@ -141,7 +141,7 @@ fn dialects_of_calls() {
 
 /// The index distinguishes blocks, in any order of their pieces. Proves LLM-4.
 #[test]
-fn interleaved_blocks() {
+fn interleaved_blocks_are_assembled_by_index() {
     let events = [
         start(0, json!({"type": "text", "text": "I "})),
         start(1, json!({"type": "tool_use", "id": "a", "name": "read"})),
@@ -192,7 +192,7 @@ fn unknown_events_blocks_and_deltas_are_skipped() {
 
 /// Thinking is stored in its place, with the signature that the API requires. Proves LLM-3.
 #[test]
-fn thinking_is_kept_with_its_seal() {
+fn thinking_is_stored_with_its_signature() {
     let events = [
         start(
             0,
@@ -230,7 +230,7 @@ fn thinking_is_kept_with_its_seal() {
 
 /// Tokens that were read from the cache or written to it are part of the input. Proves LLM-6.
 #[test]
-fn usage_counts_what_the_cache_had() {
+fn usage_counts_cached_tokens() {
     let begin = |usage: Value| json!({"type": "message_start", "message": {"usage": usage}});
     let counted = |events: &[Value]| answer(events).usage();
     let both = [
@@ -258,7 +258,7 @@ fn usage_counts_what_the_cache_had() {
 
 /// Proves LLM-3.
 #[test]
-fn stop_reasons() {
+fn stop_reasons_are_mapped() {
     for (reason, expect) in [
         ("end_turn", StopReason::EndTurn),
         ("stop_sequence", StopReason::EndTurn),
@@ -278,7 +278,7 @@ fn stop_reasons() {
 
 /// A call that the limit cut off is dropped with a notice. Proves LLM-4.
 #[test]
-fn a_call_cut_off_by_the_limit_is_no_call() {
+fn call_cut_off_by_the_limit_is_dropped() {
     let body = stream(&[
         start(0, json!({"type": "tool_use", "id": "a", "name": "write"})),
         arguments(0, "{\"path\":\"x\",\"content\":\"12"),
@@ -296,7 +296,7 @@ fn a_call_cut_off_by_the_limit_is_no_call() {
 
 /// Proves LLM-5.
 #[test]
-fn what_is_no_answer_is_told() {
+fn invalid_response_is_reported() {
     use LlmErrorKind as Kind;
     let error = |kind: &str, message: &str| {
         event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
@@ -429,7 +429,7 @@ fn breakpoints(value: &Value, path: &str, found: &mut Vec<String>) {
 /// Proves LLM-6: at most four, on the last tool, the system prompt and the last two messages of the user, with any
 /// content.
 #[test]
-fn cache_breakpoints() {
+fn cache_breakpoints_are_at_most_four() {
     let mut tools = tools();
     tools.push(tools[0].clone());
     let messages = [
@@ -459,7 +459,7 @@ fn cache_breakpoints() {
 
 /// Content that the API would refuse permanently is repaired before sending, each time in the same way. Proves LLM-3.
 #[test]
-fn histories_of_other_providers_are_mended() {
+fn histories_of_other_providers_are_repaired() {
     let long = "x".repeat(200);
     let messages = [
         user(vec![text(" \n")]),
@@ -505,7 +505,7 @@ fn histories_of_other_providers_are_mended() {
 /// Proves FILE-11: the image of a result is inside it; another is a separate block; a text replaces it for a model
 /// without images.
 #[test]
-fn images() {
+fn images_are_sent_or_replaced_by_text() {
     let failed = MessagePart::ToolResult {
         tool_use_id: "b".to_owned(),
         content: "no such file".to_owned(),
@@ -554,7 +554,7 @@ fn images() {
 /// Proves LLM-3, ERR-21 on the wire: fields around the messages, for Anthropic and for servers that may refuse new
 /// ones.
 #[test]
-fn the_fields_around_the_messages() {
+fn request_has_the_fields_around_the_messages() {
     let (messages, tools) = ([Message::user("Hi")], tools());
     let schema = json!({"type": "object"});
     let asked = ChatRequest {
@@ -594,7 +594,7 @@ proptest! {
 
     /// No input makes the reader panic, and the chunking of the network changes nothing.
     #[test]
-    fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
+    fn chunking_of_any_bytes_has_no_effect(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
         check_chunks::<Messages>(&bytes, size)?;
         let text = String::from_utf8_lossy(&bytes);
         let valid = stream(&[start(0, json!({"type": "text", "text": text})), end("end_turn")]);

@@ -85,7 +85,7 @@ mod tests {
 
     /// Proves LLM-12.
     #[test]
-    fn models_reason_in_the_form_they_know() {
+    fn reasoning_form_follows_the_model() {
         for (model, expect) in [
             ("claude-3-5-haiku-latest", None),
             ("claude-3-7-sonnet-latest", Some(Reasoning::Budget)),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_checked() {
+    fn embeddings_are_checked() {
         for (vectors, texts, fits) in [
             (vec![], 0, true),
             (vec![vec![1.0, 0.0], vec![0.0, 0.0]], 2, true),

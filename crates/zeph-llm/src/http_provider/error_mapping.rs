@@ -332,7 +332,7 @@ mod tests {
 
     /// Proves LLM-5.
     #[test]
-    fn answers_are_classified_and_say_how_to_mend_them() {
+    fn error_responses_are_classified_with_their_fix() {
         use LlmErrorKind as Kind;
         check(
             Some(401),

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn excerpts_are_short_and_tame() {
+    fn excerpts_are_short_and_sanitized() {
         assert_eq!(excerpt("  a\n\tb\u{1b}[31mc\u{7f} "), "a b [31mc");
         let long = excerpt(&"ä".repeat(1000));
         assert_eq!(long.chars().count(), EXCERPT_CHARS + 1);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_in_every_shape() {
+    fn lines_of_every_shape_are_decoded() {
         for (input, expect) in [
             ("{}\n{}\n", &["{}", "{}"][..]),
             ("{}\r\n\r\n  \n{\"a\":1}", &["{}", "{\"a\":1}"]),
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunking_never_matters(text in "[a-c\n\r é]{0,60}", size in 1_usize..9) {
+        fn chunking_has_no_effect(text in "[a-c\n\r é]{0,60}", size in 1_usize..9) {
             let whole = decode([text.as_bytes()], 1000).unwrap();
             prop_assert_eq!(&decode(text.as_bytes().chunks(size), 1000).unwrap(), &whole);
             let plain: Vec<&str> = text.split('\n').map(|line| line.trim_matches(|c: char| c.is_ascii_whitespace())).filter(|line| !line.is_empty()).collect();

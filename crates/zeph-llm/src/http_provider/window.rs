@@ -152,7 +152,7 @@ mod tests {
 
     /// Proves LLM-13.
     #[test]
-    fn window_of_an_ollama_model() {
+    fn window_of_an_ollama_model_is_limited() {
         let info = |length: usize| json!({"general.x": 1, "qwen3.context_length": length});
         for (shown, expect) in [
             (json!({"model_info": info(40_960)}), Some(40_960)),

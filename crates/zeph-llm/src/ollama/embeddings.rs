@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read() {
+    fn responses_are_parsed() {
         let check = |body: &str, expect: Option<(Vec<Vec<f32>>, u64)>| {
             let found = read(body.as_bytes()).ok();
             let found = found.map(|made| (made.vectors, made.usage.input_tokens));

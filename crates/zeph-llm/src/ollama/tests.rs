@@ -39,7 +39,7 @@ fn answer_to(body: &str) -> ChatResponse {
 
 /// Proves LLM-7: arguments as an object or as JSON text, ids and types that are missing.
 #[test]
-fn calls_in_every_form() {
+fn calls_of_every_form_are_parsed() {
     let one = |function: Value| json!([{"function": function}]);
     for (what, calls, expect) in [
         (
@@ -105,7 +105,7 @@ fn calls_in_every_form() {
 
 /// Proves LLM-4, LLM-7: calls, texts and thinking over many lines, in their order.
 #[test]
-fn an_answer_over_many_lines() {
+fn response_over_many_lines_is_joined() {
     let body = [
         line(&json!({"role": "assistant", "content": "", "thinking": "H"})),
         line(&json!({"role": "assistant", "content": "", "thinking": "m."})),
@@ -139,7 +139,7 @@ fn an_answer_over_many_lines() {
 
 /// Proves LLM-7.
 #[test]
-fn stops() {
+fn stop_reasons_are_mapped() {
     for (reason, expect) in [
         ("stop", StopReason::EndTurn),
         ("length", StopReason::MaxTokens),
@@ -228,7 +228,7 @@ fn wire() -> OllamaChat {
 
 /// Proves LLM-7: the window and the limit of the response, schemas, and no tools if calls are forbidden.
 #[test]
-fn the_fields_around_the_messages() {
+fn request_has_the_fields_around_the_messages() {
     let (messages, tools) = ([Message::user("Hi")], tools());
     let schema = json!({"type": "object"});
     let asked = ChatRequest {
@@ -278,7 +278,7 @@ fn the_fields_around_the_messages() {
 /// Proves LLM-7, FILE-11: results are sent as role `tool` under the name of their tool; images follow them; invalid
 /// arguments of a model are wrapped into an object.
 #[test]
-fn the_history() {
+fn history_is_converted_to_messages() {
     let messages = [
         user(vec![text("Look at"), text("these.")]),
         model(vec![
@@ -340,7 +340,7 @@ proptest! {
 
     /// No input makes the reader panic, and the chunking of the network changes nothing.
     #[test]
-    fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
+    fn chunking_of_any_bytes_has_no_effect(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
         check_chunks::<OllamaChat>(&bytes, size)?;
         let valid = line(&json!({"content": String::from_utf8_lossy(&bytes)})) + &end("stop");
         check_chunks::<OllamaChat>(valid.as_bytes(), size)?;

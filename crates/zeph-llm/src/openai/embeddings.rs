@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_stand_in_the_order_of_the_texts() {
+    fn embeddings_are_in_the_order_of_the_texts() {
         let check = |body: &str, expect: Option<(Vec<Vec<f32>>, u64)>| {
             let found = read(body.as_bytes()).ok();
             let found = found.map(|made| (made.vectors, made.usage.input_tokens));

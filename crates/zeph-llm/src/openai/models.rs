@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_prefix_wins() {
+    fn longest_prefix_wins() {
         for (model, expect) in [
             ("gpt-4", 8_192),
             ("gpt-4-0613", 8_192),

@@ -74,7 +74,7 @@ fn finish(reason: &str) -> Value {
 
 /// Proves LLM-4.
 #[test]
-fn interleaved_parallel_calls_are_put_together_by_index() {
+fn interleaved_calls_are_assembled_by_index() {
     let body = stream(&[
         delta(json!([{"index": 0, "id": "a", "function": {"name": "read", "arguments": ""}}])),
         delta(json!([{"index": 1, "id": "b", "function": {"name": "bash", "arguments": "{\"c"}}])),
@@ -107,7 +107,7 @@ fn interleaved_parallel_calls_are_put_together_by_index() {
 
 /// Proves LLM-3: the forms of calls that compatible servers send instead of the standard form.
 #[test]
-fn dialects_of_calls() {
+fn calls_of_all_dialects_are_parsed() {
     let one = |name: &str, input: Value| vec![(name.to_owned(), input)];
     let two = || {
         vec![
@@ -204,7 +204,7 @@ fn dialects_of_calls() {
 }
 
 #[test]
-fn ids_used_twice_or_used_before_are_replaced() {
+fn duplicate_ids_are_replaced() {
     let call = |id: &str, index: u64| json!({"index": index, "id": id, "function": {"name": "a", "arguments": "{}"}});
     let body = stream(&[
         delta(json!([call("x", 0), call("x", 1), call("taken", 2)])),
@@ -236,7 +236,7 @@ fn text_answer(body: &str) -> (String, StopReason, Usage) {
 
 /// Proves LLM-3, LLM-6 (cached tokens are counted).
 #[test]
-fn texts_stops_and_usage() {
+fn texts_stop_reasons_and_usage_are_parsed() {
     let say = |text: &str| json!({"index": 0, "delta": {"content": text}});
     let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":8,\"cache_write_tokens\":1}}}\n\ndata: [DONE]\n\n";
     let body = stream(&[say("Hel"), say("lo"), finish("stop")]) + usage;
@@ -329,7 +329,7 @@ fn texts_stops_and_usage() {
 }
 
 #[test]
-fn reasoning_is_shown_and_kept_apart_from_the_text() {
+fn reasoning_is_shown_and_separate_from_the_text() {
     for key in ["reasoning_content", "reasoning"] {
         let body = stream(&[
             json!({"delta": {key: "hm"}}),
@@ -363,7 +363,7 @@ fn reasoning_is_shown_and_kept_apart_from_the_text() {
 
 /// A call that an output limit cut off is dropped with a notice; a complete one before it stays.
 #[test]
-fn a_call_cut_off_by_the_limit_is_no_call() {
+fn call_cut_off_by_the_limit_is_dropped() {
     let body = stream(&[
         delta(json!([{"index": 0, "id": "a", "function": {"name": "read", "arguments": "{}"}}])),
         delta(
@@ -394,7 +394,7 @@ fn kind_of(body: &[u8]) -> (LlmErrorKind, String) {
 
 /// Proves LLM-5.
 #[test]
-fn what_is_no_answer_is_told() {
+fn invalid_response_is_reported() {
     use LlmErrorKind as Kind;
     let cut_call = stream(&[delta(
         json!([{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{}"}}]),
@@ -499,7 +499,7 @@ fn no_prefix_of_a_stream_yields_a_call() {
 proptest! {
     /// The chunking of the network changes nothing, and no input makes the reader panic.
     #[test]
-    fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40, valid in any::<bool>()) {
+    fn chunking_of_any_bytes_has_no_effect(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40, valid in any::<bool>()) {
         let body = if valid {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             stream(&[json!({"delta": {"content": text}}), finish("stop")]).into_bytes()
@@ -516,7 +516,7 @@ proptest! {
 
 /// The first byte that is not blank decides the format of the body; the bytes before belong to it.
 #[test]
-fn a_byte_order_mark_may_come_in_pieces() {
+fn byte_order_mark_in_pieces_is_skipped() {
     let events = [
         b"\xEF\xBB\xBF".as_slice(),
         stream(&[json!({"delta": {"content": "hi"}}), finish("stop")]).as_bytes(),
@@ -544,7 +544,7 @@ fn a_byte_order_mark_may_come_in_pieces() {
 
 /// The start of a body without a stream identifies it, for any size of its pieces.
 #[test]
-fn what_is_no_stream_is_none_in_one_piece_too() {
+fn non_stream_body_is_refused_in_pieces_of_any_size() {
     let body = [
         "<html>\n".repeat(300),
         stream(&[json!({"delta": {"content": "hi"}}), finish("stop")]),
@@ -624,7 +624,7 @@ fn body_of(settings: ChatCompletions, request: ChatRequest<'_>, shown: Option<&s
 
 /// Proves ERR-21 on the wire: the request asks for an object, with at most the tokens that it allows.
 #[test]
-fn a_request_for_an_object_beside_the_conversation() {
+fn side_request_asks_for_an_object() {
     let messages = [Message::user("JSON, please.")];
     let asked = |most| ChatRequest {
         json_object: true,
@@ -687,7 +687,7 @@ fn history() -> Vec<Message> {
 
 /// Proves LLM-3, LLM-6, LLM-10 (request bodies are matched).
 #[test]
-fn the_body_for_openai() {
+fn request_body_for_openai() {
     let (history, tools) = (history(), tools());
     insta::assert_json_snapshot!(body_of(settings(true), request(&history, &tools), None));
 }
@@ -764,7 +764,7 @@ fn images_of_results_follow_the_results() {
 
 /// Proves FILE-11: a text replaces the images of the history for a model without images.
 #[test]
-fn images_are_left_out_where_none_are_taken() {
+fn images_are_omitted_if_not_accepted() {
     let messages = with_images();
     let blind = ChatCompletions {
         images: false,
@@ -780,7 +780,7 @@ fn images_are_left_out_where_none_are_taken() {
 
 /// Compatible servers get only fields that they accept. Proves LLM-3.
 #[test]
-fn the_body_for_a_compatible_server() {
+fn request_body_for_a_compatible_server() {
     let messages = [Message::user("Hi")];
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
     let asked = ChatRequest {
@@ -792,7 +792,7 @@ fn the_body_for_a_compatible_server() {
 }
 
 #[test]
-fn strict_mode_only_for_schemas_that_meet_its_rules() {
+fn strict_mode_is_used_only_for_suitable_schemas() {
     let messages = [Message::user("Hi")];
     let open = json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {}}}}, "required": ["a"], "additionalProperties": false});
     let asked = ChatRequest {

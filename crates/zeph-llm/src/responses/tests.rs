@@ -64,7 +64,7 @@ fn parts(events: &[Value]) -> Vec<MessagePart> {
 
 /// Proves LLM-3, LLM-4: the forms in which servers send a call.
 #[test]
-fn dialects_of_calls() {
+fn calls_of_all_dialects_are_parsed() {
     let ls = "{\"command\":\"ls\"}";
     let without_index = |mut event: Value| {
         event.as_object_mut().unwrap().remove("output_index");
@@ -152,7 +152,7 @@ fn dialects_of_calls() {
 
 /// Calls with interleaved pieces are distinguished. Proves LLM-4.
 #[test]
-fn interleaved_calls() {
+fn interleaved_calls_are_assembled() {
     let item = |id: &str, name: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": ""});
     let events = [
         added(0, item("a", "read")),
@@ -174,7 +174,7 @@ fn interleaved_calls() {
 
 /// A reasoning item is sent back byte by byte, with any content. Proves LLM-3.
 #[test]
-fn reasoning_goes_back_as_it_came() {
+fn reasoning_is_returned_unchanged() {
     let item = r#"{"id":"rs_1", "type":"reasoning","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"gAAA\u0042","n":1.50e+2,"z":1,"a":null}"#;
     let body = [
         event(&added(0, json!({"type": "reasoning", "id": "rs_1"}))),
@@ -200,7 +200,7 @@ fn reasoning_goes_back_as_it_came() {
 
 /// Proves LLM-3: summaries are shown; content that no model can read is not sent back.
 #[test]
-fn reasoning_without_content_is_kept_but_not_sent() {
+fn reasoning_without_content_is_stored_but_not_sent() {
     let part = |index: u64| json!({"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": index});
     let summary = |more: &str| json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": more});
     let item = json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "One."}], "encrypted_content": null});
@@ -234,7 +234,7 @@ fn reasoning_without_content_is_kept_but_not_sent() {
 
 /// Proves LLM-3, LLM-6 (cached tokens are counted).
 #[test]
-fn stops_and_usage() {
+fn stop_reasons_and_usage_are_parsed() {
     let end = |kind: &str, response: Value| {
         stream(&[say("a"), json!({"type": kind, "response": response})])
     };
@@ -306,7 +306,7 @@ fn unknown_events_and_items_are_skipped() {
 
 /// Proves LLM-5.
 #[test]
-fn what_is_no_answer_is_told() {
+fn invalid_response_is_reported() {
     use LlmErrorKind as Kind;
     let failed = |code: &str, message: &str| {
         event(
@@ -405,7 +405,7 @@ fn no_prefix_of_a_stream_yields_a_call() {
 
 /// A call that the limit cut off is dropped with a notice. Proves LLM-4.
 #[test]
-fn a_call_cut_off_by_the_limit_is_no_call() {
+fn call_cut_off_by_the_limit_is_dropped() {
     let body = stream(&[
         added(0, function("")),
         arguments(0, "{\"command\":\"l"),
@@ -433,7 +433,7 @@ fn wire(openai: bool) -> Responses {
 /// Proves LLM-3, LLM-6, ERR-21 on the wire: the fields around the input, for OpenAI and for
 /// servers that may refuse some of them.
 #[test]
-fn the_fields_around_the_input() {
+fn request_has_the_fields_around_the_input() {
     let (messages, tools) = ([Message::user("Hi")], tools());
     let schema = json!({"type": "object"});
     let asked = ChatRequest {
@@ -478,7 +478,7 @@ fn the_fields_around_the_input() {
 /// Proves FILE-11, LLM-3: images of results follow the results; a text replaces them for a model without images;
 /// content of another provider is repaired.
 #[test]
-fn histories_with_images_and_of_other_providers() {
+fn histories_of_other_providers_are_converted() {
     let messages = [
         user(vec![text("")]),
         model(vec![
@@ -549,7 +549,7 @@ fn is_of_a_type(element: &Value) -> bool {
 proptest! {
     /// Proves LLM-3: reasoning precedes the text that followed it, and every element has a type that the API knows.
     #[test]
-    fn elements_are_of_the_apis_types(messages in proptest::collection::vec(any_message(), 0..8), images: bool) {
+    fn elements_have_the_types_of_the_api(messages in proptest::collection::vec(any_message(), 0..8), images: bool) {
         let wire = Responses { images, ..wire(true) };
         let body = body_of(&wire, request(&messages, &[]));
         let input = body["input"].as_array().unwrap();
@@ -573,7 +573,7 @@ proptest! {
 
     /// No input makes the reader panic, and the chunking of the network changes nothing.
     #[test]
-    fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
+    fn chunking_of_any_bytes_has_no_effect(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40) {
         check_chunks::<Responses>(&bytes, size)?;
         let valid = stream(&[say(&String::from_utf8_lossy(&bytes)), completed()]);
         check_chunks::<Responses>(valid.as_bytes(), size)?;

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_filled_in_and_braces_left_alone() {
+    fn variables_are_substituted_and_other_braces_unchanged() {
         let vars = BTreeMap::from([
             ("dir".to_owned(), "/tmp".to_owned()),
             ("x_1".to_owned(), "{{dir}}".to_owned()),

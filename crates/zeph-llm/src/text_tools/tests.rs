@@ -49,7 +49,7 @@ fn bash(command: &str) -> (&'static str, Value) {
 
 /// Proves LLM-8, D-24: texts that are calls.
 #[test]
-fn what_is_a_call() {
+fn calls_in_text_are_found() {
     let read = || ("read", json!({"path": "a"}));
     check("```bash\nls\n```", &[bash("ls")]);
     check(
@@ -148,7 +148,7 @@ fn what_is_a_call() {
 
 /// Proves LLM-8, D-24: calls that are only quoted, or incomplete.
 #[test]
-fn what_is_no_call() {
+fn quoted_or_incomplete_calls_are_ignored() {
     for answer in [
         "",
         "Run `ls`.",
@@ -209,7 +209,7 @@ fn what_is_no_call() {
 
 /// Proves LLM-8: a call with invalid JSON is a call, so that its result can report the error.
 #[test]
-fn malformed_calls() {
+fn malformed_calls_are_reported_as_calls() {
     let raw = |tool: &'static str, text: &str| (tool, json!(text));
     for (body, tool) in [
         (
@@ -244,7 +244,7 @@ fn malformed_calls() {
 }
 
 #[test]
-fn blocks_that_are_not_closed_are_told() {
+fn unclosed_blocks_are_reported() {
     for (answer, expect) in [
         ("```bash\nls", true),
         ("```scrape\n{", true),
@@ -273,7 +273,7 @@ fn any_answer() -> impl Strategy<Value = String> {
 proptest! {
     /// Proves LLM-8, D-24.
     #[test]
-    fn decoys_of_any_answer(answer in any_answer()) {
+    fn decoys_of_any_response_are_not_calls(answer in any_answer()) {
         let calls = found(&answer).calls;
         for call in &calls {
             prop_assert!(answer.get(call.span.clone()).is_some());
@@ -295,7 +295,7 @@ proptest! {
 
     /// The calls of the first lines are the first calls.
     #[test]
-    fn what_follows_changes_no_call(answer in any_answer(), lines in 0usize..20) {
+    fn later_text_changes_no_earlier_call(answer in any_answer(), lines in 0usize..20) {
         // Thinking and a complete JSON object are parsed as a whole.
         let answer = format!("So:\n{}", answer.replace("think", "thing"));
         let first = answer.split_inclusive('\n').take(lines);
@@ -327,7 +327,7 @@ proptest! {
 
     /// A written call is parsed as the same call.
     #[test]
-    fn written_calls_are_read(command in "[`a-z \n]{0,20}", native in any::<bool>()) {
+    fn formatted_calls_are_parsed(command in "[`a-z \n]{0,20}", native in any::<bool>()) {
         let input = if native { json!({"command": command}) } else { json!({"command": command, "timeout_secs": 1}) };
         let history = [Message { role: Role::Assistant, parts: vec![text("I look."), call("call_1", "bash", input.clone())] }];
         let written = to_texts(&history, true).remove(0).text();
@@ -339,7 +339,7 @@ proptest! {
 
 /// Proves LLM-8: responses are unchanged, results are text of the user.
 #[test]
-fn the_history() {
+fn history_is_converted_to_text() {
     let native = call("call_1", "web_scrape", json!({"url": "https://a"}));
     let messages = [
         user(vec![text("Look"), image("AAAA")]),
@@ -437,7 +437,7 @@ fn tools() -> Vec<ToolDefinition> {
 
 /// Proves LLM-8.
 #[test]
-fn the_catalog() {
+fn catalog_lists_only_available_tools() {
     insta::assert_snapshot!(catalog::with_tools("You are Zeph.\n", &tools()));
     assert_eq!(
         catalog::with_tools("You are Zeph.\n", &[]),
@@ -485,7 +485,7 @@ async fn ask(
 
 /// Proves LLM-8: the unchanged text, then the calls; no calls if they are forbidden, or if the response was cut off.
 #[tokio::test]
-async fn answers() {
+async fn scripted_responses_become_text_and_calls() {
     let said =
         "I look.\n```bash\nls\n```\nAnd:\n```json\n{\"tool_id\": \"clock\", \"params\": {}}\n```";
     let step = |text: &str, more: &str| format!("[[steps]]\ntext = '''\n{text}'''\n{more}\n");
@@ -536,7 +536,7 @@ async fn answers() {
 
 /// Proves LLM-4: text that spans a break of the stream is not a call.
 #[test]
-fn a_call_does_not_go_over_a_seam() {
+fn call_across_a_stream_break_is_dropped() {
     let mut seams = Seams::default();
     for event in [
         StreamEvent::TextDelta("0123456789".to_owned()),

@@ -137,7 +137,7 @@ fn part(text: &str) -> MessagePart {
 
 /// Proves LLM-1, LLM-10.
 #[tokio::test]
-async fn a_text_is_streamed_and_returned_whole() {
+async fn text_is_streamed_and_returned_whole() {
     for subject in subjects(Case::Text).await {
         let (response, events) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
         assert!(events.len() > 1, "it comes in pieces");
@@ -160,7 +160,7 @@ async fn a_text_is_streamed_and_returned_whole() {
 
 /// Proves LLM-10.
 #[tokio::test]
-async fn reasoning_comes_before_the_text_and_is_no_text() {
+async fn reasoning_precedes_the_text_and_is_separate() {
     for subject in subjects(Case::ReasonedText).await {
         let (response, events) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
         let reasoning = StreamEvent::ReasoningDelta("Hm.".to_owned());
@@ -206,7 +206,7 @@ async fn calls_are_announced_and_returned_in_order() {
 
 /// Proves LLM-10.
 #[tokio::test]
-async fn the_output_limit_is_told() {
+async fn output_limit_is_reported() {
     for subject in subjects(Case::MaxTokens).await {
         let (response, _) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
         assert!(
@@ -224,7 +224,7 @@ async fn the_output_limit_is_told() {
 
 /// Proves LLM-5, LLM-10.
 #[tokio::test]
-async fn failures_have_their_class_and_the_providers_name() {
+async fn failures_have_their_class_and_provider_name() {
     for kind in [
         LlmErrorKind::RateLimited,
         LlmErrorKind::Server,

@@ -75,7 +75,7 @@ fn every_block_of_the_providers_page_is_a_valid_configuration() {
 
 /// Proves LLM-5a: the documented defaults are the actual defaults.
 #[test]
-fn the_documented_retry_defaults_are_the_defaults() {
+fn documented_retry_defaults_are_the_defaults() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/providers.md");
     let text = std::fs::read_to_string(page).unwrap();
     let defaults = serde_json::to_value(RetryConfig::default()).unwrap();
@@ -90,7 +90,7 @@ fn the_documented_retry_defaults_are_the_defaults() {
 
 /// Proves LLM-9 for the example of `docs/scripted-provider.md`.
 #[test]
-fn the_documented_scenario_is_valid() {
+fn documented_scenario_is_valid() {
     let blocks = blocks("scripted-provider.md", "toml scenario");
     let scenario = Scenario::from_toml(&blocks[0], BTreeMap::new()).unwrap();
     assert_eq!(scenario.steps.len(), 3);

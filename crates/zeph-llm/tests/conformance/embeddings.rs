@@ -64,7 +64,7 @@ async fn fails(wire: Wire, reply: Reply) -> (LlmError, usize) {
 
 /// Proves LLM-1, LLM-10 for embeddings: the request, its key, and the result.
 #[tokio::test]
-async fn texts_become_vectors() {
+async fn texts_are_embedded() {
     for wire in EMBED {
         for base in ["", "/", wire.path()] {
             let server = Server::start([answer(wire, &[json!([0.5, -1]), json!([2, 3e-3])])]).await;
@@ -87,7 +87,7 @@ async fn texts_become_vectors() {
 
 /// Without an embedding model no request is sent; an API without embeddings accepts no such model.
 #[tokio::test]
-async fn not_every_provider_makes_vectors() {
+async fn some_providers_return_no_embeddings() {
     for wire in WIRES {
         let server = Server::start([]).await;
         let provider = wire.provider(&server.url, RetryConfig::default());
@@ -104,7 +104,7 @@ async fn not_every_provider_makes_vectors() {
 
 /// Many texts are requested in batches, in order.
 #[tokio::test]
-async fn many_texts_are_asked_in_batches() {
+async fn many_texts_are_embedded_in_batches() {
     let texts: Vec<String> = (0..70).map(|at| format!("text {at}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let vectors: Vec<Value> = (0..70).map(|at| json!([at, 1])).collect();
@@ -132,7 +132,7 @@ async fn many_texts_are_asked_in_batches() {
 
 /// Proves LLM-5 for embeddings: after a temporary error the same bytes are sent again.
 #[tokio::test]
-async fn a_busy_server_is_asked_again() {
+async fn busy_server_is_retried() {
     let busy = |status| Reply::status(status, "{}").header("Retry-After", "0");
     for wire in EMBED {
         let good = answer(wire, &[json!([1])]);
@@ -156,7 +156,7 @@ async fn a_busy_server_is_asked_again() {
 
 /// Proves LLM-5 for embeddings: the classes of errors, each with its fix.
 #[tokio::test]
-async fn refusals_are_told_at_once() {
+async fn refusals_are_reported_immediately() {
     use LlmErrorKind as Kind;
     for wire in EMBED {
         for (kind, contains) in [
@@ -180,7 +180,7 @@ async fn refusals_are_told_at_once() {
 
 /// A response without one embedding of equal length per text is rejected.
 #[tokio::test]
-async fn what_is_no_vector_is_told() {
+async fn invalid_embeddings_are_reported() {
     for wire in EMBED {
         for (reply, contains) in [
             (Reply::status(200, "<html>Sign in"), "Sign in"),
@@ -214,7 +214,7 @@ async fn what_is_no_vector_is_told() {
 
 /// Only embeddings of the first provider are used, because others are not comparable.
 #[tokio::test]
-async fn a_fallback_embeds_by_its_first() {
+async fn fallback_embeds_with_its_first_provider() {
     let server = Server::start([answer(Wire::Chat, &[json!([1])])]).await;
     let other = Server::start([]).await;
     let first = provider(Wire::Chat, &server.url);

@@ -26,7 +26,7 @@ async fn asked(wire: Wire, server: &Server) -> (Result<ChatResponse, LlmError>, 
 
 /// Proves LLM-5, LLM-10: `Retry-After` is obeyed, the same bytes are sent again, and a notice says so.
 #[tokio::test]
-async fn a_busy_server_is_asked_again() {
+async fn busy_server_is_retried() {
     let busy = |status| Reply::status(status, "{}").header("Retry-After", "0");
     for wire in WIRES {
         let replies = [busy(429), busy(500), busy(503), wire.text_answer("done")];
@@ -72,7 +72,7 @@ async fn attempts_are_limited() {
 
 /// Proves LLM-5a: a wait beyond the budget fails immediately with the time of the next attempt.
 #[tokio::test]
-async fn a_long_retry_after_fails_at_once() {
+async fn long_retry_after_fails_immediately() {
     let date = "Fri, 31 Dec 2100 23:59:59 GMT";
     for wire in WIRES {
         for value in ["3600", date] {
@@ -91,7 +91,7 @@ async fn a_long_retry_after_fails_at_once() {
 
 /// Proves LLM-5, LLM-10: a permanent error is reported immediately, with its fix.
 #[tokio::test]
-async fn refusals_are_told_at_once() {
+async fn refusals_are_reported_immediately() {
     use LlmErrorKind as Kind;
     for wire in WIRES {
         let own = |kind| wire.refusal(kind);
@@ -132,7 +132,7 @@ async fn refusals_are_told_at_once() {
 
 /// A body that is neither a stream nor a response is reported and quoted. Proves LLM-10.
 #[tokio::test]
-async fn garbage_is_no_answer() {
+async fn garbage_is_not_a_response() {
     for wire in WIRES {
         for body in [
             "<html><body>Sign in</body></html>",
@@ -161,7 +161,7 @@ async fn garbage_is_no_answer() {
 
 /// An endless error body is read up to a limit.
 #[tokio::test]
-async fn an_error_body_is_read_with_a_cap() {
+async fn error_body_is_read_up_to_a_limit() {
     for wire in WIRES {
         let reply = Reply::status(400, vec![b'x'; 1 << 20]).end(End::Hang);
         let server = Server::start([reply]).await;
@@ -187,7 +187,7 @@ async fn redirects_are_not_followed() {
 
 /// Proves LLM-5.
 #[tokio::test]
-async fn nobody_listens() {
+async fn refused_connection_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -280,7 +280,7 @@ fn cuts(events: &[String]) -> Vec<usize> {
 /// A stream that breaks off before any text was shown is requested again; the response contains nothing of
 /// the first attempt. Proves LLM-4, LLM-10.
 #[tokio::test]
-async fn cut_before_any_text_at_every_boundary_and_inside_a_character() {
+async fn stream_cut_before_text_is_requested_again() {
     for wire in WIRES {
         let mut said = said_with_call("");
         // A call is ignored if the stream is cut before the end event.
@@ -320,7 +320,7 @@ async fn cut_before_any_text_at_every_boundary_and_inside_a_character() {
 /// A stream that breaks off after text was shown resumes with a notice. The texts are joined, and the
 /// incomplete call is dropped. Proves LLM-4, LLM-10.
 #[tokio::test]
-async fn cut_after_text_goes_on_with_a_notice() {
+async fn stream_cut_after_text_resumes_with_a_notice() {
     for wire in WIRES {
         let mut said = said_with_call("I will wr");
         said.push(Said::End(Stop::Calls));
@@ -367,7 +367,7 @@ async fn cut_after_text_goes_on_with_a_notice() {
 
 /// A response that broke off twice is joined to one. Proves LLM-4.
 #[tokio::test]
-async fn cut_twice() {
+async fn stream_cut_twice_is_joined() {
     for wire in WIRES {
         let cut = |text| wire.reply(&[Said::Text(text)]).end(End::Abort);
         let server = Server::start([cut("a"), cut("b"), wire.text_answer("c")]).await;
@@ -379,7 +379,7 @@ async fn cut_twice() {
 
 /// A partial JSON document cannot be continued: with a schema the response starts over. Proves LLM-4.
 #[tokio::test]
-async fn cut_under_a_schema_starts_over() {
+async fn stream_cut_under_a_schema_is_requested_again() {
     for wire in WIRES {
         let first = wire.reply(&[Said::Text("{\"n\":")]).end(End::Abort);
         let server = Server::start([first, wire.text_answer("{\"n\":1}")]).await;
@@ -395,7 +395,7 @@ async fn cut_under_a_schema_starts_over() {
 
 /// A connection that breaks after the end of the response loses nothing. Proves LLM-4.
 #[tokio::test]
-async fn a_break_after_the_end_is_no_break() {
+async fn break_after_the_end_is_ignored() {
     for wire in WIRES {
         for end in [End::Eof, End::Abort] {
             let reply = wire.text_answer("all").end(end);
@@ -409,7 +409,7 @@ async fn a_break_after_the_end_is_no_break() {
 
 /// An error inside a stream has the class of its content. Proves LLM-4, LLM-5, LLM-10.
 #[tokio::test]
-async fn an_error_inside_the_stream() {
+async fn error_inside_the_stream_is_classified() {
     for wire in WIRES {
         let begun = wire.events(&[Said::Reasoning("Hm.")])[0].clone();
         let error = |kind| wire.stream(begun.clone() + &wire.error_event(kind));
@@ -444,7 +444,7 @@ async fn dropping_the_future_cancels_the_request() {
 
 /// A server that keeps the connection open after the end does not delay the response.
 #[tokio::test]
-async fn an_open_connection_after_the_end_is_not_waited_for() {
+async fn open_connection_after_the_end_causes_no_delay() {
     for wire in WIRES {
         let server = Server::start([wire.text_answer("all").end(End::Hang)]).await;
         let provider = wire.provider(&server.url, once());
@@ -457,7 +457,7 @@ async fn an_open_connection_after_the_end_is_not_waited_for() {
 
 /// A long response with many characters in small pieces is complete. Proves LLM-10.
 #[tokio::test]
-async fn a_slow_trickle_of_many_characters() {
+async fn slow_trickle_of_many_characters_is_complete() {
     let text = "Zeph 🌬 weht über das Land. ".repeat(20);
     let characters: Vec<String> = text.chars().map(String::from).collect();
     for wire in WIRES {
@@ -472,7 +472,7 @@ async fn a_slow_trickle_of_many_characters() {
 
 /// The first byte determines the type of a body, not its header. Proves LLM-3.
 #[tokio::test]
-async fn the_content_type_does_not_matter() {
+async fn content_type_has_no_effect() {
     for wire in WIRES {
         let stream = wire.body(&[Said::Text("all"), Said::End(Stop::Done)]);
         for body in [stream, wire.document("all")] {

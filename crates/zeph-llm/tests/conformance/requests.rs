@@ -25,7 +25,7 @@ async fn every_ending_of_base_url_reaches_the_same_path() {
 
 /// Proves LLM-2, LLM-10.
 #[tokio::test]
-async fn headers_carry_the_key_only_when_there_is_one() {
+async fn headers_have_the_key_only_if_configured() {
     for wire in WIRES {
         let server = Server::start(vec![wire.text_answer("ok"); 2]).await;
         let provider = wire.provider(&server.url, RetryConfig::default());
@@ -115,7 +115,7 @@ fn tool_turn() -> [Message; 4] {
 
 /// The body of a whole tool turn, as received by the server. Proves LLM-3, LLM-10.
 #[tokio::test]
-async fn the_body_of_a_tool_turn() {
+async fn request_body_of_a_tool_turn() {
     for wire in WIRES {
         let server = Server::start([wire.text_answer("ok")]).await;
         let mut config = wire.config(&server.url);
@@ -126,7 +126,7 @@ async fn the_body_of_a_tool_turn() {
         let mut messages = tool_turn().to_vec();
         messages.push(Message::user("And now?"));
         ask(&*provider, &messages, Some(&schema)).await.0.unwrap();
-        let name = format!("the_body_of_a_tool_turn_{wire:?}").to_lowercase();
+        let name = format!("request_body_of_a_tool_turn_{wire:?}").to_lowercase();
         insta::assert_json_snapshot!(name, server.requests()[0].json());
     }
 }
@@ -233,7 +233,7 @@ async fn effort_has_the_form_of_each_wire() {
 
 /// One connection serves consecutive requests, without a handshake per turn.
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     for wire in WIRES {
         let server = Server::start(vec![wire.text_answer("ok"); 5]).await;
         let provider = wire.provider(&server.url, RetryConfig::default());
@@ -248,7 +248,7 @@ async fn connections_are_used_again() {
 
 /// Proves LLM-1, LLM-7: a model without tool calls receives no tools.
 #[tokio::test]
-async fn without_tool_use_no_tools_are_sent() {
+async fn tools_are_omitted_without_tool_use() {
     for wire in WIRES {
         let server = Server::start(vec![wire.text_answer("ok"); 2]).await;
         for tool_use in [None, Some(false)] {

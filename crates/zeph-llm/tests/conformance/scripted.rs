@@ -57,7 +57,7 @@ stop = "max_tokens"
 
 /// Proves LLM-9.
 #[tokio::test]
-async fn a_scenario_is_replayed_step_by_step() {
+async fn scenario_is_replayed_step_by_step() {
     let vars = BTreeMap::from([("dir".to_owned(), "/tmp/d".to_owned())]);
     let provider = ScriptedProvider::new("demo", Scenario::from_toml(TURN, vars).unwrap());
     assert_eq!((provider.name(), provider.model()), ("demo", "scripted"));
@@ -122,7 +122,7 @@ async fn a_scenario_is_replayed_step_by_step() {
 /// Proves LLM-9: a failed expectation reports the expected and the actual value, and does not consume the
 /// step.
 #[tokio::test]
-async fn failed_expectations() {
+async fn failed_expectation_reports_both_values() {
     for (expect, message) in [
         (
             "last_user_contains = 'files'",
@@ -183,7 +183,7 @@ async fn failed_expectations() {
 
 /// Proves LLM-9: the last request of a capped turn (D-17 of the settled readings) can be asserted.
 #[tokio::test]
-async fn the_tool_choice_is_seen() {
+async fn tool_choice_can_be_asserted() {
     let provider = scripted(
         "[[steps]]\nexpect = { tool_choice = 'none', tools_include = 'bash' }\ntext = 'a'",
     );
@@ -198,7 +198,7 @@ async fn the_tool_choice_is_seen() {
 
 /// Generated ids differ from all ids of the history. Proves LLM-9.
 #[tokio::test]
-async fn made_up_ids_are_new_in_the_history() {
+async fn generated_ids_are_new_in_the_history() {
     let scenario = "[[steps]]\ncalls = [{ tool = 'bash' }]";
     let mut messages = vec![Message::user("Hi")];
     for expect in ["call_1", "call_2"] {
@@ -210,7 +210,7 @@ async fn made_up_ids_are_new_in_the_history() {
 
 /// Proves LLM-9.
 #[test]
-fn mistakes_in_scenarios_are_told_with_their_place() {
+fn scenario_mistakes_are_reported_with_their_place() {
     for (toml, expect) in [
         (
             "[[steps]]\ntext = 'a'\ntxt = 'b'",
@@ -306,7 +306,7 @@ async fn scenarios_come_from_files() {
 
 /// Proves LLM-9.
 #[tokio::test(start_paused = true)]
-async fn delays_before_and_within_an_answer() {
+async fn delays_apply_before_and_within_a_response() {
     let provider =
         scripted("[[steps]]\ndelay_ms = 5000\nchunk_delay_ms = 100\nchunks = 3\ntext = 'abc'");
     let began = Instant::now();

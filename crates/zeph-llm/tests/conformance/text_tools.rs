@@ -84,7 +84,7 @@ async fn blocks_are_calls() {
 /// Proves LLM-4, LLM-8, LLM-10: a stream that breaks off in a block returns no call; one that breaks off
 /// after the block does.
 #[tokio::test]
-async fn a_broken_stream_yields_no_call() {
+async fn broken_stream_returns_no_call() {
     for wire in WIRES {
         for (first, then, runs) in [
             ("Well.\n```bash\nrm -r a", "bc\n```", 0),
@@ -113,7 +113,7 @@ async fn a_broken_stream_yields_no_call() {
 
 /// Proves LLM-8: a schema is sent to the API only if no call is allowed, because a schema excludes calls.
 #[tokio::test]
-async fn a_schema_does_not_forbid_calls() {
+async fn schema_is_not_sent_if_calls_are_allowed() {
     let schema = json!({"type": "object", "properties": {"unusual": {"type": "string"}}});
     for wire in WIRES {
         let server = Server::start([wire.text_answer("```bash\nls\n```")]).await;
