@@ -285,7 +285,7 @@ mod tests {
 
     /// Proves MCP-1.
     #[test]
-    fn a_server_is_a_program_or_an_address() {
+    fn server_is_a_program_or_an_address() {
         let check = |text: &str, expect: Option<&str>| {
             let found = server(text).validate().err().map(|(key, _)| key);
             assert_eq!(found, expect, "{text}");
@@ -333,7 +333,7 @@ mod tests {
 
     /// Proves MCP-1.
     #[test]
-    fn variables_are_put_in() {
+    fn variables_are_substituted() {
         let variable = |name: &str| (name == "KEY").then(|| "k$e{y}".to_owned());
         let check = |text: &str, expect: Result<&str, &str>| {
             let found = expanded(text, &variable);

@@ -165,7 +165,7 @@ mod tests {
 
     /// Proves CMD-1.
     #[test]
-    fn states_are_told_in_words() {
+    fn states_are_described() {
         let waiting = |secs: u64| Phase::Waiting {
             until: Instant::now() + Duration::from_millis(secs * 1000 - 300),
             why: "it died".to_owned(),

@@ -158,7 +158,7 @@ mod tests {
 
     /// Proves MCP-2.
     #[test]
-    fn every_kind_of_content_is_told() {
+    fn every_kind_of_content_is_rendered() {
         let result = json!({"content": [
             {"type": "text", "text": "one\n"},
             {"type": "image", "mimeType": "image/png", "data": "AAECAw=="},
@@ -186,7 +186,7 @@ mod tests {
 
     /// Proves MCP-2.
     #[test]
-    fn structured_content_is_said_once() {
+    fn structured_content_is_rendered_once() {
         let both = json!({"content": [{"type": "text", "text": "{\"b\": 2, \"a\": 1}"}], "structuredContent": {"a": 1, "b": 2}});
         let found = rendered(&both, false).output;
         assert_eq!(found.summary, "{\"b\": 2, \"a\": 1}");
@@ -199,7 +199,7 @@ mod tests {
 
     /// Proves MCP-2.
     #[test]
-    fn one_image_is_handed_on() {
+    fn single_image_is_forwarded() {
         let image =
             |kind: &str, data: &str| json!({"type": "image", "mimeType": kind, "data": data});
         let check = |blocks: Vec<Value>, expect: Option<&str>, said: &str| {
@@ -237,7 +237,7 @@ mod tests {
 
     /// Proves MCP-2.
     #[test]
-    fn a_tool_says_that_it_failed() {
+    fn tool_failure_is_detected() {
         let failed = |said: Value| rendered(&json!({ "isError": said }), false).failed;
         assert!(failed(json!(true)));
         assert!(!failed(json!(false)) && !failed(json!("true")) && !failed(Value::Null));

@@ -31,7 +31,7 @@ mod tests {
 
     /// Proves MCP-1a.
     #[test]
-    fn nothing_hides() {
+    fn hidden_characters_are_removed_or_escaped() {
         let check = |text: &str, expect: &str| assert_eq!(plain(text, 12), expect, "{text:?}");
         check("a\u{200b}b\u{202e}c\u{feff}", "abc");
         check("\u{e0041}\u{e0042}x\u{2066}y\u{2069}", "xy");
@@ -46,7 +46,7 @@ mod tests {
     proptest! {
         /// Proves MCP-1a.
         #[test]
-        fn what_is_shown_hides_nothing(text in "\\PC*|.*", most in 1usize..40) {
+        fn shown_text_has_no_hidden_characters(text in "\\PC*|.*", most in 1usize..40) {
             let shown = plain(&text, most);
             prop_assert!(shown.chars().count() <= most);
             prop_assert!(!shown.chars().any(|c| is_hidden(c) || is_control(c)));

@@ -270,7 +270,7 @@ mod tests {
 
     /// Proves MCP-1a.
     #[test]
-    fn what_a_model_reads_is_clean_and_capped() {
+    fn tool_description_and_schema_are_clean_and_capped() {
         let mut raw = tool("t");
         raw["description"] = json!(format!("a\u{202e}b{}", "x".repeat(3000)));
         raw["inputSchema"]["properties"]["a"]["description"] = json!("c\u{200b}d");
@@ -304,7 +304,7 @@ mod tests {
 
     /// Proves MCP-1.
     #[test]
-    fn without_names_of_arguments_any_are_taken() {
+    fn any_argument_is_accepted_without_declared_names() {
         let raw = json!({"name": "t", "inputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}});
         let found = listed(&server(""), &raw).unwrap();
         let expect = json!({"type": "object", "properties": {}, "additionalProperties": true});
@@ -347,7 +347,7 @@ mod tests {
 
     /// Proves MCP-1.
     #[test]
-    fn an_allowlist_names_what_is_used() {
+    fn allowlist_names_the_used_tools() {
         let server = server(r#", "tool_allowlist": ["a", "b.c"]"#);
         assert!(listed(&server, &tool("a")).is_ok());
         assert!(listed(&server, &tool("b.c")).is_ok());
@@ -360,7 +360,7 @@ mod tests {
     proptest! {
         /// Proves MCP-1: providers accept the id of any tool name.
         #[test]
-        fn ids_are_what_providers_take(name in ".{0,70}") {
+        fn tool_ids_are_accepted_by_providers(name in ".{0,70}") {
             if let Ok(found) = listed(&server(""), &tool(&name)) {
                 let id = found.def.id;
                 prop_assert!(id.len() <= 64 && id.starts_with("mcp_s_"));

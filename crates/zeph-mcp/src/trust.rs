@@ -150,7 +150,7 @@ mod tests {
 
     /// Proves MCP-1a.
     #[test]
-    fn what_changed_is_shown() {
+    fn changed_tool_is_shown() {
         let (old, new) = (
             pin("reads", &json!({})),
             pin("reads\u{202e} all", &json!({})),

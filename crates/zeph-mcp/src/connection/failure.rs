@@ -210,7 +210,7 @@ mod tests {
 
     /// Proves MCP-2, ERR-30.
     #[test]
-    fn answers_have_their_codes() {
+    fn responses_have_their_codes() {
         let check = |code: i32, expect: McpErrorCode| {
             let data = ErrorData::new(ErrorCode(code), "no\u{200b}", None);
             let error = ABOUT.request(&ServiceError::McpError(data));
