@@ -234,7 +234,7 @@ mod tests {
 
     /// A word in nearly every fact does not hide the only fact with another word.
     #[tokio::test]
-    async fn common_words_hide_nothing() {
+    async fn common_words_hide_no_match() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("zeph.db");
         let store = Store::open(&path, crate::Synchronous::Normal)

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn only_text_is_spoken() {
+    fn only_text_parts_are_extracted() {
         let check = |content: &str, expect: &str| assert_eq!(spoken(content), expect, "{content}");
         check("", "");
         check("not json", "");

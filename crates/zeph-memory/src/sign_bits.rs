@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_has_as_many_bits_as_it_is_worth() {
+    fn sign_bits_grow_with_the_vector_length() {
         let check = |length: usize, bits: usize| {
             assert_eq!(width(length) * 8, bits, "{length}");
             assert_eq!(signs(&vec![1.0; length]).len() * 8, bits, "{length}");
@@ -146,7 +146,7 @@ mod tests {
     proptest! {
         /// The bits estimate the angle, also of short vectors with only positive numbers.
         #[test]
-        fn bits_tell_the_angle(
+        fn sign_bits_estimate_the_angle(
             a in prop::collection::vec(0.0_f32..1.0, 3..40),
             seed in prop::collection::vec(-1.0_f32..1.0, 40),
             share in 0.0_f32..1.0,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_are_found() {
+    fn nearest_facts_are_found() {
         let check = |most: usize, expect: &[i64]| {
             let mut nearest = Nearest::new(&[0; 8], most);
             for (fact, signs) in [(1, 0b111), (2, 0b1), (3, 0b11), (4, 0b100), (5, 0xff)] {

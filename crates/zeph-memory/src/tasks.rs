@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ids_as_we_write_them_are_ids() {
+    fn only_canonical_ids_are_accepted() {
         fn check(id: &str, expect: Option<i64>) {
             assert_eq!(task_number(id), expect, "{id:?}");
         }

@@ -61,7 +61,7 @@ async fn check_same(store: &Store, entry: &AuditEntry) {
 }
 
 #[tokio::test]
-async fn every_field_of_an_entry_comes_back() {
+async fn every_field_of_an_entry_is_restored() {
     let (_folder, store) = store().await;
     let sink = SqliteAudit::new(store.clone());
     let plain = entry("s", "c1");
@@ -130,7 +130,7 @@ async fn entries_are_listed_oldest_first_and_counted_for_their_session() {
 }
 
 #[tokio::test]
-async fn the_trail_outlives_its_session_and_a_namesake_starts_at_none() {
+async fn audit_trail_outlives_its_session() {
     let (_folder, store) = store().await;
     let sink = SqliteAudit::new(store.clone());
     sink.append(&entry("s", "1")).await.unwrap();
@@ -200,7 +200,7 @@ async fn verify(store: &Store) -> Verdict {
 /// Proves OUT-52: entries that are older than the chain are preserved and counted, and cannot be used to hide
 /// changes.
 #[tokio::test]
-async fn a_trail_from_before_the_chain_goes_on_in_it() {
+async fn unchained_entries_precede_the_chain() {
     for sql in [
         None,
         Some("UPDATE tool_audit SET tool = 'write' WHERE id = 1"),
@@ -238,7 +238,7 @@ async fn a_trail_from_before_the_chain_goes_on_in_it() {
 
 /// Proves OUT-52: every column of each entry, and its position.
 #[tokio::test]
-async fn what_is_changed_in_the_database_is_found() {
+async fn changed_column_is_found_in_the_database() {
     let columns = [
         "ts = ts + 1",
         "session = 'other'",
@@ -318,7 +318,7 @@ async fn what_is_changed_in_the_database_is_found() {
 /// Proves OUT-52: a head that is older than the last entry after a kill is accepted, and a missing head is
 /// reported.
 #[tokio::test]
-async fn the_head_may_be_behind_and_not_missing() {
+async fn stale_head_is_accepted_and_missing_head_is_reported() {
     let (_folder, store) = crate::sqlite_store().await;
     let sink = SqliteAudit::new(store.clone());
     let file = store.audit_head();
@@ -423,7 +423,7 @@ proptest! {
 
     /// Proves OUT-52: later entries do not hide a change of the file.
     #[test]
-    fn going_on_hides_no_change_of_the_file(
+    fn later_entries_hide_no_change_of_the_file(
         at in any::<prop::sample::Index>(),
         flip in 1u8..,
         cut in any::<bool>(),
@@ -451,7 +451,7 @@ proptest! {
 
 /// Proves OUT-52: a line that a crash truncated is sealed, reported, and as secure as the others.
 #[tokio::test]
-async fn a_torn_line_is_sealed_and_said() {
+async fn truncated_line_is_sealed_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (heads, path) = log(folder.path(), &["a".into(), "b".into()]).await;
     let mut bytes = std::fs::read(&path).unwrap();
@@ -482,7 +482,7 @@ async fn a_torn_line_is_sealed_and_said() {
 
 /// Proves OUT-52: the head of a file may be older than its last entry after a kill.
 #[tokio::test]
-async fn the_head_of_a_file_may_be_behind() {
+async fn stale_head_of_a_file_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let (heads, path) = log(folder.path(), &["a".into()]).await;
     let file = heads.of_file(&path);
@@ -516,7 +516,7 @@ async fn the_head_of_a_file_may_be_behind() {
 
 /// Proves OUT-51: a regular file of mode 0600, not a link or a device.
 #[tokio::test]
-async fn the_file_is_a_regular_one_of_mode_0600() {
+async fn audit_file_is_regular_with_mode_0600() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let heads = Heads::beside(&folder.path().join("zeph.db"));
@@ -556,7 +556,7 @@ async fn the_file_is_a_regular_one_of_mode_0600() {
 
 /// Proves OUT-52: concurrent sinks, as in several processes, write one chain.
 #[tokio::test]
-async fn sinks_at_the_same_time_write_one_chain() {
+async fn concurrent_sinks_write_one_chain() {
     let (folder, store) = store().await;
     let heads = Heads::beside(store.path());
     let path = folder.path().join("audit.jsonl");
@@ -589,7 +589,7 @@ async fn sinks_at_the_same_time_write_one_chain() {
 
 /// An entry is visible to another process as soon as `append` returns.
 #[tokio::test]
-async fn an_appended_entry_is_on_record_at_once() {
+async fn appended_entry_is_immediately_visible() {
     let (_folder, store) = store().await;
     let sink = SqliteAudit::new(store.clone());
     let reader = open(store.path()).await;
@@ -600,7 +600,7 @@ async fn an_appended_entry_is_on_record_at_once() {
 }
 
 #[tokio::test]
-async fn a_failed_append_is_an_error() {
+async fn failed_append_is_an_error() {
     let (_folder, path) = crate::place();
     let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     store.close().await.unwrap();

@@ -13,7 +13,7 @@ async fn contents(store: &Store, session: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_session_is_created_once() {
+async fn session_is_created_once() {
     let (_folder, store) = store().await;
     let first = store.session("s").await.unwrap();
     assert_eq!(first.project, Path::new("/project"));
@@ -54,7 +54,7 @@ async fn ids_are_checked() {
 }
 
 #[tokio::test]
-async fn unknown_sessions_are_told_everywhere() {
+async fn unknown_sessions_are_reported_everywhere() {
     let (_folder, store) = store().await;
     let errors = [
         store.session("x").await.unwrap_err(),
@@ -92,7 +92,7 @@ async fn unknown_sessions_are_told_everywhere() {
 ///
 /// Proves D-26.
 #[tokio::test]
-async fn the_latest_session_is_that_of_the_folder_by_activity() {
+async fn latest_session_is_the_most_active_of_the_folder() {
     let (_folder, path) = place();
     let store = open(&path).await;
     let (here, there) = (Path::new("/here"), Path::new("/there"));
@@ -131,7 +131,7 @@ async fn the_latest_session_is_that_of_the_folder_by_activity() {
 }
 
 #[tokio::test]
-async fn the_beginning_of_an_id_is_enough_when_it_is_the_only_one() {
+async fn unique_id_prefix_finds_the_session() {
     let (_folder, store) = store().await;
     for id in ["abcd-1", "abcd-2", "abcd-22", "wxyz_1", "wxyzA1", "100%_x"] {
         store.ensure_session(id, Path::new("/p")).await.unwrap();
@@ -164,7 +164,7 @@ async fn the_beginning_of_an_id_is_enough_when_it_is_the_only_one() {
 }
 
 #[tokio::test]
-async fn messages_come_back_as_they_were() {
+async fn messages_are_restored_unchanged() {
     let (_folder, store) = store().await;
     let usage = Some(Usage {
         input_tokens: 1200,
@@ -193,7 +193,7 @@ async fn messages_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_batch_is_stored_whole_or_not_at_all() {
+async fn batch_is_stored_atomically() {
     let (_folder, store) = store().await;
     let many = |count| vec![message("user", "m"); count];
     assert_eq!(
@@ -210,7 +210,7 @@ async fn a_batch_is_stored_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn clearing_the_window_hides_and_keeps() {
+async fn cleared_window_hides_and_stores_messages() {
     let (_folder, path) = place();
     let store = open(&path).await;
     for id in ["other", "s"] {
@@ -240,7 +240,7 @@ async fn clearing_the_window_hides_and_keeps() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_takes_all_its_own_along() {
+async fn session_deletion_removes_all_its_rows() {
     let (_folder, store) = store().await;
     store.ensure_session("t", Path::new("/p")).await.unwrap();
     for id in ["s", "t"] {
@@ -318,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_store_is_a_list_for_each_session(steps in prop::collection::vec(step(), 1..24)) {
+    fn store_is_a_list_for_each_session(steps in prop::collection::vec(step(), 1..24)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (_folder, path) = place();

@@ -9,7 +9,7 @@ use crate::{open, place};
 ///
 /// Proves D-14.
 #[tokio::test]
-async fn what_was_appended_survives_kill_9() {
+async fn appended_messages_survive_kill_9() {
     let (_folder, path) = place();
     open(&path)
         .await
@@ -39,7 +39,7 @@ async fn what_was_appended_survives_kill_9() {
 }
 
 #[tokio::test]
-async fn processes_that_append_at_once_share_one_numbering() {
+async fn concurrent_processes_share_one_numbering() {
     let (_folder, path) = place();
     let store = open(&path).await;
     store

@@ -6,7 +6,7 @@ use crate::child::Other;
 use crate::{open, store};
 
 #[tokio::test]
-async fn a_session_is_locked_once_and_then_free_again() {
+async fn session_is_locked_once_until_release() {
     let (_folder, store) = store().await;
     store
         .ensure_session("t", std::path::Path::new("/p"))
@@ -30,7 +30,7 @@ async fn a_session_is_locked_once_and_then_free_again() {
 }
 
 #[tokio::test]
-async fn the_holder_is_named_and_its_lock_dies_with_it() {
+async fn lock_holder_is_named_and_its_death_frees_the_lock() {
     let (_folder, store) = store().await;
     for killed in [true, false, true] {
         let mut other = Other::run("lock", store.path());
@@ -50,7 +50,7 @@ async fn the_holder_is_named_and_its_lock_dies_with_it() {
 
 /// Concurrent locking and unlocking: at most one holder at a time, and always one in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_lock_has_one_holder_however_many_ask() {
+async fn concurrent_lock_has_one_holder() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -108,7 +108,7 @@ async fn all_facts_are_compared() {
 
 /// A removed fact is not found, and a new one is, regardless of the process.
 #[tokio::test]
-async fn vectors_follow_their_facts() {
+async fn embeddings_follow_added_and_removed_facts() {
     let (_folder, path) = place();
     let (store, other) = (open(&path).await, open(&path).await);
     store.ensure_session("s", &path).await.unwrap();
@@ -143,7 +143,7 @@ async fn vectors_follow_their_facts() {
 
 /// Two processes fill the same gap: each fact has one embedding, and none is missing.
 #[tokio::test]
-async fn two_processes_fill_one_gap() {
+async fn two_processes_store_one_embedding_per_fact() {
     let (_folder, path) = place();
     let (store, other) = (open(&path).await, open(&path).await);
     store.ensure_session("s", &path).await.unwrap();
@@ -166,7 +166,7 @@ async fn two_processes_fill_one_gap() {
 
 /// Embeddings of another length from the same model name replace all others.
 #[tokio::test]
-async fn vectors_of_another_length_take_the_place_of_all() {
+async fn embeddings_of_another_length_replace_all() {
     let (_folder, store) = store().await;
     save(&store, 0..50).await;
     fill_all(&store, 8).await;
@@ -203,7 +203,7 @@ async fn vectors_of_another_length_take_the_place_of_all() {
 /// Damaged facts are not found, and all results are correct. If only sign bits are damaged, they are computed
 /// again.
 #[tokio::test]
-async fn what_is_damaged_is_not_found() {
+async fn damaged_facts_are_not_found() {
     let damages = [
         ("UPDATE memory_signs SET signs = x'00'", 300),
         ("UPDATE memory_signs SET facts = x'', signs = NULL", 300),

@@ -19,7 +19,7 @@ async fn refused(path: &Path) -> StoreError {
 }
 
 #[tokio::test]
-async fn folders_and_file_are_created_for_the_user_alone() {
+async fn folders_and_file_are_private_to_the_user() {
     let (folder, _) = place();
     let path = folder.path().join("a/b/zeph.db");
     let store = Store::open(&path, Synchronous::Normal).await.unwrap();
@@ -32,7 +32,7 @@ async fn folders_and_file_are_created_for_the_user_alone() {
 }
 
 #[tokio::test]
-async fn names_that_look_like_addresses_are_names() {
+async fn url_like_names_are_file_names() {
     let (folder, _) = place();
     for name in [
         "file:x?mode=memory",
@@ -55,7 +55,7 @@ async fn names_that_look_like_addresses_are_names() {
 }
 
 #[tokio::test]
-async fn an_existing_database_is_opened_without_writing() {
+async fn existing_database_is_opened_without_writing() {
     let (_folder, path) = place();
     let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     store.ensure_session("s", Path::new("/p")).await.unwrap();
@@ -68,7 +68,7 @@ async fn an_existing_database_is_opened_without_writing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_may_create_the_same_database_at_once() {
+async fn concurrent_creation_makes_one_database() {
     let (_folder, path) = place();
     let mut others: Vec<_> = (0..4).map(|_| Other::run("open", &path)).collect();
     let tasks: Vec<_> = (0..8)
@@ -99,7 +99,7 @@ async fn many_may_create_the_same_database_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused() {
+async fn path_that_is_not_a_file_is_refused() {
     let (folder, _) = place();
     let error = refused(folder.path()).await;
     assert!(matches!(error, StoreError::NotAFile { .. }), "{error:?}");
@@ -114,7 +114,7 @@ async fn what_is_no_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_refused_untouched() {
+async fn foreign_file_is_refused_unchanged() {
     let (_folder, path) = place();
     let text = "these are my notes, and they are longer than the header of a database\n".repeat(9);
     fs::write(&path, &text).unwrap();
@@ -125,7 +125,7 @@ async fn a_file_that_is_no_database_is_refused_untouched() {
 }
 
 #[tokio::test]
-async fn the_database_of_another_program_is_refused_untouched() {
+async fn database_of_another_program_is_refused_unchanged() {
     let (_folder, path) = place();
     raw_sql("CREATE TABLE bookmark (url TEXT)")
         .execute(&mut raw(&path).await)
@@ -148,7 +148,7 @@ async fn the_database_of_another_program_is_refused_untouched() {
 }
 
 #[tokio::test]
-async fn a_newer_database_is_refused() {
+async fn newer_database_is_refused() {
     let (_folder, path) = place();
     Store::open(&path, Synchronous::Normal)
         .await
@@ -169,7 +169,7 @@ async fn a_newer_database_is_refused() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_told() {
+async fn damaged_database_is_reported() {
     let (_folder, path) = place();
     let store = Store::open(&path, Synchronous::Normal).await.unwrap();
     store.ensure_session("s", Path::new("/p")).await.unwrap();
@@ -207,7 +207,7 @@ async fn a_damaged_database_is_told() {
 /// The file, its folder, or a folder to be created is not writable. The test runs as another user if the
 /// current user may write everywhere.
 #[tokio::test]
-async fn what_may_not_be_written_is_refused_at_once() {
+async fn unwritable_path_is_refused_immediately() {
     // The other user must have access to the folder of the file and to the program.
     let folder = tempfile::Builder::new()
         .permissions(fs::Permissions::from_mode(0o755))

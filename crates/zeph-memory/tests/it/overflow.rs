@@ -40,7 +40,7 @@ async fn rows(path: &Path) -> (i64, i64) {
 
 /// Proves OUT-30, OUT-33.
 #[tokio::test]
-async fn what_is_stored_is_read_back_block_by_block() {
+async fn stored_output_is_read_in_blocks() {
     let (_folder, store) = store().await;
     let text: String = (1..60_000).map(|n| format!("line {n} äöü\n")).collect();
     let reference = put(&store, "s", &text).await;
@@ -80,7 +80,7 @@ async fn what_is_stored_is_read_back_block_by_block() {
 
 /// Proves OUT-32.
 #[tokio::test]
-async fn another_session_has_no_such_entry() {
+async fn overflow_is_inaccessible_to_another_session() {
     let (_folder, store) = store().await;
     store
         .ensure_session("t", Path::new("/project"))
@@ -100,7 +100,7 @@ async fn another_session_has_no_such_entry() {
 
 /// Proves OUT-33.
 #[tokio::test]
-async fn it_goes_with_its_session() {
+async fn overflow_is_deleted_with_its_session() {
     let (_folder, store) = store().await;
     store
         .ensure_session("t", Path::new("/project"))
@@ -116,7 +116,7 @@ async fn it_goes_with_its_session() {
 
 /// Proves OUT-34: a failure leaves no partial entry.
 #[tokio::test]
-async fn it_is_stored_whole_or_not_at_all() {
+async fn overflow_is_stored_atomically() {
     let (_folder, store) = sqlite_store().await;
     let error = store.put_overflow(&entry("none", "text")).await;
     assert!(matches!(error, Err(StoreError::UnknownSession { .. })));
@@ -141,7 +141,7 @@ async fn it_is_stored_whole_or_not_at_all() {
 
 /// Proves OUT-30.
 #[tokio::test]
-async fn what_is_too_old_is_removed() {
+async fn expired_overflow_is_removed() {
     let (_folder, store) = store().await;
     assert_eq!(store.expire_overflow(i64::MAX).await.unwrap(), 0);
     for _ in 0..11 {
@@ -159,7 +159,7 @@ async fn what_is_too_old_is_removed() {
 
 /// Proves OUT-33: a database from before the feature gets the tables.
 #[tokio::test]
-async fn an_older_database_is_brought_up_to_date() {
+async fn older_database_is_migrated() {
     let (_folder, path) = place();
     let old = sqlx::raw_sql(concat!(
         include_str!("../../migrations/0001_sessions_tasks_audit.sql"),

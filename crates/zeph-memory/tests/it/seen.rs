@@ -25,7 +25,7 @@ async fn note(store: &Store, path: &str, byte: u8) {
 
 /// Proves FILE-23 in part: the record is available to the next process, and each session has its own.
 #[tokio::test]
-async fn it_outlives_the_process_and_stays_in_its_session() {
+async fn read_record_outlives_the_process_and_stays_in_its_session() {
     let (_folder, store) = store().await;
     store.ensure_session("t", Path::new("/p")).await.unwrap();
     note(&store, "/p/a", 1).await;
@@ -49,7 +49,7 @@ async fn it_outlives_the_process_and_stays_in_its_session() {
 }
 
 #[tokio::test]
-async fn it_is_forgotten_with_the_window_and_gone_with_the_session() {
+async fn read_record_is_cleared_with_the_window_and_the_session() {
     let (_folder, store) = store().await;
     store.ensure_session("t", Path::new("/p")).await.unwrap();
     let seen = SqliteSeenFiles::new(store.clone());
@@ -67,7 +67,7 @@ async fn it_is_forgotten_with_the_window_and_gone_with_the_session() {
 }
 
 #[tokio::test]
-async fn trees_are_carried_and_forgotten_whole() {
+async fn trees_are_carried_and_cleared_whole() {
     let (_folder, store) = store().await;
     let seen = SqliteSeenFiles::new(store.clone());
     for (path, byte) in [
@@ -103,7 +103,7 @@ async fn trees_are_carried_and_forgotten_whole() {
 }
 
 #[tokio::test]
-async fn names_need_not_be_text() {
+async fn non_utf8_paths_are_recorded() {
     let (_folder, store) = store().await;
     let seen = SqliteSeenFiles::new(store);
     let name = |bytes: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));

@@ -391,7 +391,7 @@ async fn silent_server_is_refused_after_the_wait() {
 
 /// Proves OPS-3: each kind of refusal is one line with its fix, without the password.
 #[tokio::test]
-async fn refusal_says_what_to_do() {
+async fn refusal_names_its_fix() {
     let (_folder, path) = place();
     let url = database(&server(), &path).await;
     let check = async |url: &str, expect: &[&str]| {

@@ -7,7 +7,7 @@ use zeph_memory::{StoreError, TaskStatus};
 use crate::{open, store};
 
 #[tokio::test]
-async fn tasks_are_numbered_in_their_session_and_kept() {
+async fn tasks_are_numbered_and_stored_per_session() {
     let (_folder, store) = store().await;
     store.ensure_session("t", Path::new("/p")).await.unwrap();
     let first = store.add_task("s", "look").await.unwrap();
@@ -52,7 +52,7 @@ async fn more_than_nine_tasks_stay_in_order() {
 }
 
 #[tokio::test]
-async fn wrong_ids_statuses_and_texts_are_told_with_what_would_be_right() {
+async fn invalid_task_input_is_refused_with_valid_values() {
     let (_folder, store) = store().await;
     let wrong = |id: &'static str| {
         let store = store.clone();

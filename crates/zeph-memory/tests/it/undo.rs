@@ -57,7 +57,7 @@ async fn listed(store: &Store) -> Vec<(String, bool)> {
 
 /// Proves FILE-28: a record can be read, also by another process, until it is undone.
 #[tokio::test]
-async fn a_change_is_kept_until_it_is_settled() {
+async fn change_is_stored_until_it_is_settled() {
     let (_folder, store) = store().await;
     let journal = SqliteUndo::new(store.clone(), 1 << 20);
     let one = deletion("one", b"text\n".repeat(1000));
@@ -109,7 +109,7 @@ async fn a_change_is_kept_until_it_is_settled() {
 /// Proves FILE-28: whole batches are dropped, the oldest first; a change over the limit is recorded as not
 /// undoable.
 #[tokio::test]
-async fn the_bound_holds() {
+async fn undo_size_limit_drops_the_oldest_batches() {
     let (_folder, store) = store().await;
     let journal = SqliteUndo::new(store.clone(), 100);
     let of = |bytes: usize| deletion("f", vec![b'x'; bytes]);
@@ -147,7 +147,7 @@ async fn the_bound_holds() {
 }
 
 #[tokio::test]
-async fn an_unknown_session_is_an_error_and_damage_is_told() {
+async fn unknown_session_is_an_error_and_damage_is_reported() {
     let (_folder, store) = crate::sqlite_store().await;
     let journal = SqliteUndo::new(store.clone(), 100);
     let change = deletion("f", b"x".to_vec());

@@ -9,7 +9,7 @@ use crate::{open, place};
 
 /// Proves SCH-4 for storage: each number is preserved bit for bit, by model and text, after reopening.
 #[tokio::test]
-async fn vectors_are_kept_by_model_and_text() {
+async fn embeddings_are_stored_by_model_and_text() {
     let (_folder, path) = place();
     let store = open(&path).await;
     let kept = SqliteVectors::new(store.clone());
@@ -45,7 +45,7 @@ async fn vectors_are_kept_by_model_and_text() {
 }
 
 #[tokio::test]
-async fn the_oldest_vectors_go() {
+async fn oldest_embeddings_are_evicted() {
     let (_folder, path) = place();
     let kept = SqliteVectors::new(open(&path).await);
     let texts: Vec<String> = (0..MAX_EMBEDDINGS + 3).map(|at| at.to_string()).collect();

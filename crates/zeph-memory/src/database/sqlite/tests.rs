@@ -33,7 +33,7 @@ async fn pragma(store: &Store, sql: &'static str) -> i64 {
 
 /// SQLite flushes the log at each commit with `FULL` (2) and not with `NORMAL` (1).
 #[tokio::test]
-async fn the_connection_is_set_up_as_configured() {
+async fn connection_has_the_configured_pragmas() {
     for (synchronous, expect) in [(Synchronous::Normal, 1), (Synchronous::Full, 2)] {
         let (_folder, store) = store(synchronous).await;
         assert_eq!(pragma(&store, "PRAGMA synchronous").await, expect);
@@ -46,7 +46,7 @@ async fn the_connection_is_set_up_as_configured() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_costs_only_the_write_that_met_it() {
+async fn full_disk_fails_only_the_affected_write() {
     let (_folder, store) = store(Synchronous::Normal).await;
     store
         .append_message("s", message("kept".into()))
@@ -80,7 +80,7 @@ async fn a_full_disk_is_told_and_costs_only_the_write_that_met_it() {
 }
 
 #[tokio::test]
-async fn the_log_is_moved_in_the_background_and_begins_anew() {
+async fn log_is_checkpointed_in_the_background_and_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zeph.db");
     let database = SqliteDatabase::open(path.clone(), Synchronous::Normal)
@@ -118,7 +118,7 @@ async fn the_log_is_moved_in_the_background_and_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_closed_store_says_so() {
+async fn closed_store_is_reported() {
     let (_folder, store) = store(Synchronous::Normal).await;
     let clone = store.clone();
     store.close().await.unwrap();
@@ -132,7 +132,7 @@ async fn a_closed_store_says_so() {
 
 /// The kinds of failed system calls with different fixes for the user.
 #[test]
-fn failed_system_calls_are_told_apart() {
+fn failed_system_calls_are_distinguished() {
     fn check(kind: io::ErrorKind, expect: &str) {
         let text = StoreError::io(Path::new("/d/zeph.db"), &kind.into()).to_string();
         assert!(
