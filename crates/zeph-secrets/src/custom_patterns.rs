@@ -111,7 +111,7 @@ mod tests {
 
     /// Proves OUT-20.
     #[test]
-    fn what_cannot_be_used_is_named_and_the_rest_holds() {
+    fn unusable_pattern_is_named_and_the_rest_apply() {
         let check = |name: &str, text: &str, expect: &str| {
             let (extras, skipped) = compile(&[pattern("a", "x"), pattern(name, text)]);
             assert_eq!(extras.len(), 1);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_is_the_first_group_or_all() {
+    fn pattern_value_is_the_first_group_or_the_match() {
         let check = |text: &str, line: &str, expect: &[&str]| {
             let (extras, _) = compile(&[pattern("p", text)]);
             let found: Vec<_> = extras[0].find(line).map(|range| &line[range]).collect();

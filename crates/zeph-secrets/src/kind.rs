@@ -134,7 +134,7 @@ mod tests {
 
     /// Proves OUT-20.
     #[test]
-    fn there_are_17_patterns_in_6_categories() {
+    fn built_in_patterns_are_17_in_6_categories() {
         let names: BTreeSet<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         assert_eq!(names.len(), 17);
         let mut categories: Vec<Category> = Vec::new();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_holds_the_last_pattern_too() {
+    fn set_contains_the_last_pattern() {
         let mut kinds = Kinds::default();
         kinds.insert(Kind::extra(MAX_PATTERNS - 1));
         kinds.insert(Kind::PATH);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_begins_no_value_is_not_held_back() {
+    fn text_without_a_value_prefix_is_not_buffered() {
         let mut stream = stream();
         assert_eq!(stream.push("the answer."), "the answer.");
         assert_eq!(stream.push("it is"), "it i");
@@ -87,7 +87,7 @@ mod tests {
     proptest! {
         /// Proves OUT-21: a known value is replaced however the stream is cut into pieces.
         #[test]
-        fn a_value_in_pieces_is_replaced(cuts in prop::collection::vec(0usize..60, 0..6), lead in "[a-zäs-]{0,12}") {
+        fn value_in_pieces_is_replaced(cuts in prop::collection::vec(0usize..60, 0..6), lead in "[a-zäs-]{0,12}") {
             let text = format!("{lead}{KEY} and {KEY}é");
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| text.is_char_boundary(*at)).collect();
             cuts.extend([0, text.len()]);

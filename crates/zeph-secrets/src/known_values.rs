@@ -247,7 +247,7 @@ mod tests {
 
     /// Proves OUT-21.
     #[test]
-    fn encoded_values_are_found_wherever_they_stand() {
+    fn encoded_values_are_found_at_any_position() {
         let key = "p+4/ä\"kq-Zt7-911x";
         let known = known(&[key], &[]);
         for lead in ["", "x", "xy", "user:", "12345"] {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_the_specification() {
+    fn base64_matches_the_specification() {
         // RFC 4648, section 10, without the padding and the character before it.
         assert_eq!(base64(b"foobar", 0, STANDARD), "Zm9vYmFy");
         assert_eq!(base64(b"fooba", 0, STANDARD), "Zm9vYm");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_common_is_not_looked_for() {
+    fn short_or_common_values_are_not_searched() {
         let check = |keys: &[&str], values: &[&str], expect: usize| {
             assert_eq!(
                 known(keys, values).forms.len(),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_the_beginning_of_a_value_is_told() {
+    fn prefix_of_a_value_is_detected() {
         let known = known(&["k3Vq9Zt1"], &[]);
         let check = |text, expect| assert_eq!(known.begun(text), expect, "{text}");
         check("abc", 0);

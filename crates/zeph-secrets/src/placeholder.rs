@@ -31,7 +31,7 @@ mod tests {
 
     /// Proves OUT-21.
     #[test]
-    fn marks_that_are_new_are_found() {
+    fn new_redaction_marks_are_found() {
         let check =
             |old, new, expect: Option<&str>| assert_eq!(added_mark(old, new), expect, "{new}");
         check("a", "b", None);

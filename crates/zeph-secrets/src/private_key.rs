@@ -286,7 +286,7 @@ mod tests {
 
     /// Proves OUT-20.
     #[test]
-    fn what_a_line_is_to_a_key() {
+    fn key_lines_are_classified() {
         let wide = "A".repeat(64);
         let check = |line: &str, expect: Part| {
             assert_eq!(part(line, &prefix("k.pem:1:")), expect, "{line:?}")

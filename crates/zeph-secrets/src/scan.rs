@@ -413,7 +413,7 @@ mod tests {
 
     /// The first literal at a position decides which pattern is tried.
     #[test]
-    fn literals_with_one_beginning_announce_one_pattern() {
+    fn overlapping_literals_belong_to_one_pattern() {
         let all = || PREFILTER.families.iter().zip(PREFILTER.set.literals());
         for (family, literal) in all() {
             for (other, longer) in all() {

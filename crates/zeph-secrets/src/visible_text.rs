@@ -177,7 +177,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_not_shown_is_gone() {
+    fn invisible_text_is_removed() {
         let check =
             |line: &str, expect: &str| assert_eq!(VisibleLine::new(line).text, expect, "{line:?}");
         check("plain\n", "plain\n");
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_character_has_its_place(line in "(\x1b|\\[|\\]|m|;|1|a|ä|\u{8}|\r|\\\\|\u{7}){0,40}") {
+        fn each_character_has_its_position(line in "(\x1b|\\[|\\]|m|;|1|a|ä|\u{8}|\r|\\\\|\u{7}){0,40}") {
             let view = VisibleLine::new(&line);
             for (at, c) in view.text.char_indices() {
                 let range = view.range(at..at + c.len_utf8());

@@ -55,7 +55,7 @@ fn one_cut_anywhere_changes_nothing() {
 /// Proves OUT-21: a key on one line without an end is removed for any length, and only a little of it is
 /// buffered.
 #[test]
-fn an_endless_key_is_left_out() {
+fn endless_key_is_removed() {
     let secrets = Arc::new(SecurityPatterns::default());
     let body = Random(3).alphanumeric(200_000);
     let begin = ["-----BEGIN ", "PRIVATE ", "KEY-----"].concat();
@@ -97,14 +97,14 @@ proptest! {
 
     /// Proves OUT-21: the redacted text does not depend on the chunks.
     #[test]
-    fn in_pieces_is_as_at_once(text in texts(), cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
+    fn redaction_is_equal_for_any_chunks(text in texts(), cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
         let secrets = Arc::new(SecurityPatterns::default());
         prop_assert_eq!(in_pieces(&secrets, &text, &cuts), in_pieces(&secrets, &text, &[]));
     }
 
     /// Proves OUT-21: redaction of redacted text changes nothing.
     #[test]
-    fn twice_is_as_once(text in texts()) {
+    fn redaction_is_idempotent(text in texts()) {
         let secrets = Arc::new(SecurityPatterns::default());
         let once = secrets.redact(&text).text.into_owned();
         prop_assert_eq!(secrets.redact(&once).text, once.as_str());
@@ -112,7 +112,7 @@ proptest! {
 
     /// Proves OUT-21: no value remains, regardless of chunks and colours.
     #[test]
-    fn no_value_survives(seed in 0_u64..40, cuts in proptest::collection::vec(any::<usize>(), 0..20)) {
+    fn no_value_remains(seed in 0_u64..40, cuts in proptest::collection::vec(any::<usize>(), 0..20)) {
         let secrets = Arc::new(SecurityPatterns::default());
         let samples = samples(seed);
         let mut r = Random(seed);
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken(text in any::<String>(), cuts in proptest::collection::vec(any::<usize>(), 0..5)) {
+    fn any_text_is_accepted(text in any::<String>(), cuts in proptest::collection::vec(any::<usize>(), 0..5)) {
         let config = SecurityConfig {
             extra_patterns: vec![ExtraPattern { name: "any".to_owned(), pattern: "[a-z]{2}[0-9]".to_owned() }],
             ..SecurityConfig::default()
@@ -140,7 +140,7 @@ proptest! {
 
 /// Proves OUT-21: a text without secrets is unchanged byte for byte, also if it is shown on a terminal.
 #[test]
-fn what_holds_no_secret_is_not_changed() {
+fn text_without_a_secret_is_unchanged() {
     let secrets = Arc::new(SecurityPatterns::default());
     for (name, text) in negatives::texts(3) {
         assert!(
@@ -161,7 +161,7 @@ fn what_holds_no_secret_is_not_changed() {
 /// Proves OUT-21: escape sequences, overstrikes and carriage returns within a value do not prevent its
 /// redaction.
 #[test]
-fn what_a_terminal_does_not_show_hides_nothing() {
+fn escape_sequences_do_not_hide_a_value() {
     let secrets = Arc::new(SecurityPatterns::default());
     let mut r = Random(1);
     for sample in samples(9) {
@@ -193,7 +193,7 @@ fn what_a_terminal_does_not_show_hides_nothing() {
 /// Proves OUT-21: a token as the user of a URL is redacted like its password, also if only a terminal shows
 /// it as one text. Redacted text is unchanged.
 #[test]
-fn a_user_that_is_a_token_goes_with_the_password() {
+fn token_as_user_is_redacted_with_the_password() {
     let secrets = Arc::new(SecurityPatterns::default());
     let mut random = Random(11);
     let (user, password) = (random.alphanumeric(36), random.alphanumeric(12));
