@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_have_words_and_numbers() {
+    fn kinds_have_names_and_numbers() {
         for kind in SymbolKind::ALL {
             assert_eq!(SymbolKind::of_number(kind.number()), Some(kind));
             let asked = SymbolKind::asked_for(kind.word());

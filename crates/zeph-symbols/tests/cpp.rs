@@ -31,7 +31,7 @@ fn check(text: &str, expect: &[&str]) {
 
 /// Proves NAT-5 in part.
 #[test]
-fn a_header_has_its_symbols() {
+fn header_symbols_are_found() {
     check(
         r#"#pragma once
 #include "base.h"
@@ -137,7 +137,7 @@ fn macros_are_not_names_and_delegation_is_not_a_constructor() {
 
 /// Proves NAT-5 in part.
 #[test]
-fn a_source_has_its_symbols() {
+fn source_symbols_are_found() {
     check(
         r##"#include <vector>
 using namespace std;
@@ -293,7 +293,7 @@ fn content_of_a_header_decides_its_language() {
 
 /// Nesting and repetition end at the limit of CPU time.
 #[test]
-fn time_is_limited() {
+fn parse_time_is_limited() {
     for piece in [
         "{",
         "(",
