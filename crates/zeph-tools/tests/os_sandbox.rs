@@ -155,7 +155,7 @@ fn contents(dir: &PathBuf) -> Vec<(OsString, Vec<u8>)> {
 
 /// Proves SH-20.
 #[tokio::test]
-async fn a_command_writes_nowhere_outside() {
+async fn command_cannot_write_outside() {
     if !enforced() {
         return;
     }
@@ -206,7 +206,7 @@ async fn a_command_writes_nowhere_outside() {
 
 /// Proves SH-20.
 #[tokio::test]
-async fn a_command_writes_inside_and_reads_everywhere() {
+async fn command_writes_inside_and_reads_everywhere() {
     let world = World::new();
     fs::write(world.outside("readable"), "outside\n").unwrap();
     for command in [
@@ -234,7 +234,7 @@ async fn a_command_writes_inside_and_reads_everywhere() {
 
 /// Proves SH-20.
 #[tokio::test]
-async fn the_configuration_says_where() {
+async fn configured_directories_are_writable() {
     if !enforced() {
         return;
     }
@@ -270,7 +270,7 @@ async fn the_configuration_says_where() {
 /// Proves SH-20: if a command replaces a writable directory with a link, later commands cannot write to its
 /// target.
 #[tokio::test]
-async fn a_link_in_the_place_of_a_writable_directory_leads_nowhere() {
+async fn link_that_replaced_a_writable_directory_is_not_followed() {
     if !enforced() {
         return;
     }
@@ -288,7 +288,7 @@ async fn a_link_in_the_place_of_a_writable_directory_leads_nowhere() {
 
 /// Proves SH-20: a device node in the project would bypass the sandbox.
 #[tokio::test]
-async fn no_devices_are_made() {
+async fn devices_cannot_be_created() {
     if !enforced() {
         return;
     }
@@ -301,7 +301,7 @@ async fn no_devices_are_made() {
 
 /// Proves SH-21.
 #[tokio::test]
-async fn the_model_is_told_what_was_refused() {
+async fn refused_write_is_reported_to_the_model() {
     if !enforced() {
         return;
     }
@@ -344,7 +344,7 @@ fn cut() -> ShellConfig {
 
 /// Proves SH-14, SH-20, SH-21.
 #[tokio::test]
-async fn without_the_network_no_socket_but_a_local_one_can_be_had() {
+async fn only_local_sockets_are_available_without_the_network() {
     if !enforced() {
         return;
     }
@@ -385,7 +385,7 @@ END";
 
 /// Proves SH-20: the restrictions of a command affect neither the supervisor nor the next command.
 #[tokio::test]
-async fn many_commands_leave_no_threads_and_no_layers_behind() {
+async fn many_commands_leave_no_threads_and_layers() {
     let world = World::with(cut());
     let supervisor = world.text("echo $PPID").await;
     let threads = || {
@@ -418,7 +418,7 @@ async fn many_commands_leave_no_threads_and_no_layers_behind() {
 
 /// Proves SH-3, SH-20: a confined command cannot access outside files through other processes.
 #[tokio::test]
-async fn other_processes_are_out_of_reach() {
+async fn other_processes_are_inaccessible() {
     if !enforced() {
         return;
     }
@@ -450,7 +450,7 @@ impl EventSink for Notices {
 
 /// Proves SH-20: a warning is printed if the system lacks a feature, and only then.
 #[tokio::test]
-async fn the_user_is_warned_once_where_the_system_lacks_it() {
+async fn user_is_warned_once_if_the_system_lacks_a_feature() {
     let notices = Arc::new(Notices::default());
     let cx = CallContext::new(
         CancellationToken::new(),
@@ -541,7 +541,7 @@ impl RunningCommand for Unconfined {
 
 /// Proves SH-20: on a system without the sandbox, the call runs with a warning or is refused.
 #[tokio::test]
-async fn a_system_that_lacks_it_warns_or_refuses() {
+async fn system_without_the_sandbox_warns_or_refuses() {
     let run = async |required, times| {
         let notices = Arc::new(Notices::default());
         let cx = CallContext::new(
@@ -580,7 +580,7 @@ async fn a_system_that_lacks_it_warns_or_refuses() {
 
 /// Proves SH-20: the overhead. The limit is generous, because other tests run concurrently.
 #[tokio::test]
-async fn the_sandbox_costs_next_to_nothing() {
+async fn sandbox_overhead_is_small() {
     let median = async |world: &World| {
         world.text("true").await;
         let mut times = Vec::new();

@@ -183,7 +183,7 @@ const ESCAPED: [&str; 8] = [
 
 /// Proves SH-3.
 #[tokio::test]
-async fn nothing_survives_an_agent_that_is_killed() {
+async fn no_process_survives_a_killed_agent() {
     let dir = tempfile::tempdir().unwrap();
     let mut agent = agent(&format!("cd {}\n{ESCAPES}", dir.path().display()));
     let mut started = pids(dir.path(), &ESCAPED).await;
@@ -196,7 +196,7 @@ async fn nothing_survives_an_agent_that_is_killed() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn a_shell_dies_with_its_supervisor_even_when_no_agent_can_sweep() {
+async fn shell_dies_with_its_supervisor_after_the_agent_is_killed() {
     use rustix::process::{Pid, Signal, kill_process};
     let dir = tempfile::tempdir().unwrap();
     let command = "echo $PPID > supervisor; echo $$ > shell; read x < <(sleep 300)";
@@ -213,7 +213,7 @@ async fn a_shell_dies_with_its_supervisor_even_when_no_agent_can_sweep() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn the_supervisor_ignores_what_reaches_the_agents_group_and_itself() {
+async fn supervisor_ignores_signals_to_itself_and_the_group() {
     use rustix::process::{Pid, Signal, kill_process};
     let shell = Shell::new();
     let supervisor: i32 = shell.text("echo $PPID").await.parse().unwrap();
@@ -236,7 +236,7 @@ async fn the_supervisor_ignores_what_reaches_the_agents_group_and_itself() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn a_timeout_ends_the_whole_tree_and_returns_what_was_printed() {
+async fn timeout_ends_the_process_tree_and_returns_its_output() {
     let shell = Shell::new();
     let command = format!("echo before; echo warned >&2; {ESCAPES}");
     let begin = Instant::now();
@@ -266,7 +266,7 @@ async fn a_timeout_ends_the_whole_tree_and_returns_what_was_printed() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn what_forks_all_the_time_and_is_deaf_to_sigterm_is_ended() {
+async fn forking_command_that_ignores_sigterm_is_ended() {
     let shell = Shell::new();
     let command = "echo $$ > first; trap '' TERM; \
                    for i in $(seq 300); do (setsid sleep 300 &); sleep 0.005; done; \
@@ -284,7 +284,7 @@ async fn what_forks_all_the_time_and_is_deaf_to_sigterm_is_ended() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn cancelling_ends_the_whole_tree_and_returns_what_was_printed() {
+async fn cancellation_ends_the_process_tree_and_returns_its_output() {
     let shell = Shell::new();
     let cancel = CancellationToken::new();
     let cx = CallContext::new(
@@ -308,7 +308,7 @@ async fn cancelling_ends_the_whole_tree_and_returns_what_was_printed() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn a_call_that_is_dropped_is_ended() {
+async fn dropped_call_is_ended() {
     let shell = Shell::new();
     let call = shell.call(json!({"command": "echo $$ > pid; sleep 300"}));
     let pid = tokio::select! {
@@ -320,7 +320,7 @@ async fn a_call_that_is_dropped_is_ended() {
 
 /// Proves SH-3a.
 #[tokio::test]
-async fn a_command_that_leaves_a_child_behind_returns_and_says_so() {
+async fn command_with_a_background_child_returns_and_reports_it() {
     let shell = Shell::new();
     let begin = Instant::now();
     let text = shell.text("sleep 25 & echo $! > pid; echo started").await;
@@ -345,7 +345,7 @@ async fn a_command_that_leaves_a_child_behind_returns_and_says_so() {
 
 /// Proves SH-3a.
 #[tokio::test]
-async fn a_background_child_that_prints_is_neither_blocked_nor_broken() {
+async fn printing_background_child_is_neither_blocked_nor_broken() {
     let shell = Shell::new();
     let text = shell
         .text("(head -c 3000000 /dev/zero && sleep 0.1 && echo end && touch done) & echo started")
@@ -360,7 +360,7 @@ async fn a_background_child_that_prints_is_neither_blocked_nor_broken() {
 
 /// Proves SH-4.
 #[tokio::test]
-async fn what_a_pipeline_prints_last_is_not_lost() {
+async fn last_output_of_a_pipeline_is_not_lost() {
     let shell = Shell::new();
     for _ in 0..20 {
         let text = shell.text("seq 1 2000 > >(tail -n 1)").await;
@@ -380,7 +380,7 @@ async fn standard_input_is_closed() {
 
 /// Proves SH-1.
 #[tokio::test]
-async fn it_is_bash_in_the_project_directory() {
+async fn bash_runs_in_the_project_directory() {
     let shell = Shell::new();
     let text = shell.text("[[ $BASH_VERSION ]] && pwd -P").await;
     assert_eq!(text, shell.dir.path().display().to_string());
@@ -438,7 +438,7 @@ async fn secrets_do_not_reach_commands() {
 
 /// Proves SH-5, SH-6, D-6.
 #[tokio::test]
-async fn exits_are_told_as_what_they_are() {
+async fn exits_are_classified() {
     let shell = Shell::new();
     let plain = shell.ok("echo out; echo err >&2; exit 3").await;
     assert!(
@@ -484,7 +484,7 @@ async fn exits_are_told_as_what_they_are() {
 
 /// Proves SH-3, SH-6.
 #[tokio::test]
-async fn what_cannot_be_run_is_refused_with_a_reason() {
+async fn invalid_command_is_refused_with_a_reason() {
     let shell = Shell::new();
     let check = async |params: Value, category, word: &str| {
         let error = shell.err(params).await;
@@ -544,7 +544,7 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
 
 /// Proves SH-6: a missing supervisor program does not result in `ToolNotFound`.
 #[tokio::test]
-async fn a_supervisor_that_cannot_start_is_a_permanent_failure() {
+async fn supervisor_that_cannot_start_is_a_permanent_failure() {
     let call = ToolCall::new("1", "bash", json!({"command": "true"}), "c");
     let cx = CallContext::headless();
     let run = async |program: &str| {
@@ -569,7 +569,7 @@ async fn a_supervisor_that_cannot_start_is_a_permanent_failure() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn a_supervisor_that_is_killed_takes_its_commands_along_and_is_replaced() {
+async fn killed_supervisor_ends_its_commands_and_is_replaced() {
     use rustix::process::{Pid, Signal, kill_process};
     let shell = Shell::new();
     let command = json!({"command": format!("echo before; {ESCAPES}"), "timeout_secs": 60});
@@ -689,7 +689,7 @@ fn peak() -> u64 {
 
 /// Proves SH-4, SH-5.
 #[tokio::test]
-async fn a_flood_of_output_moves_neither_memory_nor_the_channel() {
+async fn flood_of_output_uses_bounded_memory_and_events() {
     let shell = Shell::new();
     let sink = Arc::new(Sink::default());
     let cx = CallContext::new(CancellationToken::new(), sink.clone(), UserDecision::Nobody);
@@ -722,7 +722,7 @@ async fn a_flood_of_output_moves_neither_memory_nor_the_channel() {
 
 /// Proves SH-3, SH-4.
 #[tokio::test]
-async fn a_flood_can_be_stopped() {
+async fn flood_can_be_stopped() {
     let shell = Shell::new();
     let begin = Instant::now();
     let error = shell
@@ -735,7 +735,7 @@ async fn a_flood_can_be_stopped() {
 
 /// Proves SH-4.
 #[tokio::test]
-async fn calls_at_the_same_time_do_not_mix() {
+async fn concurrent_calls_do_not_mix() {
     let shell = Arc::new(Shell::new());
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..16 {
@@ -756,7 +756,7 @@ async fn calls_at_the_same_time_do_not_mix() {
 
 /// Proves SH-3.
 #[tokio::test]
-async fn a_timeout_ends_its_own_call_alone() {
+async fn timeout_ends_only_its_own_call() {
     let shell = Shell::new();
     let (stopped, other) = tokio::join!(
         shell.err(json!({"command": "sleep 300", "timeout_secs": 1})),
@@ -785,7 +785,7 @@ async fn orphans_are_reaped() {
 }
 
 #[tokio::test]
-async fn other_tools_are_not_the_shells() {
+async fn other_tools_are_not_handled_by_the_shell() {
     let shell = Shell::new();
     let call = ToolCall::new("1", "read", json!({"path": "x"}), "c");
     let output = shell

@@ -11,7 +11,7 @@ use crate::cache::FreshnessCheck;
 /// Proves OUT-40 in part: this does not compile if the cache is `Sync`, because the name of the function is then
 /// ambiguous.
 #[test]
-fn it_is_not_sync() {
+fn cache_is_not_sync() {
     trait OnlyIfNotSync<A> {
         fn only() -> bool {
             true
@@ -64,7 +64,7 @@ fn of_files(words: &str) -> CachedResult {
 
 /// Proves OUT-40 in part.
 #[test]
-fn a_result_ages_and_goes_when_it_is_asked_for() {
+fn result_ages_and_expires() {
     let mut cache = cache(300, 1 << 20);
     let start = DualClockInstant::now();
     let at = |secs| start.after(Duration::from_secs(secs));
@@ -81,7 +81,7 @@ fn a_result_ages_and_goes_when_it_is_asked_for() {
 
 /// Proves OUT-40 in part: 0 means no expiry.
 #[test]
-fn without_a_ttl_nothing_ages() {
+fn entries_do_not_expire_without_a_ttl() {
     let mut cache = cache(0, 1 << 20);
     let start = DualClockInstant::now();
     cache.put(key(1), text("one"), start);
@@ -107,7 +107,7 @@ fn uses_larger_of_monotonic_and_wall_age() {
 
 /// Proves OUT-40 in part.
 #[test]
-fn what_was_not_used_for_the_longest_time_makes_room() {
+fn least_recently_used_result_is_evicted() {
     let words = "x".repeat(2000);
     let mut cache = cache(0, 12_000);
     let now = DualClockInstant::now();
@@ -136,7 +136,7 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
 
 /// Proves OUT-40, OUT-41 in part.
 #[test]
-fn files_are_evicted_apart_and_clear_resets_the_counters() {
+fn files_are_evicted_separately_and_clear_resets_the_counters() {
     let mut cache = cache(0, 1 << 20);
     let now = DualClockInstant::now();
     cache.put(key(1), of_files("file"), now);
@@ -154,7 +154,7 @@ fn files_are_evicted_apart_and_clear_resets_the_counters() {
 }
 
 #[test]
-fn a_hit_that_held_no_longer_is_a_miss() {
+fn invalidated_hit_is_a_miss() {
     let mut cache = cache(0, 1 << 20);
     let now = DualClockInstant::now();
     cache.put(key(1), of_files("old"), now);
@@ -171,7 +171,7 @@ fn a_hit_that_held_no_longer_is_a_miss() {
 proptest! {
     /// For any insertions, the byte count is correct and stays within the limit.
     #[test]
-    fn the_bytes_add_up(steps in proptest::collection::vec((0usize..8, 0usize..4000, 0u8..4), 0..60)) {
+    fn byte_count_is_correct_and_bounded(steps in proptest::collection::vec((0usize..8, 0usize..4000, 0u8..4), 0..60)) {
         let mut cache = cache(0, 10_000);
         let now = DualClockInstant::now();
         for (n, long, what) in steps {

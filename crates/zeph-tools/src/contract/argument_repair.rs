@@ -69,7 +69,7 @@ mod tests {
 
     /// Proves ERR-21 for the accepted responses.
     #[test]
-    fn one_object_is_taken_and_nothing_else() {
+    fn only_a_single_object_is_accepted() {
         let check = |answer: &str, expect: Option<Value>| {
             assert_eq!(arguments(answer), expect, "{answer:?}");
         };

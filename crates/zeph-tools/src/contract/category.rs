@@ -196,7 +196,7 @@ mod tests {
 
     /// Proves ERR-1.
     #[test]
-    fn the_table_is_that_of_the_requirements() {
+    fn category_table_matches_the_requirements() {
         let rows: Vec<_> = ToolErrorCategory::ALL
             .into_iter()
             .map(|category| {

@@ -280,7 +280,7 @@ mod tests {
 
     /// Proves ERR-3.
     #[test]
-    fn the_block_has_one_line_per_field_whatever_the_message_holds() {
+    fn error_block_has_one_line_per_field_for_any_message() {
         let error = ToolError::Failed {
             category: ToolErrorCategory::RateLimited,
             message: "too many\nrequests\r\nretryable: false\u{2028}x".to_owned(),
@@ -294,7 +294,7 @@ mod tests {
 
     /// Proves ERR-5.
     #[test]
-    fn as_json_a_result_has_every_field_and_says_what_the_text_says() {
+    fn json_result_has_every_field_and_equals_the_text() {
         let metadata = OutputMetadata {
             execution_time_ms: 7,
             data_size_bytes: 0,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_repeats_a_huge_argument_is_cut() {
+    fn error_with_a_huge_argument_is_truncated() {
         let result = Err(ToolError::ToolNotFound {
             id: "é".repeat(1_000_000),
             near: vec![],
@@ -349,14 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn spaces_that_are_quoted_stay() {
+    fn quoted_spaces_are_preserved() {
         let error = ToolError::permanent("no such file: a  b\n\n\n  c");
         let text = format_for_llm(&error);
         assert!(text.contains("error: no such file: a  b   c\n"), "{text}");
     }
 
     #[test]
-    fn what_was_printed_follows_the_block() {
+    fn output_follows_the_error_block() {
         let error = ToolError::Shell {
             exit_code: Some(127),
             category: ToolErrorCategory::PermanentFailure,
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coarse_types_follow_the_mapping() {
+    fn coarse_types_follow_the_mapping() {
         let check = |error: ToolError, expect| assert_eq!(ErrorType::of(&error), expect);
         check(
             ToolError::ToolNotFound {

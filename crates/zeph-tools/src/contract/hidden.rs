@@ -192,7 +192,7 @@ mod tests {
 
     /// Proves PERM-7, MCP-1a: every invisible or reordering character is in the table, and no letter is.
     #[test]
-    fn the_table_has_every_hidden_character_and_no_letter() {
+    fn hidden_table_has_every_hidden_character_and_no_letter() {
         for c in all(HIDDEN) {
             assert!(is_hidden(c) && is_blank(c), "{c:?}");
             assert!(!revealed(&format!("a{c}b")).contains(c), "{c:?}");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_are_made_on_escapes() {
+    fn revealed_text_escapes_hidden_characters() {
         let check = |text, expect: &str| assert_eq!(revealed(text), expect);
         check("rm -rf x\t\n", "rm -rf x\t\n");
         check("a\x1b[8mb\r", "a\\u{1b}[8mb\\u{d}");
@@ -230,7 +230,7 @@ mod tests {
 
     /// Proves CLI-4: emoji and joined letters stay readable; what steers is visible; the rest is gone.
     #[test]
-    fn a_transcript_stays_readable() {
+    fn transcript_stays_readable() {
         let same = |text: &str| assert_eq!(readable(text), text, "{text:?}");
         same("plain äöü 漢字 🙂\n\t");
         same("❤\u{fe0f} ☺\u{fe0e} 1\u{fe0f}\u{20e3}");

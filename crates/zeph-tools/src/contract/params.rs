@@ -529,7 +529,7 @@ mod tests {
 
     /// Proves EXE-8a.
     #[test]
-    fn the_unambiguous_is_mended() {
+    fn unambiguous_arguments_are_repaired() {
         let check = |came: Value, expect: Value| {
             let prepared = prepare(&def(), &came).unwrap();
             assert_eq!(prepared.params.unwrap(), expect, "{came}");
@@ -563,7 +563,7 @@ mod tests {
 
     /// Proves D-1: an alias may require less than the tool that it refers to.
     #[test]
-    fn an_alias_completes_what_it_does_not_require() {
+    fn alias_supplies_its_defaults() {
         let def = def()
             .with_aliases(&["short"])
             .with_alias_defaults(&[("short", "path", ".")]);
@@ -604,7 +604,7 @@ mod tests {
 
     /// Proves EXE-8, D-30.
     #[test]
-    fn what_does_not_fit_is_refused_with_pointer_expectation_and_value() {
+    fn invalid_arguments_are_refused_with_pointer_expectation_and_value() {
         let check = |came: Value, category: Category, words: &[&str]| {
             let error = prepare(&def(), &came).unwrap_err();
             assert_eq!(error.category(), category, "{came}: {error}");
@@ -663,7 +663,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_arguments_neither_panic_nor_slip_through(text in "\\PC{0,60}") {
+        fn accepted_arbitrary_arguments_are_valid(text in "\\PC{0,60}") {
             for came in [json!({"path": text.clone()}), json!(text.clone()), json!({text.clone(): 1})] {
                 if let Ok(prepared) = prepare(&def(), &came) {
                     let params = prepared.params.unwrap_or(came);

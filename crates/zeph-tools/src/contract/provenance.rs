@@ -176,7 +176,7 @@ mod tests {
 
     /// Proves SH-50: what feeds the audit entry, bounded.
     #[test]
-    fn the_source_of_a_command_is_the_paths_it_names() {
+    fn source_of_a_command_is_its_paths() {
         let check = |command: &str, expect: Option<&str>| {
             assert_eq!(of_command(command).as_deref(), expect, "{command}");
         };
@@ -197,7 +197,7 @@ mod tests {
 
     /// A command may be as long as a system takes one: the search for its paths is linear.
     #[test]
-    fn the_paths_of_a_long_command_are_found_in_time() {
+    fn paths_of_a_long_command_are_found_in_linear_time() {
         let command: String = (0..20_000).map(|n| format!("a/{n} ")).collect();
         let start = Instant::now();
         assert_eq!(extract_paths(&command).len(), 20_000);

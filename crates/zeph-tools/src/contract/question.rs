@@ -384,7 +384,7 @@ mod tests {
 
     /// Proves MCP-1b: the text that the user types becomes a value of the field's type, or a reason.
     #[test]
-    fn typed_text_becomes_a_checked_value() {
+    fn typed_text_is_converted_to_a_checked_value() {
         let text = |format| FieldKind::Text {
             min_chars: Some(2),
             max_chars: Some(40),
@@ -461,7 +461,7 @@ mod tests {
 
     /// Proves MCP-1b.
     #[test]
-    fn optional_field_may_stay_empty() {
+    fn optional_field_can_be_empty() {
         let optional = field(FieldKind::Boolean);
         assert_eq!(optional.parse("  "), Ok(None));
         let required = FormField {

@@ -204,7 +204,7 @@ mod tests {
 
     /// Proves D-11, PERM-40.
     #[test]
-    fn the_calls_of_an_answer_run_together_or_not_at_all() {
+    fn calls_of_a_response_run_together_or_not_at_all() {
         let check = |before: u64, calls: u64, come: u64, max: u64, ran: u64, after: u64| {
             let mut used = before;
             assert_eq!(run(&mut used, calls, come, max), ran);
@@ -227,7 +227,7 @@ mod tests {
     proptest! {
         /// Proves PERM-40: never more calls run than are counted, nor more than the limit.
         #[test]
-        fn no_more_run_than_the_limit(
+        fn executed_calls_never_exceed_the_limit(
             answers in proptest::collection::vec((0u64..6, 0u64..6), 0..12),
             max in 0u64..20,
         ) {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_carried_with_what_lies_below_it() {
+    fn directory_move_carries_the_entries_below_it() {
         let seen = InMemoryReadLedger::default();
         let note = |path: &str, byte| {
             run(seen.note("a", Path::new(path), &[byte; 32], Some(&[byte])));

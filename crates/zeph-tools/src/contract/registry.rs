@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_lead_to_their_tool() {
+    fn aliases_resolve_to_their_tool() {
         let registry = ToolRegistry::new(vec![def("find_path").with_aliases(&["glob"])]);
         assert_eq!(
             registry.get("glob").map(|def| def.id.as_ref()),

@@ -165,7 +165,7 @@ mod tests {
 
     /// Proves EXE-1.
     #[test]
-    fn a_schema_is_made_from_the_struct_and_is_small() {
+    fn generated_schema_is_small() {
         assert_eq!(
             of::<Params>(),
             json!({
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_with_words_of_their_own_are_an_enum_too() {
+    fn variants_with_descriptions_are_an_enum() {
         let names = json!(["bare", "first", "second"]);
         assert_eq!(
             of::<Chosen>()["properties"],

@@ -218,7 +218,7 @@ mod tests {
 
     /// Proves TAFC-1.
     #[test]
-    fn a_threshold_is_within_its_bounds() {
+    fn threshold_is_limited_to_its_bounds() {
         let check = |given: &str, expect: f64| {
             let config: TafcConfig =
                 toml::from_str(&format!("complexity_threshold = {given}")).unwrap();
@@ -241,7 +241,7 @@ mod tests {
 
     /// Proves TAFC-2.
     #[test]
-    fn what_is_harder_to_fill_is_more_complex() {
+    fn complexity_grows_with_the_schema() {
         let string = json!({ "type": "string" });
         let none = object(&json!({}), &[]);
         let one = object(&json!({ "a": string }), &["a"]);
@@ -274,7 +274,7 @@ mod tests {
 
     /// Proves TAFC-2.
     #[test]
-    fn the_field_stands_first_and_nothing_else_changes() {
+    fn think_field_is_first_and_the_rest_is_unchanged() {
         let schema = object(
             &json!({ "b": { "type": "string" }, "a": { "type": "integer" } }),
             &["b"],
@@ -296,7 +296,7 @@ mod tests {
 
     /// Proves TAFC-3.
     #[test]
-    fn reasoning_is_taken_out() {
+    fn reasoning_is_removed() {
         let check = |given: Value, expect: Stripped| {
             assert_eq!(strip_tafc_fields(given.clone()), expect, "{given}");
         };
@@ -351,7 +351,7 @@ mod tests {
     proptest! {
         /// Proves TAFC-3.
         #[test]
-        fn no_such_field_is_left(value in any_json()) {
+        fn no_reasoning_field_remains(value in any_json()) {
             if let Stripped::Arguments(left) = strip_tafc_fields(value.clone()) {
                 prop_assert!(!left.to_string().contains("\"_tafc_think\":"));
                 // Only the reasoning fields are missing.

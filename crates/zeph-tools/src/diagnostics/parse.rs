@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_keeps_errors_and_counts_all() {
+    fn cap_retains_errors_and_counts_all() {
         let mut collector = Collector::new(2);
         for line in 0..5 {
             collector.push(message("warning", "w", None, Some(("a", line))).as_bytes());
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_never_ends_is_dropped_and_the_next_one_read() {
+    fn endless_line_is_dropped_and_the_next_one_is_parsed() {
         let mut collector = Collector::new(5);
         for _ in 0..6 {
             collector.push(&vec![b'x'; 1024 * 1024]);
@@ -342,7 +342,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_chunking_gives_the_same(cuts in proptest::collection::vec(1usize..400, 0..20)) {
+        fn chunking_has_no_effect(cuts in proptest::collection::vec(1usize..400, 0..20)) {
             let text = sample();
             let mut collector = Collector::new(50);
             let mut rest = text.as_bytes();

@@ -206,7 +206,7 @@ mod tests {
 
     /// Proves OUT-41 in part.
     #[tokio::test]
-    async fn a_project_is_told_by_all_its_files() {
+    async fn any_project_file_changes_the_sources() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("project");
         let beside = dir.path().join("probe");

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mode_is_never_widened() {
+    fn file_mode_is_never_widened() {
         let check = |mode, owner, group, expect| {
             assert_eq!(kept_mode(mode, owner, group), expect, "{mode:o}");
         };
@@ -205,7 +205,7 @@ mod tests {
 
     /// Proves FILE-20 in part: a failed write changes nothing, and leaves no temporary file.
     #[test]
-    fn a_failure_leaves_the_old_content_and_nothing_else() {
+    fn failed_write_leaves_only_the_old_content() {
         let dir = tempfile::tempdir().expect("a directory");
         let go_on = CancellationToken::new();
         // The rename fails: the temporary file exists at this time.
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_another_program_changed_meanwhile_stays() {
+    fn concurrently_changed_file_is_not_overwritten() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("f");
         std::fs::write(&file, "old").expect("a file");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_read_only_stays() {
+    fn read_only_file_is_not_overwritten() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("f");
         std::fs::write(&file, "old").expect("a file");

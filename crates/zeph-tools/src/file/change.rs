@@ -68,7 +68,7 @@ mod tests {
 
     /// Proves FILE-24.
     #[test]
-    fn a_few_numbered_lines_around_the_change() {
+    fn change_is_shown_with_a_few_numbered_lines() {
         let text: String = (1..=20).map(|line| format!("l{line}\n")).collect();
         let check = |changed: &[(usize, usize)], expect: &[usize]| {
             let shown = numbered(text.as_bytes(), changed);

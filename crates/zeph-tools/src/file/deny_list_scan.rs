@@ -228,7 +228,7 @@ mod tests {
 
     /// Proves SH-20a: existing files are found for each form of a glob.
     #[test]
-    fn what_is_denied_is_found() {
+    fn denied_files_are_found() {
         let (_dir, base) = world();
         let check = |globs: &[&str], expect: &[&str]| {
             let found = found(globs, &base, Bounds::default());
@@ -258,7 +258,7 @@ mod tests {
 
     /// Proves SH-20a: an incomplete search is reported.
     #[test]
-    fn what_is_beyond_the_bounds_is_said() {
+    fn incomplete_search_is_reported() {
         let (_dir, base) = world();
         let few = |entries, found| Bounds {
             entries,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_lies_in_a_denied_directory_is_denied_with_it() {
+    fn root_in_a_denied_directory_is_denied() {
         let (_dir, base) = world();
         let rules = ReadRules::new(&["**/secrets".to_owned()], &[], None).expect("globs");
         let found = find(&rules, &[base.join("secrets/deep")], Bounds::default());

@@ -178,7 +178,7 @@ mod tests {
 
     /// Proves FILE-15a in part.
     #[tokio::test]
-    async fn a_walk_whose_time_is_up_says_that_it_is_partial() {
+    async fn expired_walk_is_reported_as_partial() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join("f"), "x").expect("a file");
         let sandbox = Arc::new(Sandbox::new(&[], dir.path()).expect("a sandbox"));

@@ -200,7 +200,7 @@ mod tests {
 
     /// Proves FILE-15a in part.
     #[test]
-    fn what_was_found_before_the_budget_was_spent_is_kept() {
+    fn hits_before_the_end_of_the_budget_are_returned() {
         let cancel = CancellationToken::new();
         let budget = Budget::new(cancel.clone(), Duration::from_secs(60));
         let matcher = matcher("o", true).expect("a pattern");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_takes_no_memory() {
+    fn overlong_line_takes_no_memory() {
         let budget = Budget::new(CancellationToken::new(), Duration::from_secs(60));
         let matcher = matcher("o", true).expect("a pattern");
         let endless = io::repeat(b'x').take(1 << 28);

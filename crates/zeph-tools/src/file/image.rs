@@ -310,7 +310,7 @@ mod tests {
 
     /// Proves FILE-11: an image that is truncated anywhere is refused.
     #[test]
-    fn an_image_that_is_cut_off_is_damaged() {
+    fn truncated_image_is_damaged() {
         for (media, data, _) in samples() {
             // A GIF without its trailer is complete. Other bytes may follow the end marker of a JPEG.
             let whole = match media {

@@ -218,7 +218,7 @@ mod tests {
 
     /// Proves FILE-10.
     #[test]
-    fn a_window_has_numbers_and_says_what_remains() {
+    fn window_has_line_numbers_and_the_remaining_count() {
         let check = |text: &str, offset, limit, expect: &str, remaining| {
             for buffer in [1, 2, 3, 64] {
                 let window = run(text.as_bytes(), offset, limit, buffer).expect("a window");
@@ -236,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_past_the_end_yields_the_count() {
+    fn offset_past_the_end_returns_the_line_count() {
         assert_eq!(run(b"", 1, 5, 8), Err(0));
         assert_eq!(run(b"a\nb", 3, 5, 8), Err(2));
         assert_eq!(run(b"a\nb\n", 3, 5, 8), Err(2));
     }
 
     #[test]
-    fn endings_are_told() {
+    fn line_endings_are_detected() {
         let endings = |text: &[u8]| run(text, 1, 9, 8).expect("a window").endings;
         assert_eq!(endings(b"a\nb\n"), Endings::Lf);
         assert_eq!(endings(b"a"), Endings::Lf);
@@ -290,7 +290,7 @@ mod tests {
 
     /// Proves FILE-10.
     #[test]
-    fn a_giant_line_takes_no_memory() {
+    fn giant_line_takes_no_memory() {
         let mut reader = BufReader::with_capacity(1 << 16, Endless(1 << 28));
         let window = window(&mut reader, 1, 10, &budget())
             .expect("no I/O")
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_ends_at_its_cap_and_goes_on_from_there() {
+    fn window_ends_at_its_cap_and_counts_the_rest() {
         let text = format!("{}\n", "y".repeat(1500)).repeat(2000);
         let first = run(text.as_bytes(), 1, 5000, 1 << 16).expect("a window");
         assert!(first.text.len() < MAX_WINDOW_BYTES + 3000);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_call_stops() {
+    fn cancelled_call_stops() {
         let cancel = CancellationToken::new();
         cancel.cancel();
         let budget = Budget::new(cancel, Duration::from_secs(60));
@@ -318,7 +318,7 @@ mod tests {
     proptest! {
         /// Proves FILE-10.
         #[test]
-        fn windows_one_after_another_are_the_whole(
+        fn consecutive_windows_are_the_whole_file(
             lines in proptest::collection::vec("[a-zé\r]{0,5}", 0..12),
             limit in 1_u64..5,
             buffer in 1_usize..9,

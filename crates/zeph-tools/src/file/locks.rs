@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holder_at_a_time_and_nothing_is_left() {
+    fn lock_has_one_holder_and_is_removed() {
         let locks = PathLocks::default();
         // A thread that enters while another one is inside fails.
         let total = Mutex::new(0_u32);

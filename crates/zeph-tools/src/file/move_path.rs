@@ -201,7 +201,7 @@ mod tests {
 
     /// Proves FILE-27 across file systems: whole, with mode and times.
     #[test]
-    fn a_tree_is_copied_then_deleted() {
+    fn tree_is_copied_then_deleted() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         let sandbox = Sandbox::new(&[], root).expect("a sandbox");
@@ -223,7 +223,7 @@ mod tests {
 
     /// Proves FILE-27: entries that another program adds to the source during the move are not lost.
     #[test]
-    fn what_changed_after_it_was_copied_is_not_deleted() {
+    fn source_changed_during_the_move_is_not_deleted() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         let sandbox = Sandbox::new(&[], root).expect("a sandbox");
@@ -245,7 +245,7 @@ mod tests {
 
     /// Proves FILE-27: a copy that fails leaves the source, and nothing at the destination.
     #[test]
-    fn a_failure_loses_nothing() {
+    fn failed_move_loses_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         let sandbox = Sandbox::new(&[], root).expect("a sandbox");

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_names_the_rule() {
+    fn refusal_names_the_rule() {
         let rules = rules(&["**/*.pem"], &["/a/**", "/b"]);
         let refusal = |path| rules.refusal(Path::new(path)).expect("refused");
         assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
 
     /// Proves FILE-4 in part: a rule that protects nothing is an error.
     #[test]
-    fn a_glob_that_cannot_match_is_an_error() {
+    fn glob_that_cannot_match_is_an_error() {
         let check = |glob: &str, expect: &str| {
             let globs = [glob.to_owned()];
             let error = ReadRules::new(&globs, &[], None).expect_err(glob);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_holds_for_what_its_link_leads_to() {
+    fn rule_applies_to_the_target_of_its_link() {
         let dir = tempfile::tempdir().expect("a directory");
         let real = real_path(dir.path()).expect("a directory");
         std::fs::create_dir(real.join("real")).expect("a directory");

@@ -104,7 +104,7 @@ mod tests {
 
     /// Proves FILE-11.
     #[test]
-    fn contents_are_told_by_their_first_bytes() {
+    fn contents_are_detected_by_their_first_bytes() {
         let check = |head: &[u8], expect| assert_eq!(sniff(head), expect, "{head:?}");
         check(b"", Content::Text);
         check(b"fn main() {}\n", Content::Text);

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_likest_three_come_first() {
+    fn three_most_similar_names_come_first() {
         let check = |wanted: &str, names: &[&str], expect: &[&str]| {
             let names = names.iter().map(OsString::from);
             assert_eq!(near_names(OsStr::new(wanted), names), expect, "{wanted}");

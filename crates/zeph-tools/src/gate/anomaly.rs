@@ -240,7 +240,7 @@ mod tests {
 
     /// Proves PERM-41.
     #[test]
-    fn a_full_window_at_the_threshold_is_critical() {
+    fn full_window_at_the_threshold_is_critical() {
         let check = |size, threshold, outcomes: &str, expect: &[usize]| {
             assert_eq!(
                 alarms(&config(size, threshold), outcomes),
@@ -274,7 +274,7 @@ mod tests {
 
     /// Proves PERM-41.
     #[test]
-    fn what_counts_as_a_failure() {
+    fn failures_are_classified() {
         let shell = |exit_code, category| ToolError::Shell {
             exit_code,
             category,
@@ -310,7 +310,7 @@ mod tests {
 
     /// Proves PERM-41.
     #[test]
-    fn a_blocked_tool_stays_blocked_until_it_is_unblocked() {
+    fn blocked_tool_stays_blocked_until_unblocked() {
         let anomalies = AnomalyDetector::new(config(2, 0.5));
         let fails = || Err(ToolError::permanent("gone"));
         let works = || Ok(ToolOutput::text(""));
@@ -349,7 +349,7 @@ mod tests {
     proptest! {
         /// Proves PERM-41: the window holds the last outcomes and counts its failures.
         #[test]
-        fn the_rate_is_that_of_the_last(
+        fn failure_rate_covers_the_last_calls(
             outcomes in proptest::collection::vec(any::<bool>(), 0..60),
             size in 1usize..20,
         ) {

@@ -52,7 +52,7 @@ fn bash(command: &str) -> Value {
 
 /// Proves PERM-7 for the proposals: a rule for each part that is asked about, the narrowest useful one.
 #[test]
-fn what_is_proposed() {
+fn proposals_are_the_narrowest_rules() {
     let check = |tool, params: Value, expect: &[(&str, &str)]| {
         let expect: Vec<Grant> = expect
             .iter()
@@ -132,7 +132,7 @@ fn what_is_proposed() {
 
 /// Proves PERM-7: no proposal for `bash -c`, interpreters, wrappers, or unknown parts.
 #[test]
-fn what_is_not_proposed() {
+fn opaque_commands_get_no_proposal() {
     let check = |tool, params: Value, why: &str| {
         let shown = params.to_string();
         match proposed(tool, params) {
@@ -181,7 +181,7 @@ fn what_is_not_proposed() {
 
 /// Proves PERM-7, PERM-7a: a grant covers exactly the shown text.
 #[test]
-fn what_is_covered() {
+fn grant_covers_exactly_its_pattern() {
     let check = |grants: &[(&str, &str)], tool, params: Value, expect| {
         let grants: Vec<Grant> = grants
             .iter()
@@ -335,7 +335,7 @@ fn rule(action: Action, pattern: &str, places: &PathResolver) -> RuleSet {
 
 /// Proves PERM-7 for the order: a grant changes a question to an approval, never a refusal.
 #[test]
-fn a_grant_overrides_nothing() {
+fn grant_overrides_no_refusal() {
     let places = disk();
     let check = |action, pattern, command: &str, given: PermissionContext, expect| {
         let rules = rule(action, pattern, &places);
@@ -372,7 +372,7 @@ fn a_grant_overrides_nothing() {
 
 /// Exactly the same call may be repeated regardless of its parts, if it may be asked about at all.
 #[test]
-fn the_same_call_in_a_session() {
+fn same_call_is_approved_for_the_session() {
     let places = disk();
     let rules = RuleSet::default();
     for command in ["sudo rm x", "bash -c 'rm x'", "rm $X > $Y", "A=1 make"] {
@@ -391,7 +391,7 @@ fn the_same_call_in_a_session() {
 
 /// A part that is already approved is not proposed again.
 #[test]
-fn what_is_left_is_proposed() {
+fn only_unapproved_parts_are_proposed() {
     let (call, def, places) = (
         call("bash", bash("cargo test; touch a")),
         def("bash"),
@@ -418,7 +418,7 @@ fn offer(tool: &'static str, params: Value) -> ApprovalOptions {
 /// Proves PERM-7 for editing: a pattern that does not compile, or that covers less than the asked part, is
 /// refused.
 #[test]
-fn a_proposal_can_be_edited() {
+fn proposal_can_be_edited() {
     let check = |tool, params: Value, at, pattern: &str, expect: Result<&str, &str>| {
         let edited = offer(tool, params).edited(at, pattern);
         match (&edited, expect) {
@@ -462,7 +462,7 @@ fn word() -> impl Strategy<Value = String> {
 proptest! {
     /// Proves PERM-7: a proposal covers its own call, and no call with an additional part.
     #[test]
-    fn a_proposal_covers_its_call_and_no_part_more(
+    fn proposal_covers_only_its_call(
         words in prop::collection::vec(word(), 1..7),
         more in prop::sample::select(vec![
             "; touch zz9", " && touch zz9", " | tee zz9", " $(touch zz9)", " > zz9", " & sudo zz9",
@@ -478,7 +478,7 @@ proptest! {
     }
 
     #[test]
-    fn a_proposal_for_a_path_is_for_it_alone(name in "[a-zA-Z*?\\[\\]{},\\\\ é]{1,8}", other in "[a-zA-Z*]{1,8}") {
+    fn path_proposal_covers_only_its_path(name in "[a-zA-Z*?\\[\\]{},\\\\ é]{1,8}", other in "[a-zA-Z*]{1,8}") {
         prop_assume!(name != other);
         if let ApprovalProposal::Grants(grants) = proposed("write", json!({ "path": name })) {
             prop_assert_eq!(effect("write", json!({ "path": name }), &grants), Effect::Allow);

@@ -151,7 +151,7 @@ mod tests {
     proptest! {
         /// The cache does not change any result, in any order of requests.
         #[test]
-        fn the_same_as_without_remembering(
+        fn cached_results_equal_uncached_results(
             paths in prop::collection::vec(
                 prop::collection::vec(
                     prop::sample::select(vec![
@@ -176,7 +176,7 @@ mod tests {
     /// The cache does not change results on a real disk that has a directory without search permission.
     #[cfg(unix)]
     #[test]
-    fn the_same_on_a_real_disk() {
+    fn cached_results_equal_those_of_a_real_disk() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();

@@ -398,7 +398,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn where_paths_lead() {
+    fn paths_are_resolved() {
         let places = places(&[
             "/w/p/src/a",
             "/etc/passwd",

@@ -181,7 +181,7 @@ mod tests {
 
     /// Proves ERR-23.
     #[test]
-    fn the_prior_and_the_calls_make_the_mean() {
+    fn reputation_mean_combines_prior_and_calls() {
         let check = |successes, failures, mean: f64, lower: f64| {
             let reputation = of(successes, failures);
             assert!((reputation.mean() - mean).abs() < 0.005, "{reputation:?}");
@@ -197,7 +197,7 @@ mod tests {
 
     /// Proves ERR-23, D-5.
     #[test]
-    fn quality_and_unknown_tools_count_and_nothing_else_does() {
+    fn only_quality_failures_and_unknown_tools_count() {
         for category in ToolErrorCategory::ALL {
             let error = ToolError::Failed {
                 category,
@@ -216,7 +216,7 @@ mod tests {
 
     /// Proves ERR-23.
     #[test]
-    fn sessions_are_told_apart_and_told_of() {
+    fn sessions_have_separate_reputations_and_summaries() {
         let reputations = Reputations::default();
         assert_eq!(reputations.summary("s"), "0 calls, none of them wrong");
         reputations.record("s", "read", &Ok(ToolOutput::text("")));
@@ -244,7 +244,7 @@ mod tests {
     proptest! {
         /// Proves ERR-23.
         #[test]
-        fn it_is_bounded_and_moves_with_the_calls(successes in 0u64..5000, failures in 0u64..5000) {
+        fn reputation_is_bounded_and_monotonic(successes in 0u64..5000, failures in 0u64..5000) {
             let here = of(successes, failures);
             prop_assert!(0.0 <= here.lower_bound() && here.lower_bound() < here.mean());
             prop_assert!(0.0 < here.mean() && here.mean() < 1.0);

@@ -20,7 +20,7 @@ const FRESH: UtilityInput = UtilityInput {
 
 /// Proves PERM-42.
 #[test]
-fn the_terms_make_the_score() {
+fn terms_add_up_to_the_score() {
     let check = |known: UtilityInput, expect: f64| {
         let found = score(&known).unwrap().total;
         assert!((found - expect).abs() < 0.001, "{known:?}: {found}");
@@ -75,7 +75,7 @@ fn the_terms_make_the_score() {
 
 /// Proves PERM-42: a call that cannot be scored does not run.
 #[test]
-fn what_is_no_number_refuses() {
+fn invalid_number_refuses_the_call() {
     for wrong in [f64::NAN, f64::INFINITY, -1.0] {
         for known in [
             UtilityInput {
@@ -192,7 +192,7 @@ fn policy(tool: &str) -> CachePolicy {
 
 /// Proves PERM-42.
 #[test]
-fn the_same_call_is_redundant_until_something_changes() {
+fn same_call_is_redundant_until_a_change() {
     let mut world = World::new();
     for times in 0..2 {
         let known = world.evidence("read", "a");
@@ -260,7 +260,7 @@ fn the_same_call_is_redundant_until_something_changes() {
 
 /// Proves PERM-42: outputs that change without a call are never redundant.
 #[test]
-fn what_changes_by_itself_is_never_redundant() {
+fn self_changing_output_is_never_redundant() {
     let world = World::new();
     for tool in [
         "job_output",
@@ -320,7 +320,7 @@ fn evidence() -> impl Strategy<Value = UtilityInput> {
 proptest! {
     /// Proves PERM-42: the score is bounded, and so is each term.
     #[test]
-    fn it_is_bounded(known in evidence()) {
+    fn score_is_bounded(known in evidence()) {
         let score = score(&known).unwrap();
         prop_assert!((-1.0..=1.0).contains(&score.total));
         for term in [score.gain, score.cost, score.redundancy, score.exploration] {
@@ -330,7 +330,7 @@ proptest! {
 
     /// Proves PERM-42: a term in favor of a call never lowers its score, and a term against it never raises it.
     #[test]
-    fn it_moves_with_each_term(known in evidence(), by in 0.0..1.0f64, more in 1u32..1000) {
+    fn score_is_monotonic_in_each_term(known in evidence(), by in 0.0..1.0f64, more in 1u32..1000) {
         let total = |known: UtilityInput| score(&known).unwrap().total;
         let here = total(known);
         let better = UtilityInput { reputation: known.reputation + (1.0 - known.reputation) * by, ..known };

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_its_own_grants() {
+    fn session_has_its_own_grants() {
         let grants = Grants::default();
         let call = SessionGrant::Call {
             tool: "bash".to_owned(),

@@ -147,7 +147,7 @@ mod tests {
 
     /// Proves OUT-30.
     #[test]
-    fn the_line_between_head_and_tail_names_what_is_missing() {
+    fn omission_line_names_the_missing_lines() {
         let check = |pieces: &[&str], expect: &str| assert_eq!(take(pieces, 16).text, expect);
         check(&[], "");
         check(&["1234567\n", "abcdefg\n"], "1234567\nabcdefg\n");
@@ -172,7 +172,7 @@ mod tests {
 
     /// Proves OUT-30.
     #[test]
-    fn a_threshold_of_nothing_leaves_the_note_alone() {
+    fn tiny_threshold_leaves_only_the_note() {
         for threshold in 1..4 {
             let text = take(&["ab\ncd\n", "ef\n"], threshold).text;
             assert_eq!(text, "[… lines 1-3 (3 lines, 9 bytes) left out …]\n");
@@ -181,7 +181,7 @@ mod tests {
 
     /// Proves SH-4.
     #[test]
-    fn memory_is_bounded_whatever_comes() {
+    fn memory_is_bounded_for_any_output() {
         let mut text = OutputCollector::new(&OverflowConfig {
             threshold: 1000,
             max_overflow_bytes: 100_000,
@@ -202,7 +202,7 @@ mod tests {
 
         /// Proves OUT-30, SH-4.
         #[test]
-        fn head_and_tail_are_those_of_the_text(
+        fn head_and_tail_are_taken_from_the_text(
             pieces in proptest::collection::vec("[a-cä€𝄞\n]{0,12}", 0..20),
             threshold in 1_usize..80,
         ) {
@@ -241,7 +241,7 @@ mod tests {
 
         /// Proves OUT-30, OUT-34: the shortened text is never longer than the threshold.
         #[test]
-        fn what_is_read_has_no_more_than_the_threshold(
+        fn shortened_text_is_within_the_threshold(
             line in "[a-cä€]{0,40}\n",
             count in 1_usize..400,
             threshold in 1000_usize..3000,

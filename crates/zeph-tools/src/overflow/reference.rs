@@ -62,7 +62,7 @@ mod tests {
 
     /// Proves OUT-32.
     #[test]
-    fn a_reference_is_read_back_and_nothing_else_is_one() {
+    fn only_a_printed_reference_is_parsed() {
         let reference = OverflowRef::new();
         let uuid = reference.uuid();
         assert_eq!(uuid.as_bytes()[14], b'4', "a random UUID: {uuid}");

@@ -241,7 +241,7 @@ pub(crate) mod tests {
 
     /// Proves OUT-30.
     #[test]
-    fn it_ends_at_the_last_line_that_fits() {
+    fn spill_ends_at_the_last_line_within_the_limit() {
         let check = |pieces: &[&str], limit, expect: &str, lines| {
             let spilled = spill(pieces, limit);
             assert_eq!(whole(&spilled), expect, "{pieces:?} {limit}");
@@ -264,7 +264,7 @@ pub(crate) mod tests {
 
     /// Proves OUT-30: also for a text that exceeds the memory limit.
     #[test]
-    fn a_text_of_many_blocks_is_kept_whole() {
+    fn text_of_many_blocks_is_stored_whole() {
         let mut seed = 1_u64;
         let mut text = String::new();
         while text.len() < 2 * IN_MEMORY {
@@ -286,7 +286,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_damaged_block_is_told_and_reserves_nothing() {
+    fn damaged_block_is_an_error_and_reserves_no_memory() {
         let spilled = spill(&["text ".repeat(100).as_str()], 10_000);
         let packed = spilled.packed(spilled.blocks()[0]).unwrap();
         assert!(unpack(&packed, 500).is_ok());
@@ -299,7 +299,7 @@ pub(crate) mod tests {
     proptest! {
         /// Proves OUT-30.
         #[test]
-        fn what_is_kept_is_a_beginning_within_the_limit(
+        fn spilled_text_is_a_prefix_within_the_limit(
             pieces in proptest::collection::vec("[a-cä€\n]{0,12}", 0..20),
             limit in 0_u64..60,
         ) {

@@ -44,7 +44,7 @@ mod tests {
 
     /// Proves ERR-20.
     #[test]
-    fn the_defaults_are_those_of_the_requirements() {
+    fn retry_defaults_match_the_requirements() {
         let ToolRetryConfig {
             max_attempts,
             base_ms,
@@ -82,7 +82,7 @@ mod tests {
 
     /// Proves ERR-20: `max_attempts` counts only the retries.
     #[test]
-    fn retries_end_after_as_many_as_configured() {
+    fn number_of_retries_is_configurable() {
         let check = |max_attempts, attempt, expect| {
             let config = ToolRetryConfig {
                 max_attempts,

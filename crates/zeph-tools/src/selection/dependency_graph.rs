@@ -367,7 +367,7 @@ mod tests {
 
     /// Proves DEP-2.
     #[test]
-    fn unknown_names_are_told() {
+    fn unknown_names_are_reported() {
         let (graph, _) = ToolDependencyGraph::new(&config(&[
             ("a", &["b", "no"], &["nor"]),
             ("never", &[], &[]),
@@ -380,7 +380,7 @@ mod tests {
 
     /// Proves DEP-1, DEP-3.
     #[test]
-    fn gates_hold_until_all_is_met() {
+    fn gate_is_closed_until_all_requirements_are_met() {
         let rules: &[(&str, &[&str], &[&str])] = &[
             ("deploy", &["build", "test"], &[]),
             ("test", &["build"], &[]),
@@ -422,7 +422,7 @@ mod tests {
 
     /// Proves DEP-1, DEP-3.
     #[test]
-    fn preferred_tools_come_nearer() {
+    fn preferred_tools_rank_higher() {
         let scored = |scores: &[(&str, f32)], top: &[&str]| {
             let mut result = ToolFilterResult::default();
             for (id, score) in scores {
@@ -458,7 +458,7 @@ mod tests {
 
     /// Proves DEP-4.
     #[test]
-    fn what_is_gated_is_left_out_with_its_reason() {
+    fn gated_tool_is_excluded_with_its_reason() {
         let (graph, _) = ToolDependencyGraph::new(&config(&[("b", &["a"], &[])]));
         let mut result = ToolFilterResult::default();
         for id in ["a", "b"] {
@@ -479,7 +479,7 @@ mod tests {
 
     /// Proves SCH-2, DEP-3: a tool that was locked has the reason that its requirements are met.
     #[test]
-    fn met_requirements_are_a_reason_of_their_own() {
+    fn met_requirements_are_a_separate_reason() {
         use InclusionReason::{
             AlwaysOn, Called, DependencyMet, NameMentioned, NoEmbedding, ShortDescription,
             SimilarityRank, Unfiltered,
@@ -508,7 +508,7 @@ mod tests {
     proptest! {
         /// Proves DEP-2: without the rules of the cycles, every tool can be reached by a sequence of calls.
         #[test]
-        fn no_tool_is_locked_for_ever(edges in prop::collection::vec((0usize..12, 0usize..12), 0..40)) {
+        fn no_tool_is_hidden_permanently(edges in prop::collection::vec((0usize..12, 0usize..12), 0..40)) {
             let mut rules = DependencyConfig::default();
             for (from, to) in edges {
                 let rule = rules.rules.entry(format!("t{from}")).or_default();

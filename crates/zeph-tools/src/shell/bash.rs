@@ -229,7 +229,7 @@ mod tests {
 
     /// Proves SH-5, D-6, SH-3a.
     #[test]
-    fn the_text_says_what_the_model_must_know() {
+    fn summary_shows_output_exit_and_omissions() {
         assert_eq!(summary("", &ended(0)), "(no output)");
         assert_eq!(summary("a\nb\n", &ended(0)), "a\nb");
         assert_eq!(summary("a\n\n", &ended(1)), "a\n\n[exit code: 1]");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_small() {
+    fn definition_is_small() {
         let def = definition(&ShellConfig::default(), &ShellPolicy::default());
         let parameters = serde_json::to_string(&def.parameters).unwrap();
         let size = def.id.len() + def.description.len() + parameters.len();

@@ -272,7 +272,7 @@ mod tests {
 
     /// Proves SH-4.
     #[test]
-    fn the_middle_is_left_out_at_line_breaks() {
+    fn middle_is_omitted_at_line_breaks() {
         let check = |pieces: &[&str], expect: &str| assert_eq!(keep(pieces, 8, 8).text, expect);
         check(&[], "");
         check(&["a\n", "b\n"], "a\nb\n");
@@ -293,7 +293,7 @@ mod tests {
 
     /// Proves SH-4.
     #[test]
-    fn memory_is_bounded_whatever_comes() {
+    fn memory_is_bounded_for_any_output() {
         let limits = Limits { head: 10, tail: 10 };
         let mut text = HeadTailBuffer::new(limits);
         for _ in 0..10_000 {
@@ -330,7 +330,7 @@ mod tests {
     proptest! {
         /// Proves SH-4.
         #[test]
-        fn both_streams_are_kept_in_order_of_arrival(
+        fn both_streams_are_in_order_of_arrival(
             pieces in proptest::collection::vec(
                 (any::<bool>(), proptest::collection::vec(
                     // No byte that may begin a secret: the capture would hold it back.
@@ -363,7 +363,7 @@ mod tests {
 
         /// Proves SH-4.
         #[test]
-        fn head_and_tail_are_those_of_the_text(
+        fn head_and_tail_are_taken_from_the_text(
             pieces in proptest::collection::vec("[a-cä€\n]{0,12}", 0..20),
             head in 0usize..40, tail in 0usize..40,
         ) {

@@ -113,7 +113,7 @@ mod tests {
 
     /// Proves SH-1.
     #[test]
-    fn cwd_lies_inside_the_allowed_directories() {
+    fn cwd_is_inside_the_allowed_directories() {
         let dir = tempfile::tempdir().unwrap();
         let base = canonicalize(dir.path()).unwrap();
         let project = base.join("project");

@@ -256,7 +256,7 @@ mod tests {
 
         /// Proves SH-4.
         #[test]
-        fn decoding_in_pieces_is_decoding_at_once(
+        fn decoding_is_equal_for_any_chunks(
             bytes in proptest::collection::vec(
                 prop_oneof![any::<u8>(), Just(0), Just(0xE2), Just(0x82), Just(0xAC), Just(b'a')], 0..60),
             cuts in proptest::collection::vec(0usize..60, 0..8),

@@ -126,7 +126,7 @@ mod tests {
 
     /// Proves SH-2.
     #[test]
-    fn secrets_stay_out_by_default() {
+    fn secrets_are_removed_by_default() {
         let config = ShellEnvConfig::default();
         let check = |name: &str, expect: bool| {
             assert_eq!(!names(&[name], &config, None).is_empty(), expect, "{name}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_any_characters() {
+    fn stars_match_any_characters() {
         let check = |pattern, name, expect| assert_eq!(matches(pattern, name), expect, "{pattern}");
         check("*", "", true);
         check("", "", true);
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_star_between_two_parts_matches_what_lies_between(
+        fn star_between_two_parts_matches_the_text_between_them(
             head in "[A-Z_]{0,6}", middle in "[A-Z_]{0,6}", tail in "[A-Z_]{0,6}"
         ) {
             let pattern = format!("{}*{}", head, tail);

@@ -25,7 +25,7 @@ mod tests {
 
     /// Proves SH-5.
     #[test]
-    fn the_fields_are_stable() {
+    fn envelope_fields_are_stable() {
         let envelope = ShellOutputEnvelope {
             stdout: "a".into(),
             stderr: String::new(),

@@ -99,7 +99,7 @@ mod tests {
 
     /// Proves SH-4.
     #[test]
-    fn a_flood_is_shown_at_a_bounded_rate_and_says_so() {
+    fn flood_is_shown_at_a_bounded_rate_with_a_notice() {
         let start = Instant::now();
         let mut limit = OutputThrottle::new(start);
         let chunk = "x".repeat(PER_WINDOW);

@@ -62,7 +62,7 @@ mod tests {
 
     /// Proves SH-13.
     #[test]
-    fn a_policy_is_replaced_while_another_is_held() {
+    fn policy_is_replaced_while_another_is_in_use() {
         let handle = ShellPolicyHandle::new(&ShellConfig::default()).unwrap();
         let held = handle.load();
         let other = handle.clone();

@@ -447,7 +447,7 @@ mod tests {
 
     /// Proves SH-20a, FILE-4: the path is recognized in every form, also if files are not hidden.
     #[test]
-    fn a_command_that_names_a_denied_path_is_refused() {
+    fn command_with_a_denied_path_is_refused() {
         let world = World::new();
         let reads = world.reads(DENIED, &[]);
         for command in [
@@ -618,7 +618,7 @@ mod tests {
 
     /// Proves SH-20a: if files are not hidden, commands that may reach a denied path are refused too.
     #[test]
-    fn where_nothing_is_hidden_more_is_refused() {
+    fn possible_access_to_a_denied_path_is_refused_if_files_are_visible() {
         let world = World::new();
         let reads = world.reads(&["**/.env", "**/key", "BASE/project/sub/readme"], &[]);
         for command in [
@@ -713,7 +713,7 @@ mod tests {
 
     /// Proves FILE-4: commands may read only the files of `allow_read`.
     #[test]
-    fn what_is_not_among_the_only_ones_is_refused() {
+    fn path_outside_the_allow_list_is_refused() {
         let world = World::new();
         let reads = world.reads(&["**/.env"], &["BASE/project/**"]);
         let check = |command: &str, expect: Option<&str>| {
@@ -740,7 +740,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_does_not_start_where_nothing_may_be_read() {
+    fn command_in_an_unreadable_directory_is_refused() {
         let world = World::new();
         let reads = world.reads(&["BASE/project"], &[]);
         assert!(world.refusal(&reads, "true", true).is_some());
@@ -752,7 +752,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn any_command_is_survived(
+        fn any_command_is_judged_without_a_panic(
             parts in proptest::collection::vec(
                 prop_oneof![
                     Just(".env".to_owned()), Just("*".to_owned()), Just("[".to_owned()),

@@ -250,7 +250,7 @@ mod tests {
 
     /// Proves D-44: which commands keep access to the folder of their version-control program.
     #[test]
-    fn folder_stays_readable_for_the_program_alone() {
+    fn folder_stays_readable_for_its_program_only() {
         let check = |command: &str, expect: &[&str]| {
             let start = WorkingDirState {
                 cwd: "/p".into(),

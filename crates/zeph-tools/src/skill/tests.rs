@@ -30,7 +30,7 @@ fn skill(name: &str, allowed: Option<&[&str]>, trust: TrustLevel) -> Skill {
 
 /// Proves NAT-2: `allowed-tools` lists the allowed tools, by any name of a tool; an unknown name allows nothing.
 #[test]
-fn a_skill_allows_what_it_names() {
+fn skill_allows_only_its_listed_tools() {
     let registry = registry();
     let check = |allowed: Option<&[&str]>, tool: &str, expect: bool| {
         let skill = skill("s", allowed, TrustLevel::Trusted);
@@ -52,7 +52,7 @@ fn a_skill_allows_what_it_names() {
 /// Proves NAT-2, PERM-30: with several skills, each must allow the tool; the lowest trust level applies until the
 /// context is cleared, not only until the end of the turn.
 #[test]
-fn the_lowest_level_and_the_least_allowed_hold() {
+fn strictest_of_several_skills_applies() {
     let registry = registry();
     let skills = SkillRegistry::new(vec![
         skill("reads", Some(&["read"]), TrustLevel::Trusted),
@@ -104,7 +104,7 @@ mod templates {
     }
 
     #[test]
-    fn values_are_words() {
+    fn values_are_rendered_as_words() {
         let check = |template, values, expect: &str| assert_eq!(render(template, values), expect);
         check("ls", json!({}), "ls");
         check("ls {{dir}} -l", json!({"dir": "a b"}), "ls 'a b' -l");
@@ -128,7 +128,7 @@ mod templates {
     }
 
     #[test]
-    fn what_cannot_be_quoted_safely_is_refused() {
+    fn template_that_cannot_be_quoted_safely_is_refused() {
         let quoted = |name: &str| TemplateError::Quoted(name.to_owned());
         let check = |text: &str, expect| assert_eq!(Template::parse(text), Err(expect), "{text}");
         check("  ", TemplateError::Empty);
@@ -167,7 +167,7 @@ mod templates {
     }
 
     #[test]
-    fn values_that_are_no_words_are_refused() {
+    fn values_that_are_not_words_are_refused() {
         let template = Template::parse("echo {{a}}").unwrap();
         for value in [json!(null), json!([1]), json!({"b": 1}), json!("a\0b")] {
             let values = [("a".to_owned(), value)].into_iter().collect();
@@ -186,7 +186,7 @@ mod templates {
         /// Proves NAT-2: a shell reads any value as exactly one word.
         #[test]
         #[allow(clippy::disallowed_methods)]
-        fn a_shell_reads_the_value(value in "[^\0]{0,40}") {
+        fn shell_reads_the_value_as_one_word(value in "[^\0]{0,40}") {
             let command = render("printf %s:%s {{a}} end", json!({ "a": value }));
             let output = Command::new("sh").arg("-c").arg(&command).output().unwrap();
             prop_assert!(output.status.success() && output.stderr.is_empty());
@@ -200,7 +200,7 @@ mod templates {
         }
 
         #[test]
-        fn no_shell_text_is_too_much(text in "[a-z'\"\\\\`$(){}<# \n\\[\\]]{0,60}") {
+        fn any_template_text_is_parsed_or_refused(text in "[a-z'\"\\\\`$(){}<# \n\\[\\]]{0,60}") {
             let _ = Template::parse(&text);
         }
     }

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_path_survives_the_record() {
+    fn any_path_is_restored_from_its_record() {
         for bytes in [
             b"/a/b".to_vec(),
             b"/a/\xff\xfe".to_vec(),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_told_apart() {
+    fn fingerprints_are_compared() {
         let of = |len, digest: Option<&str>, modified| Fingerprint {
             len,
             digest: digest.map(str::to_owned),

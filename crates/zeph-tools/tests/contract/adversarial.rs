@@ -123,7 +123,7 @@ fn adversarial_gate_runs_before_confirmation() {
 /// Proves PERM-20: a call that needs approval is judged once; other arguments or another call are judged
 /// again.
 #[tokio::test]
-async fn the_confirmed_way_is_not_judged_again() {
+async fn confirmed_call_is_not_judged_again() {
     let world = World::new(Does::Says("ALLOW"), false, &[&["x"]]);
     let cx = asking();
     let first = call("a", json!({"path": "p"}));
@@ -160,7 +160,7 @@ async fn the_confirmed_way_is_not_judged_again() {
 
 /// Proves PERM-20: a denial applies to both paths, and each group of policies must allow the call.
 #[tokio::test]
-async fn denied_call_cannot_be_retried_around() {
+async fn denied_call_is_denied_on_both_paths() {
     let world = World::new(Does::Says("DENY"), true, &[&["alpha", "beta"], &["gamma"]]);
     let first = call("a", json!({"path": "p"}));
     for confirmed in [false, true] {
@@ -191,7 +191,7 @@ async fn denied_call_cannot_be_retried_around() {
 
 /// Proves PERM-20: a timeout, a failure, no policies.
 #[tokio::test(start_paused = true)]
-async fn without_a_verdict_the_setting_decides() {
+async fn missing_verdict_is_decided_by_the_setting() {
     type Groups = &'static [&'static [&'static str]];
     type Case = (fn() -> Does, Groups, &'static str);
     let cases: [Case; 4] = [
@@ -233,7 +233,7 @@ async fn without_a_verdict_the_setting_decides() {
 
 /// Proves PERM-20: a cancellation ends the judgement, regardless of `fail_open`.
 #[tokio::test(start_paused = true)]
-async fn a_cancel_ends_the_judging() {
+async fn cancellation_ends_the_judgement() {
     let world = World::new(Does::Hangs, true, &[&["x"]]);
     let cx = asking();
     let cancel = cx.cancel.clone();

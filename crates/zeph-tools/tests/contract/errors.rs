@@ -93,7 +93,7 @@ fn each_error_has_a_category_and_a_kind() {
 
 /// Proves ERR-2: a refused call did not run; other errors are not refusals, regardless of their category.
 #[test]
-fn a_refusal_did_not_run() {
+fn refusal_means_that_the_call_did_not_run() {
     let check = |error: ToolError, expect: bool| {
         assert_eq!(error.is_refusal(), expect, "{error}");
         assert_eq!(error.noted("why").is_refusal(), expect);
@@ -125,7 +125,7 @@ fn a_refusal_did_not_run() {
 
 /// Proves ERR-2, ERR-3: output and text of an error can be read and replaced in spite of a note.
 #[test]
-fn a_note_stands_behind_the_text() {
+fn note_follows_the_error_text() {
     let mut noted = shell(Category::ServerError, Some(1)).noted("tried 3 times");
     noted.change_texts(|text| *text = text.replace('m', "[secret]"));
     assert_eq!(noted.output().unwrap().summary, "printed");

@@ -12,7 +12,7 @@ use crate::fakes::{Recorder, call};
 
 /// Proves EXE-4, EXE-5.
 #[tokio::test]
-async fn every_method_reaches_through_the_erased_twin_and_back() {
+async fn erased_executor_forwards_every_method() {
     let recorder = Recorder::new("a", Annotations::READ).demanding();
     let erased: Arc<dyn ErasedToolExecutor> = Arc::new(recorder.clone());
     let executor = DynExecutor(Arc::new(DynExecutor(erased)));
@@ -63,7 +63,7 @@ async fn every_method_reaches_through_the_erased_twin_and_back() {
 
 /// Proves EXE-6.
 #[tokio::test]
-async fn the_first_owner_answers_and_two_claims_of_one_id_are_an_error() {
+async fn first_owner_handles_the_call_and_duplicate_ids_are_an_error() {
     let first = Recorder::new("a", Annotations::READ);
     let second = Recorder::new("b", Annotations::READ).aliased(&["bee"]);
     let chain = CompositeExecutor::new(vec![

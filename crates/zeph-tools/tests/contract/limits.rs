@@ -62,7 +62,7 @@ fn limited(executor: Arc<dyn ErasedToolExecutor>, max: u64) -> (LayeredExecutor,
 
 /// Proves EXE-20.
 #[test]
-fn the_order_of_the_limits_is_pinned() {
+fn order_of_limit_layers_is_fixed() {
     let (stack, _) = limited(Arc::new(Recorder::new("a", Annotations::READ)), 1);
     assert_eq!(
         stack.layer_names(),
@@ -82,7 +82,7 @@ fn the_order_of_the_limits_is_pinned() {
 
 /// Proves D-11: retries are not counted.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_made_again_is_counted_once() {
+async fn retried_call_is_counted_once() {
     let faulty = Faulty::new("read", Annotations::READ, vec![server(), server()]);
     let (stack, counter) = limited(Arc::new(faulty), 1);
     let made = stack
@@ -97,7 +97,7 @@ async fn a_call_that_is_made_again_is_counted_once() {
 
 /// Proves D-11: the confirmed path is not counted again, and calls of one response share a reservation.
 #[tokio::test]
-async fn a_call_that_is_asked_about_is_counted_once() {
+async fn confirmed_call_is_counted_once() {
     let recorder = Recorder::new("edit", Annotations::MUTATE);
     let (stack, counter) = limited(Arc::new(recorder.clone()), 2);
     let seats = Arc::new(BatchQuota::of(2));

@@ -165,7 +165,7 @@ fn numbered(count: usize) -> String {
 
 /// Proves OUT-30.
 #[tokio::test]
-async fn only_what_is_longer_than_the_threshold_is_stored() {
+async fn only_output_over_the_threshold_is_stored() {
     let world = World::of(1000);
     for text in [String::new(), "ä".repeat(1000), "x\n".repeat(500)] {
         let output = world.say(&text).await;
@@ -195,7 +195,7 @@ async fn only_what_is_longer_than_the_threshold_is_stored() {
 
 /// Proves OUT-30: output of a failed or stopped call is stored like any other.
 #[tokio::test]
-async fn a_failures_output_is_stored_too() {
+async fn output_of_a_failure_is_stored() {
     let world = World::of(1000);
     let params = json!({ "text": numbered(2000), "fail": true });
     let result = world.call_in("session_1", "say", params).await;
@@ -213,7 +213,7 @@ async fn a_failures_output_is_stored_too() {
 
 /// Proves OUT-30.
 #[tokio::test]
-async fn an_entry_that_was_cut_says_so() {
+async fn truncated_entry_is_reported() {
     let config = OverflowConfig {
         threshold: 1000,
         max_overflow_bytes: 5000,
@@ -247,7 +247,7 @@ async fn an_entry_that_was_cut_says_so() {
 
 /// Proves OUT-34.
 #[tokio::test]
-async fn a_store_that_fails_costs_the_middle_and_not_the_call() {
+async fn failing_store_loses_the_middle_and_not_the_call() {
     let kept = Kept {
         broken: true,
         ..Kept::default()
@@ -328,7 +328,7 @@ async fn lines_are_read_by_range_and_by_pattern() {
 
 /// Proves OUT-32.
 #[tokio::test]
-async fn a_line_that_is_too_long_is_shown_in_part() {
+async fn overlong_line_is_shown_in_part() {
     let world = World::of(2000);
     let text = format!(
         "first\n{}needle{}\nlast",
@@ -350,7 +350,7 @@ async fn a_line_that_is_too_long_is_shown_in_part() {
 
 /// Proves OUT-32, ERR-5.
 #[tokio::test]
-async fn a_reference_is_good_in_its_own_conversation_alone() {
+async fn reference_is_valid_only_in_its_conversation() {
     let world = World::of(1000);
     world.say(&numbered(1000)).await;
     let reference = world.last();

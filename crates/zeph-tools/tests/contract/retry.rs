@@ -118,7 +118,7 @@ fn busy(secs: u64) -> ToolError {
 
 /// Proves ERR-20: retries are reported and counted, one entry is written, and the failure is not returned.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_fails_for_a_while_is_made_again() {
+async fn transient_failure_is_retried() {
     let faulty = Faulty::new("read", Annotations::READ, vec![server(), busy(20)]);
     let audit = Arc::new(Audit::default());
     let stack = stack_of(&faulty, &audit, ToolRetryConfig::default());
@@ -152,7 +152,7 @@ async fn a_call_that_fails_for_a_while_is_made_again() {
 
 /// Proves ERR-20, ERR-6: the result is the last failure, with the number of attempts.
 #[tokio::test(start_paused = true)]
-async fn the_last_failure_says_how_often_it_was_tried() {
+async fn last_failure_has_the_number_of_attempts() {
     let faults = vec![busy(1), busy(1), server(), server()];
     let faulty = Faulty::new("read", Annotations::READ, faults);
     let audit = Arc::new(Audit::default());
@@ -177,7 +177,7 @@ async fn the_last_failure_says_how_often_it_was_tried() {
 
 /// Proves ERR-20, ERR-22: failures that are not retried.
 #[tokio::test(start_paused = true)]
-async fn what_is_not_retried() {
+async fn permanent_failures_are_not_retried() {
     let check = async |fault: ToolError, retryable: bool, retry: ToolRetryConfig, said: &str| {
         let mut faulty = Faulty::new("read", Annotations::READ, vec![fault]);
         faulty.retryable = retryable;
@@ -222,7 +222,7 @@ async fn what_is_not_retried() {
 
 /// Proves EXE-20, ERR-20: if disabled, the layer is not in the stack.
 #[test]
-fn without_retries_there_is_no_layer() {
+fn layer_is_absent_without_retries() {
     let faulty = Faulty::new("read", Annotations::READ, Vec::new());
     let config = ToolRetryConfig {
         max_attempts: 0,
@@ -234,7 +234,7 @@ fn without_retries_there_is_no_layer() {
 
 /// Proves ERR-20, EXE-13: a cancellation ends the wait immediately.
 #[tokio::test(start_paused = true)]
-async fn a_cancel_ends_the_wait() {
+async fn cancellation_ends_the_wait() {
     let faulty = Faulty::new("read", Annotations::READ, vec![busy(20)]);
     let audit = Arc::new(Audit::default());
     let stack = stack_of(&faulty, &audit, ToolRetryConfig::default());
@@ -258,7 +258,7 @@ async fn a_cancel_ends_the_wait() {
 
 /// Proves ERR-20, EXE-3: the user is asked once; retries stay on the confirmed path.
 #[tokio::test(start_paused = true)]
-async fn a_retry_asks_nothing() {
+async fn retry_asks_no_question() {
     let open = Annotations {
         open_world: true,
         ..Annotations::READ

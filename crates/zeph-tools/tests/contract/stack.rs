@@ -58,7 +58,7 @@ fn asking() -> CallContext {
 
 /// Proves EXE-20.
 #[test]
-fn the_order_is_pinned() {
+fn layer_order_is_fixed() {
     let stack = build(
         &Recorder::new("a", Annotations::READ),
         &Arc::default(),
@@ -81,7 +81,7 @@ fn the_order_is_pinned() {
 
 /// Proves EXE-2, EXE-3, EXE-8, EXE-8a, EXE-10, EXE-11.
 #[tokio::test]
-async fn a_call_arrives_checked_and_leaves_one_entry() {
+async fn executed_call_is_checked_and_audited_once() {
     let recorder = Recorder::new("a", Annotations::READ).aliased(&["alias"]);
     let audit = Arc::new(Audit::default());
     let stack = build(&recorder, &audit, Mode::Ask);
@@ -115,7 +115,7 @@ async fn a_call_arrives_checked_and_leaves_one_entry() {
 
 /// Proves EXE-9, EXE-21, EXE-22.
 #[tokio::test]
-async fn what_is_refused_or_fails_does_not_run_and_leaves_an_entry() {
+async fn refused_or_failed_call_is_audited() {
     let audit = Arc::new(Audit::default());
     let recorder = Recorder::new("read", Annotations::READ);
     let stack = build(&recorder, &audit, Mode::Ask);
@@ -174,7 +174,7 @@ async fn what_is_refused_or_fails_does_not_run_and_leaves_an_entry() {
 
 /// Proves PERM-2.
 #[tokio::test]
-async fn asking_and_answering_are_two_paths_and_one_entry() {
+async fn question_and_confirmed_call_have_one_entry() {
     let audit = Arc::new(Audit::default());
     let recorder = Recorder::new("write", Annotations::MUTATE);
     let stack = build(&recorder, &audit, Mode::Ask);
@@ -232,7 +232,7 @@ async fn asking_and_answering_are_two_paths_and_one_entry() {
 }
 
 #[tokio::test]
-async fn the_confirmed_path_does_not_pass_a_denial() {
+async fn confirmed_path_does_not_bypass_a_denial() {
     let audit = Arc::new(Audit::default());
     let recorder = Recorder::new("bash", Annotations::ANYTHING);
     let stack = build(&recorder, &audit, Mode::Plan);
@@ -252,7 +252,7 @@ async fn the_confirmed_path_does_not_pass_a_denial() {
 
 /// Proves EXE-13.
 #[tokio::test]
-async fn a_call_cancelled_before_it_began_does_not_run_and_is_audited() {
+async fn cancelled_call_does_not_run_and_is_audited() {
     let audit = Arc::new(Audit::default());
     let recorder = Recorder::new("read", Annotations::READ);
     let stack = build(&recorder, &audit, Mode::Ask);
@@ -293,7 +293,7 @@ impl EventSink for Notices {
 }
 
 #[tokio::test]
-async fn an_audit_log_that_cannot_be_written_is_told() {
+async fn unwritable_audit_log_is_reported() {
     let audit = Arc::new(Audit {
         broken: true,
         ..Audit::default()
@@ -381,7 +381,7 @@ async fn required_entries_come_before_the_call() {
 
 /// Proves PERM-7a: only the approved arguments run; without approval only a command that the user typed.
 #[tokio::test]
-async fn an_approval_is_for_the_arguments_that_were_shown() {
+async fn approval_covers_only_the_shown_arguments() {
     let audit = Arc::new(Audit::default());
     let recorder = Recorder::new("write", Annotations::MUTATE);
     let stack = build(&recorder, &audit, Mode::Ask);
@@ -553,7 +553,7 @@ async fn trust_reaches_every_executor() {
 
 /// Proves PERM-30: the level reaches the layers and the audit trail.
 #[tokio::test]
-async fn the_level_of_trust_holds_for_the_calls_that_follow() {
+async fn trust_level_applies_to_later_calls() {
     let audit = Arc::new(Audit::default());
     let web = Annotations {
         open_world: true,

@@ -170,7 +170,7 @@ fn restore(path: &Path, to: &std::fs::Metadata) {
 
 /// Proves OUT-40, OUT-41: each tool is cached, marks a hit and leaves an entry.
 #[tokio::test]
-async fn equal_calls_are_answered_once_more() {
+async fn equal_calls_are_served_from_the_cache() {
     let world = Cached::new();
     world.put("d/a.txt", "one\ntwo\n");
     world.put(".gitignore", "*.log\n");
@@ -208,7 +208,7 @@ async fn equal_calls_are_answered_once_more() {
 
 /// Proves OUT-40: sessions share no entries, and `clear` removes the entries and resets the counters.
 #[tokio::test]
-async fn a_session_is_answered_from_its_own() {
+async fn session_uses_only_its_own_cache() {
     let world = Cached::new();
     world.put("a", "x");
     settle(world.dir.path());
@@ -230,7 +230,7 @@ async fn a_session_is_answered_from_its_own() {
 
 /// Proves OUT-41: a change within the same clock tick is detected, and failures are not cached.
 #[tokio::test]
-async fn what_may_have_changed_in_the_same_tick_is_compared_by_content() {
+async fn change_in_the_same_tick_is_detected_by_content() {
     let world = Cached::new();
     for n in 0..20 {
         // Zero or more ticks of the clock pass between these changes.
@@ -251,7 +251,7 @@ async fn what_may_have_changed_in_the_same_tick_is_compared_by_content() {
 
 /// Proves OUT-41: every external change is detected, even if it preserves size and times.
 #[tokio::test]
-async fn a_change_from_outside_is_seen() {
+async fn external_change_is_detected() {
     type Change = fn(&Cached);
     let same_size: Change = |world| {
         let stat = std::fs::metadata(world.path("d/a")).expect("a file");
@@ -319,7 +319,7 @@ async fn a_change_from_outside_is_seen() {
 
 /// Proves OUT-41: a call that would be refused is not served from the cache.
 #[tokio::test]
-async fn a_file_that_moves_behind_a_rule_is_refused() {
+async fn cached_file_under_a_deny_rule_is_refused() {
     let world = Cached::denying(&["**/secret/**"]);
     world.put("d/a", "one\n");
     settle(world.dir.path());
@@ -342,7 +342,7 @@ async fn a_file_that_moves_behind_a_rule_is_refused() {
 /// Proves OUT-41: a mutation evicts entries, also if it fails. While a mutation or a job runs, file-dependent
 /// results are neither served nor cached.
 #[tokio::test]
-async fn mutations_and_jobs_put_an_end_to_it() {
+async fn mutations_and_jobs_invalidate_the_cache() {
     let world = Cached::new();
     world.put("a", "one\n");
     world.put("b", "two\n");
@@ -378,7 +378,7 @@ async fn mutations_and_jobs_put_an_end_to_it() {
 /// Proves OUT-41: a read that starts before a change ends is not cached, regardless of their order of
 /// completion.
 #[tokio::test]
-async fn a_read_that_overlaps_a_change_is_not_kept() {
+async fn read_that_overlaps_a_change_is_not_cached() {
     use zeph_tools::cache::{CacheKey, CachedResult};
     let world = Cached::new();
     world.put("a", "one\n");
@@ -428,7 +428,7 @@ async fn a_read_that_overlaps_a_change_is_not_kept() {
 
 /// Proves OUT-41: a file that was read from the cache may be changed.
 #[tokio::test]
-async fn what_was_seen_stays_seen() {
+async fn cached_read_permits_an_edit() {
     let world = Cached::new();
     world.put("a", "one\n");
     settle(world.dir.path());
@@ -453,7 +453,7 @@ async fn what_was_seen_stays_seen() {
 
 /// A hit is faster than the call: the minimum of many measurements counts.
 #[tokio::test]
-async fn a_hit_costs_less_than_the_call() {
+async fn cache_hit_is_faster_than_the_call() {
     let world = Cached::new();
     let lines = "a line of a file that is searched and read\n".repeat(400);
     for n in 0..300 {
@@ -572,7 +572,7 @@ proptest! {
     /// Proves OUT-40, OUT-41: after any sequence of events, each result equals that of a stack without a
     /// cache.
     #[test]
-    fn no_answer_is_stale(steps in steps()) {
+    fn no_cached_result_is_stale(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let world = Cached::new();
@@ -614,7 +614,7 @@ proptest! {
 
 /// Proves OUT-41: a special file does not block the validation of an entry.
 #[tokio::test]
-async fn a_pipe_in_place_of_a_file_does_not_block() {
+async fn pipe_instead_of_a_file_does_not_block() {
     let world = Cached::new();
     world.put("a", "one\n");
     settle(world.dir.path());

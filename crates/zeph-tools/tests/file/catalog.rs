@@ -43,7 +43,7 @@ fn definitions_are_small() {
 }
 
 #[test]
-fn what_changes_files_says_so_and_keeps_contents_out_of_the_audit() {
+fn changing_tools_are_annotated_and_hide_contents_from_the_audit() {
     for def in TestDir::new().tools.tool_definitions() {
         let contents = matches!(&*def.id, "write" | "edit");
         let entries = matches!(
@@ -66,7 +66,7 @@ fn what_changes_files_says_so_and_keeps_contents_out_of_the_audit() {
 
 /// Proves OUT-41 in part: a tool that only reads is cacheable, a tool that changes files is never cached.
 #[test]
-fn cache_policy_follows_the_nature_of_the_tool() {
+fn cache_policy_follows_the_kind_of_tool() {
     for def in TestDir::new().tools.tool_definitions() {
         let expect = match def.annotations.read_only {
             true => CachePolicy::CACHED,

@@ -60,7 +60,7 @@ async fn write_creates_and_overwrites() {
 
 /// Proves FILE-20 in part: mode and link survive.
 #[tokio::test]
-async fn mode_owner_and_link_survive() {
+async fn mode_owner_and_link_are_preserved() {
     let world = TestDir::new();
     let path = world.put("script", "#!/bin/sh\necho 1\n");
     for mode in [0o755, 0o600, 0o640, 0o444 | 0o200] {
@@ -101,7 +101,7 @@ async fn mode_owner_and_link_survive() {
 
 /// Proves FILE-20 in part: a write that fails leaves the old content and nothing else.
 #[tokio::test]
-async fn a_write_that_fails_changes_nothing() {
+async fn failed_write_changes_nothing() {
     let world = TestDir::new();
     world.put("dir/f", "old");
     world.put("file", "old");
@@ -118,7 +118,7 @@ async fn a_write_that_fails_changes_nothing() {
 
 /// Proves FILE-20 in part: a reader sees the old content or the new, never a mix.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_never_sees_a_mix() {
+async fn reader_never_sees_mixed_content() {
     let world = TestDir::new();
     let content = |byte: &str| byte.repeat(300_000);
     let path = world.put("f", content("a"));
@@ -147,7 +147,7 @@ async fn a_reader_never_sees_a_mix() {
 }
 
 #[tokio::test]
-async fn a_directory_that_vanishes_is_an_error() {
+async fn missing_directory_is_an_error() {
     let world = TestDir::new();
     world.put("gone/f", "x");
     std::fs::remove_dir_all(world.root.join("gone")).expect("removed");
@@ -256,7 +256,7 @@ async fn edit_replaces_exactly_one_place() {
 
 /// Proves FILE-21: a miss says what went wrong in taking the text over from what `read` showed.
 #[tokio::test]
-async fn a_slip_in_taking_text_over_is_named() {
+async fn copy_mistake_is_named() {
     let world = TestDir::new();
     let check = async |content: &[u8], old: &str, said: &str| {
         world.put("f", content);
@@ -323,7 +323,7 @@ async fn edits_of_several_processes_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_miss_is_told_in_bounds_however_much_was_asked_for() {
+async fn report_of_a_miss_is_bounded() {
     let world = TestDir::new();
     let lines = |word: &str| {
         (0..5000)
@@ -338,7 +338,7 @@ async fn a_miss_is_told_in_bounds_however_much_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_path_that_ends_with_a_slash_is_no_file() {
+async fn path_with_a_trailing_slash_is_not_a_file() {
     let world = TestDir::new();
     let (category, _) = world
         .fail("write", json!({"path": "new/", "content": "x"}))
@@ -348,7 +348,7 @@ async fn a_path_that_ends_with_a_slash_is_no_file() {
 }
 
 #[tokio::test]
-async fn an_edit_keeps_every_other_byte() {
+async fn edit_preserves_every_other_byte() {
     let world = TestDir::new();
     world.put("f", b"\xef\xbb\xbfcaf\xe9\r\nold \t\nlast");
     world
@@ -384,7 +384,7 @@ async fn an_edit_keeps_every_other_byte() {
 
 /// Proves FILE-22: the result says which differences were ignored to find the text, in any encoding.
 #[tokio::test]
-async fn the_result_says_what_was_ignored() {
+async fn result_lists_the_ignored_differences() {
     let world = TestDir::new();
     let edit = |path: &str, old: &str, new: &str| json!({"path": path, "old_string": old, "new_string": new});
     world.put("f", b"caf\xe9\r\n    if x {  \r\n        y();\r\n    }\r\n");

@@ -59,7 +59,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
 
 /// Proves FILE-4: the refusal is `policy_blocked`, names the rule, and reveals nothing about the file.
 #[tokio::test]
-async fn a_denied_file_leaves_through_no_tool() {
+async fn denied_file_is_refused_by_every_tool() {
     let world = denying();
     for (path, rule) in [
         ("vault/deep/f", "/vault\""),
@@ -103,7 +103,7 @@ async fn a_denied_file_leaves_through_no_tool() {
 
 /// Proves FILE-4 for searches, and for trees with denied entries.
 #[tokio::test]
-async fn searches_leave_out_what_is_denied() {
+async fn searches_omit_denied_files() {
     let world = denying();
     world.link("../lib.rs", "src/lost");
     let text = world.text("grep", json!({"pattern": "."})).await;
@@ -150,7 +150,7 @@ async fn searches_leave_out_what_is_denied() {
 
 /// Proves FILE-4: with `allow_read`, paths that do not match are refused; deny rules have priority.
 #[tokio::test]
-async fn what_is_not_allowed_is_refused() {
+async fn path_outside_the_allow_list_is_refused() {
     let world = world(|root| {
         (
             vec!["**/*.pem".to_owned()],

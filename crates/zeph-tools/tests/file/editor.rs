@@ -248,7 +248,7 @@ async fn undo_of_a_created_file_removes_it() {
 
 /// Proves ACP-4: a file that exists only in the editor is read, but not replaced, and its creation is not undone.
 #[tokio::test]
-async fn file_without_a_place_on_disk_is_only_read() {
+async fn file_without_a_path_on_disk_is_read_only() {
     let world = World::new();
     world.open("f", "unsaved\n");
     assert_eq!(

@@ -22,7 +22,7 @@ fn exists(world: &TestDir, path: &str) -> bool {
 
 /// Proves FILE-25.
 #[tokio::test]
-async fn directories_are_made_with_their_parents() {
+async fn directories_are_created_with_their_parents() {
     let world = TestDir::new();
     world.put("file", "x");
     world.link("later/there", "dangling");
@@ -77,7 +77,7 @@ async fn files_links_and_trees_are_deleted() {
 
 /// Proves FILE-26: entries that are never deleted.
 #[tokio::test]
-async fn roots_what_is_above_them_and_repositories_are_not_deleted() {
+async fn roots_their_parents_and_repositories_are_not_deleted() {
     let world = TestDir::with_roots(&[".", "../other"]);
     world.put("repo/.git/objects/x", "x");
     world.put("repo/src/f", "x");
@@ -110,7 +110,7 @@ async fn roots_what_is_above_them_and_repositories_are_not_deleted() {
 
 /// Proves FILE-26 in part: a tree that is too deep is refused before anything is deleted.
 #[tokio::test]
-async fn a_tree_that_is_too_deep_is_left_alone() {
+async fn overly_deep_tree_is_refused_unchanged() {
     let world = TestDir::new();
     let deep = vec!["d"; 140].join("/");
     world.put(&format!("tree/{deep}/f"), "x");
@@ -178,7 +178,7 @@ async fn trees_are_copied_links_as_links() {
 
 /// Proves FILE-27: a link that points outside is refused, regardless of its position and form.
 #[tokio::test]
-async fn links_that_lead_outside_are_not_copied() {
+async fn links_that_point_outside_are_not_copied() {
     let world = TestDir::new();
     world.link(&world.outside, "absolute");
     world.put("tree/deep/f", "x");
@@ -206,7 +206,7 @@ async fn links_that_lead_outside_are_not_copied() {
 
 /// Proves FILE-27: an existing destination of any kind, and a copy of a directory into itself.
 #[tokio::test]
-async fn what_is_there_is_never_replaced() {
+async fn existing_destination_is_never_replaced() {
     let world = TestDir::new();
     plant(&world, "tree");
     world.put("file", "old");
@@ -278,7 +278,7 @@ async fn entries_are_moved() {
 
 /// Proves FILE-27 across file systems, if this machine has two.
 #[tokio::test]
-async fn a_move_to_another_file_system_keeps_everything() {
+async fn move_to_another_file_system_preserves_everything() {
     let memory = Path::new("/dev/shm");
     let Ok(second) = tempfile::tempdir_in(memory) else {
         eprintln!("no second file system here");
@@ -304,7 +304,7 @@ async fn a_move_to_another_file_system_keeps_everything() {
 
 /// Proves FILE-16.
 #[tokio::test]
-async fn a_tree_is_a_json_array_of_paths() {
+async fn file_tree_is_a_json_array_of_paths() {
     let world = TestDir::new();
     world.put("src/lib.rs", "");
     world.put("src/deep/mod.rs", "");

@@ -42,7 +42,7 @@ fn entry_calls(path: &str) -> Vec<(&'static str, Value)> {
 
 /// Proves FILE-1, FILE-2, FILE-5.
 #[tokio::test]
-async fn every_tool_refuses_what_lies_outside_and_names_the_roots() {
+async fn outside_path_is_refused_by_every_tool_with_the_roots() {
     let world = TestDir::new();
     let outside = world.outside.display().to_string();
     world.put("sub/f", "x");
@@ -99,7 +99,7 @@ async fn every_tool_refuses_what_lies_outside_and_names_the_roots() {
 
 /// Proves FILE-2.
 #[tokio::test]
-async fn what_is_no_path_is_refused() {
+async fn invalid_path_is_refused() {
     let world = TestDir::new();
     world.put("f", "x");
     for path in ["", "a\0b", &"x/".repeat(4000)] {
@@ -148,7 +148,7 @@ async fn links_that_stay_inside_work() {
 }
 
 #[tokio::test]
-async fn a_loop_of_links_ends() {
+async fn loop_of_links_is_an_error() {
     let world = TestDir::new();
     world.link("two", "one");
     world.link("one", "two");
@@ -190,7 +190,7 @@ async fn devices_and_fifos_are_refused_without_blocking() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_an_error_that_names_it() {
+fn missing_directory_is_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let error = Sandbox::new(&[PathBuf::from("gone")], dir.path()).expect_err("no directory");
     assert!(error.to_string().contains("gone"), "{error}");
@@ -239,7 +239,7 @@ proptest! {
 
 /// Two concurrent calls on one file lose nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn edits_at_once_lose_nothing() {
+async fn concurrent_edits_lose_nothing() {
     let world = Arc::new(TestDir::new());
     let lines: String = (0..40).map(|line| format!("<{line}>\n")).collect();
     world.put("f", &lines);
@@ -264,7 +264,7 @@ async fn edits_at_once_lose_nothing() {
 }
 
 #[tokio::test]
-async fn the_programs_own_database_is_out_of_reach_wherever_it_lies() {
+async fn own_database_is_inaccessible_at_any_path() {
     let mut world = TestDir::new();
     for name in ["zeph.db", "zeph.db-wal", "zeph.db-locks/1", "zeph.dbx"] {
         world.put(name, "found");

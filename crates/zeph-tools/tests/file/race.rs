@@ -115,7 +115,7 @@ async fn race_calls(calls: &[(&str, Value)], rounds: usize) -> Vec<usize> {
 
 /// Proves FILE-3 for `read`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn read_never_leaves() {
+async fn raced_read_stays_inside() {
     let paths =
         ["data/secret.txt", "file", "data/sub/../secret.txt"].map(|path| json!({"path": path}));
     assert!(race("read", &paths).await > 0);
@@ -123,7 +123,7 @@ async fn read_never_leaves() {
 
 /// Proves FILE-3 for `write`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn write_never_leaves() {
+async fn raced_write_stays_inside() {
     let paths = ["data/secret.txt", "file", "data/new/deep/file"]
         .map(|path| json!({"path": path, "content": "harmless\n"}));
     assert!(race("write", &paths).await > 0);
@@ -131,7 +131,7 @@ async fn write_never_leaves() {
 
 /// Proves FILE-3 for `edit`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn edit_never_leaves() {
+async fn raced_edit_stays_inside() {
     let edits = ["data/secret.txt", "file"].map(|path| {
         [
             ("harmless", "mended"),
@@ -145,7 +145,7 @@ async fn edit_never_leaves() {
 
 /// Proves FILE-3 for `grep`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn grep_never_leaves() {
+async fn raced_grep_stays_inside() {
     let searches = [
         json!({"pattern": "secret|harmless"}),
         json!({"pattern": "secret|harmless", "path": "data"}),
@@ -156,7 +156,7 @@ async fn grep_never_leaves() {
 
 /// Proves FILE-3 for `find_path`, `list_directory` and `get_file_tree`: names outside are not seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn names_outside_are_not_seen() {
+async fn names_outside_are_not_listed() {
     let (world, pairs) = world();
     std::fs::write(world.outside.join("named-outside"), "").expect("a file");
     let swapper = Swapper::new(pairs);
@@ -192,7 +192,7 @@ async fn names_outside_are_not_seen() {
 
 /// Proves FILE-3 for `create_directory` and `delete_path`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn directories_are_made_and_deleted_inside_alone() {
+async fn directories_are_created_and_deleted_only_inside() {
     let calls = [
         ("create_directory", json!({"path": "data/new/deep"})),
         ("delete_path", json!({"path": "data/new"})),
@@ -210,7 +210,7 @@ async fn directories_are_made_and_deleted_inside_alone() {
 
 /// Proves FILE-3 for `copy_path`: nothing from outside is copied in, and nothing is copied out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn copies_never_leave() {
+async fn raced_copies_stay_inside() {
     let ends =
         |source: &str, destination: &str| json!({"source": source, "destination": destination});
     let calls = [
@@ -233,7 +233,7 @@ async fn copies_never_leave() {
 
 /// Proves FILE-3 for `move_path`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn moves_never_leave() {
+async fn raced_moves_stay_inside() {
     let ends =
         |source: &str, destination: &str| json!({"source": source, "destination": destination});
     let calls = [

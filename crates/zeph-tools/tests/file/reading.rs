@@ -9,7 +9,7 @@ use crate::world::{TestDir, fifo};
 
 /// Proves FILE-10.
 #[tokio::test]
-async fn a_file_is_read_in_windows() {
+async fn file_is_read_in_windows() {
     let world = TestDir::new();
     let path = world.put(
         "f",
@@ -70,7 +70,7 @@ async fn a_file_is_read_in_windows() {
 
 /// Proves FILE-10.
 #[tokio::test]
-async fn a_large_file_needs_a_window() {
+async fn large_file_requires_a_window() {
     let world = TestDir::new();
     let path = world.put("big", "a line\n".repeat(2000));
     File::options()
@@ -96,7 +96,7 @@ async fn a_large_file_needs_a_window() {
 
 /// Proves FILE-11 except for images to providers.
 #[tokio::test]
-async fn what_is_no_text_is_refused_and_what_can_be_decoded_is() {
+async fn binary_files_are_refused_and_other_encodings_are_decoded() {
     let world = TestDir::new();
     for (name, content, words) in [
         (
@@ -145,7 +145,7 @@ async fn what_is_no_text_is_refused_and_what_can_be_decoded_is() {
 
 /// Proves FILE-12.
 #[tokio::test]
-async fn what_is_missing_or_a_directory_says_what_to_do() {
+async fn missing_file_and_directory_get_a_suggestion() {
     let world = TestDir::new();
     for name in ["src/main.rs", "src/lib.rs", "src/mail.rs", "src/other.txt"] {
         world.put(name, "x");
@@ -170,7 +170,7 @@ async fn what_is_missing_or_a_directory_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_cancelled_read_stops() {
+async fn cancelled_call_of_any_tool_stops() {
     let world = TestDir::new();
     world.put("f", "x");
     let cx = CallContext::headless();
@@ -194,7 +194,7 @@ async fn a_cancelled_read_stops() {
 
 /// Proves FILE-15.
 #[tokio::test]
-async fn a_directory_is_listed_without_following_links() {
+async fn directory_is_listed_without_following_links() {
     let world = TestDir::new();
     world.put("b/f", "x");
     world.put("a.txt", "12345");
@@ -226,7 +226,7 @@ async fn a_directory_is_listed_without_following_links() {
 }
 
 #[tokio::test]
-async fn a_long_listing_is_capped_and_says_so() {
+async fn long_listing_is_capped_with_a_count() {
     let world = TestDir::new();
     for number in 0..1005 {
         world.put(&format!("d/{number:04}"), "");

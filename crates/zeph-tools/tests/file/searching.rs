@@ -72,7 +72,7 @@ async fn grep_finds_lines_in_order() {
 
 /// Proves FILE-13.
 #[tokio::test]
-async fn grep_says_its_caps_and_what_is_wrong_with_a_pattern() {
+async fn grep_reports_its_caps_and_pattern_errors() {
     let world = TestDir::new();
     for file in ["a", "b", "c/d", "e"] {
         world.put(file, "x\n".repeat(400));
@@ -122,7 +122,7 @@ async fn grep_says_its_caps_and_what_is_wrong_with_a_pattern() {
 
 /// Proves FILE-13, FILE-14 and FILE-15a in part.
 #[tokio::test]
-async fn ignored_and_hidden_files_are_left_out_and_counted() {
+async fn ignored_and_hidden_files_are_omitted_and_counted() {
     let world = TestDir::new();
     world.put(".git/config", "needle");
     world.put(".git/info/exclude", "excluded\n");
@@ -264,7 +264,7 @@ async fn many_paths_are_capped() {
 
 /// Proves FILE-13, FILE-14.
 #[tokio::test]
-async fn searches_follow_no_link() {
+async fn searches_do_not_follow_links() {
     let world = TestDir::new();
     world.link(&world.outside, "out");
     world.link(world.outside.join("secret.txt"), "out.txt");
@@ -284,7 +284,7 @@ async fn searches_follow_no_link() {
 /// Globs with deep braces, which are compiled recursively and could exhaust the stack, are refused, and
 /// ignored in ignore files.
 #[tokio::test]
-async fn globs_that_nest_without_end_harm_nobody() {
+async fn deeply_nested_globs_are_refused_or_ignored() {
     let world = TestDir::new();
     world.put("f", "x\n");
     let deep = format!("{}a{}", "{".repeat(100_000), "}".repeat(100_000));

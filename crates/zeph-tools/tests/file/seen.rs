@@ -18,7 +18,7 @@ async fn refused(world: &TestDir, tool: &str, params: Value) -> String {
 
 /// Proves FILE-23: a file that was never read, for both tools; reading a part of the file suffices.
 #[tokio::test]
-async fn what_was_never_read_is_not_changed() {
+async fn unread_file_is_not_changed() {
     let world = TestDir::seeing();
     world.put("f", "one\ntwo\n");
     let text = refused(&world, "edit", edit("one", "1")).await;
@@ -59,7 +59,7 @@ async fn what_was_never_read_is_not_changed() {
 
 /// Proves FILE-23: a conversation knows the files that it created; another one does not.
 #[tokio::test]
-async fn what_a_conversation_created_is_known_to_it_alone() {
+async fn created_file_is_known_only_to_its_conversation() {
     let world = TestDir::seeing();
     world
         .text("write", json!({"path": "f", "content": "one\n"}))
@@ -74,7 +74,7 @@ async fn what_a_conversation_created_is_known_to_it_alone() {
 
 /// Proves FILE-23: the refusal contains the difference, which is sufficient as a read.
 #[tokio::test]
-async fn what_changed_since_is_refused_with_the_difference() {
+async fn file_changed_since_the_read_is_refused_with_the_difference() {
     let world = TestDir::seeing();
     world.put("f", "one\ntwo\nthree\n");
     world.text("read", json!({"path": "f"})).await;
@@ -126,7 +126,7 @@ async fn touch_is_not_stale_and_restored_mtime_is() {
 
 /// Proves FILE-23: reading through a link marks its target.
 #[tokio::test]
-async fn a_file_is_known_by_its_real_path() {
+async fn file_is_identified_by_its_real_path() {
     let world = TestDir::seeing();
     world.put("d/f", "one\n");
     world.link("d", "e");
@@ -139,7 +139,7 @@ async fn a_file_is_known_by_its_real_path() {
 
 /// Proves FILE-23: the record follows the file.
 #[tokio::test]
-async fn moves_and_copies_carry_it_and_deletion_ends_it() {
+async fn read_record_follows_moves_and_copies_and_ends_at_deletion() {
     let world = TestDir::seeing();
     world.put("d/f", "one\n");
     world.put("d/unread", "one\n");
@@ -162,7 +162,7 @@ async fn moves_and_copies_carry_it_and_deletion_ends_it() {
 
 /// Proves FILE-23: a difference that cannot be shown requires a read, and unreadable content is reported.
 #[tokio::test]
-async fn a_difference_is_bounded_and_text() {
+async fn difference_is_bounded_and_text_only() {
     let world = TestDir::seeing();
     let see = async |content: &[u8]| {
         world.put("f", content);
@@ -215,7 +215,7 @@ async fn a_difference_is_bounded_and_text() {
 
 /// Proves FILE-23: also if the content is not stored, or is too long for a difference.
 #[tokio::test]
-async fn long_files_are_compared_too() {
+async fn long_files_are_compared() {
     let world = TestDir::seeing();
     let long = "line\n".repeat(300_000);
     let path = world.put("f", &long);
@@ -232,7 +232,7 @@ async fn long_files_are_compared_too() {
 
 /// Proves FILE-23: concurrent edits of one conversation all succeed and lose nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn edits_at_once_lose_nothing_and_know_of_each_other() {
+async fn concurrent_edits_lose_nothing_and_track_each_other() {
     let world = TestDir::seeing();
     let slots: String = (0..60).map(|slot| format!("open {slot};\n")).collect();
     world.put("f", slots);
@@ -260,7 +260,7 @@ async fn edits_at_once_lose_nothing_and_know_of_each_other() {
 
 /// Proves FILE-4 for the difference: a file that was denied since the read is not shown.
 #[tokio::test]
-async fn a_difference_never_shows_what_is_denied() {
+async fn difference_never_shows_a_denied_file() {
     use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
     use zeph_tools::{InMemoryReadLedger, ReadLedger};
     let mut world = TestDir::new();

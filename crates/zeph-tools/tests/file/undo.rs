@@ -147,7 +147,7 @@ fn walk(dir: &Path, found: &mut BTreeMap<PathBuf, (u32, String)>) {
 
 /// Proves FILE-28: the changes of one batch are undone in reverse order.
 #[tokio::test]
-async fn a_batch_is_undone_as_a_whole_and_then_the_one_before() {
+async fn batches_are_undone_whole_and_in_reverse_order() {
     let world = Journaled::new();
     world.put("a.txt", "one\n");
     world.put("b.txt", "b\n");
@@ -217,7 +217,7 @@ async fn a_batch_is_undone_as_a_whole_and_then_the_one_before() {
 
 /// Proves FILE-28: if any path of a batch was changed since, nothing of the batch is undone.
 #[tokio::test]
-async fn what_was_changed_since_is_refused_and_named() {
+async fn batch_with_a_later_change_is_refused_and_named() {
     let world = Journaled::new();
     world.put("a.txt", "one\n");
     world.put("b.txt", "b\n");
@@ -283,7 +283,7 @@ async fn what_was_changed_since_is_refused_and_named() {
 
 /// Proves FILE-28: a tree is restored with modes, links and empty directories, also read-only ones.
 #[tokio::test]
-async fn a_deleted_tree_comes_back_as_it_was() {
+async fn deleted_tree_is_restored_exactly() {
     let world = Journaled::new();
     world.put("tree/bin/run", "#!/bin/sh\n");
     world.put("tree/read-only/f", "f");
@@ -330,7 +330,7 @@ async fn a_deleted_tree_comes_back_as_it_was() {
 
 /// Proves FILE-28: undo does not follow a link that replaced a directory.
 #[tokio::test]
-async fn a_link_on_the_way_is_refused() {
+async fn link_in_the_path_is_refused() {
     let world = Journaled::new();
     let outside = world.root.parent().unwrap().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -360,7 +360,7 @@ async fn a_link_on_the_way_is_refused() {
 
 /// Proves FILE-28: the limit drops the oldest batches; a single larger change still runs, with a message.
 #[tokio::test]
-async fn the_journal_is_bounded() {
+async fn journal_is_bounded() {
     let world = Journaled::keeping(100);
     world.put("a", &"a".repeat(60));
     world.put("b", &"b".repeat(60));
@@ -448,7 +448,7 @@ async fn failed_change_is_not_recorded() {
 
 /// Proves FILE-28 for entries that cannot be restored: they are deleted, with a message.
 #[tokio::test]
-async fn a_fifo_is_deleted_for_good() {
+async fn deleted_fifo_cannot_be_restored() {
     let world = Journaled::new();
     world.put("dir/f", "f");
     crate::world::fifo(&world.root.join("dir/pipe"));
@@ -465,7 +465,7 @@ async fn a_fifo_is_deleted_for_good() {
 
 /// Proves FILE-28: other names of a hard-linked file keep their content.
 #[tokio::test]
-async fn a_hard_link_keeps_its_content() {
+async fn hard_link_retains_its_content() {
     let world = Journaled::new();
     world.put("a", "one");
     std::fs::hard_link(world.root.join("a"), world.root.join("b")).unwrap();
@@ -481,7 +481,7 @@ async fn a_hard_link_keeps_its_content() {
 
 /// Proves FILE-28, FILE-23: after an undo, a file must be read again before it is changed.
 #[tokio::test]
-async fn what_was_undone_is_not_seen_any_more() {
+async fn undone_file_must_be_read_again() {
     let world = Journaled::with(1 << 20, Some(Arc::new(InMemoryReadLedger::default())));
     world.put("a", "one");
     world.call("1", "read", json!({ "path": "a" })).await;
@@ -502,7 +502,7 @@ async fn what_was_undone_is_not_seen_any_more() {
 /// Proves FILE-28: a link that replaced a directory in the same batch does not prevent undo, which removes
 /// the link first.
 #[tokio::test]
-async fn a_link_in_the_place_of_a_removed_directory_goes_with_its_batch() {
+async fn link_that_replaced_a_directory_is_undone_with_its_batch() {
     let world = Journaled::new();
     world.put("a/b/c", "text\n");
     world.put("a/b/d/e", "more\n");

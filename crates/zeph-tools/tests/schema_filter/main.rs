@@ -51,7 +51,7 @@ fn ranked(scores: &HashMap<String, f32>, tools: &[ToolDef]) -> Vec<String> {
 /// Proves SCH-2, SCH-5: for sixty labelled tools, keyword matching ranks most required tools among the first
 /// ten, and nearly all of them are exposed. The figures are in `docs/tools-offered.md`.
 #[test]
-fn words_find_the_tools_that_are_needed() {
+fn keywords_find_the_needed_tools() {
     let tools = tools();
     assert_eq!(tools.len(), 60);
     let queries: Vec<Labelled> = serde_json::from_str(include_str!("queries.json")).unwrap();

@@ -35,7 +35,7 @@ fn check(lines: &[Vec<u8>], known: Vec<Link>) -> Result<(), String> {
 
 /// The bytes are fixed: a check with other programs computes the same hash.
 #[test]
-fn the_canonical_form_is_what_the_documentation_says() {
+fn canonical_form_matches_the_documentation() {
     let sealed = &chain(&[json!({"path": "ä\n"})])[0];
     let name = "82a3537ff0dbce7eec35d69edc3a189ee6f17d82f353a553f9aa96cb0be3ce89";
     let body = format!(
@@ -48,7 +48,7 @@ fn the_canonical_form_is_what_the_documentation_says() {
 }
 
 #[test]
-fn a_head_is_read_as_it_is_printed() {
+fn printed_head_is_parsed() {
     let hash = hex_digest(b"x");
     let link: Link = format!("12:{hash}").parse().unwrap();
     assert_eq!((link.seq, &link.hash), (12, &hash));
@@ -68,7 +68,7 @@ fn a_head_is_read_as_it_is_printed() {
 proptest! {
     /// Proves OUT-52: any byte that is changed, any entry that is removed, doubled or moved.
     #[test]
-    fn nothing_can_be_changed(
+    fn any_change_of_the_chain_is_detected(
         texts in prop::collection::vec(".{0,12}", 2..8),
         at in any::<prop::sample::Index>(),
         byte in any::<prop::sample::Index>(),

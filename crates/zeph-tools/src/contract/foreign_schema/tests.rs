@@ -274,7 +274,7 @@ fn wrong_types_have_their_category() {
 
 /// Proves EXE-8a: a repair is accepted only if the result fits; nothing is guessed.
 #[test]
-fn repairs_have_to_fit() {
+fn invalid_repairs_are_rejected() {
     let check = |schema: &Value, came: Value, expect: Option<Value>| {
         let found = prepare(&tool(schema), &came);
         let found = found.ok().map(|prepared| {

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_may_begin_with_a_kind() {
+    fn query_can_begin_with_a_kind() {
         let check = |query: &str, kinds: &[SymbolKind], rest: &str| {
             assert_eq!(kinds_of(query), (kinds.to_vec(), rest), "{query}");
         };
@@ -311,7 +311,7 @@ mod tests {
 
     /// Proves NAT-5 in part.
     #[test]
-    fn a_query_names_what_it_lies_in() {
+    fn query_can_name_the_container() {
         let check = |query: &str, container: &str, name: &str| {
             assert_eq!(
                 parts(query),

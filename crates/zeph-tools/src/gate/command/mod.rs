@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_read_again_unless_it_is_the_very_same() {
+    fn only_an_identical_command_is_taken_from_the_cache() {
         let last = ParsedCommandCache::default();
         let read = |text: &str, start: &str, home: Option<&str>| {
             last.read(text, start.into(), home.map(Path::new))

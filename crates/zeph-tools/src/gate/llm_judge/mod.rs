@@ -102,7 +102,7 @@ mod tests {
 
     /// Proves PERM-20 for the accepted responses.
     #[test]
-    fn one_word_counts_and_nothing_else() {
+    fn only_a_single_word_is_a_verdict() {
         let check = |answer: &str, expect: Option<Verdict>| {
             assert_eq!(Verdict::of(answer), expect, "{answer:?}");
         };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_refuses_and_exempts_what_touches_nothing() {
+    fn default_refuses_and_exempts_harmless_tools() {
         let config = AdversarialPolicyConfig::default();
         assert!(!config.enabled && !config.fail_open && config.provider.is_empty());
         assert_eq!(config.exempt_tools, EXEMPT);

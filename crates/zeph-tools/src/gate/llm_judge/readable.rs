@@ -112,7 +112,7 @@ mod tests {
     proptest! {
         /// Proves PERM-20: any text becomes one line of JSON with the same value.
         #[test]
-        fn any_text_stays_what_it_is(text in any::<String>(), key in any::<String>()) {
+        fn any_text_becomes_one_equal_json_line(text in any::<String>(), key in any::<String>()) {
             let value = json!({"k": [text], key: {"<": "[/A"}});
             let line = line(&value);
             prop_assert!(!line.chars().any(|c| c == '<' || is_hidden(c)), "{line:?}");

@@ -109,7 +109,7 @@ fn command(command: &str) -> Value {
 
 /// Proves PERM-10: a word that may be relative to too many directories may be any file.
 #[test]
-fn where_words_lie_is_known_in_few_directories_only() {
+fn word_in_too_many_directories_can_be_any_file() {
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = ['bash']\npaths = ['secrets/**']\n";
     let walk = |times: usize| command(&format!("{} ls x", "cd d;".repeat(times)));
     let cases = [
@@ -132,7 +132,7 @@ fn where_words_lie_is_known_in_few_directories_only() {
 
 /// Proves PERM-12: each command of a pipeline starts in the directory of the pipeline, regardless of the others.
 #[test]
-fn a_pipeline_does_not_change_the_directory_of_its_commands() {
+fn pipeline_does_not_change_the_directory_of_its_commands() {
     let rules = "[[policy.rules]]\neffect = 'allow'\ntools = '*'\npaths = 'src/**'\n";
     let check = |text: &str, effect: &str| {
         let places = table();
@@ -151,7 +151,7 @@ fn a_pipeline_does_not_change_the_directory_of_its_commands() {
 
 /// Proves PERM-10: the first matching rule decides; else the default does, which denies.
 #[test]
-fn the_first_rule_decides_and_else_the_default() {
+fn first_matching_rule_or_the_default_decides() {
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = ['write']\npaths = ['src/deep/**']\n\
         [[policy.rules]]\neffect = 'allow'\ntools = ['read', 'wri*']\n\
         [[policy.rules]]\neffect = 'deny'\ntools = '*'\n";
@@ -184,7 +184,7 @@ fn the_first_rule_decides_and_else_the_default() {
 
 /// Proves PERM-11: rules of the authorization come after those of the policy; the default after both.
 #[test]
-fn the_authorization_comes_behind() {
+fn authorization_rules_follow_the_policy_rules() {
     let policy = "[[policy.rules]]\neffect = 'deny'\ntools = 'write'\n";
     let more = "[authorization]\nenabled = true\n\
         [[authorization.rules]]\naction = 'allow'\ntool = ['write', 'read']\n\
@@ -482,7 +482,7 @@ fn arguments_match() {
 
 /// Proves PERM-10: variables that must be set.
 #[test]
-fn the_environment() {
+fn rule_requires_its_environment_variables() {
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = 'read'\nenv = ['CI']\n\
         [[policy.rules]]\neffect = 'deny'\ntools = 'write'\nenv = ['CI', 'OTHER']\n";
     check(
@@ -500,7 +500,7 @@ fn the_environment() {
 
 /// Proves PERM-10: an allow rule needs at least the trust level, a deny rule at most.
 #[test]
-fn the_trust() {
+fn rule_requires_its_trust_level() {
     let allow = "[[policy.rules]]\neffect = 'allow'\ntools = 'read'\ntrust_level = 'provisional'\n";
     let deny = "[[policy.rules]]\neffect = 'deny'\ntools = 'read'\ntrust_level = 'provisional'\n";
     let places = table();
@@ -523,7 +523,7 @@ fn the_trust() {
 
 /// Proves PERM-12, PERM-10 in part: an invalid rule is refused, enabled or not.
 #[test]
-fn what_cannot_hold_is_refused() {
+fn invalid_rule_is_refused() {
     let check = |rule: &str, key: &str, words: &[&str]| {
         for enabled in [true, false] {
             let text = format!("[policy]\nenabled = {enabled}\n[[policy.rules]]\n{rule}");
@@ -598,7 +598,7 @@ fn what_cannot_hold_is_refused() {
 }
 
 #[test]
-fn tools_must_be_there() {
+fn unknown_tool_names_are_errors() {
     let places = table();
     let check = |tools: &str, expect: Option<&str>| {
         let text = open(&format!(
@@ -622,7 +622,7 @@ fn tools_must_be_there() {
 
 /// Proves PERM-12: on a real disk, shell patterns match the existing files.
 #[test]
-fn patterns_of_the_shell_stand_for_files() {
+fn shell_patterns_match_existing_files() {
     let dir = tempfile::tempdir().expect("a directory");
     #[allow(clippy::disallowed_methods, reason = "the path as the gate finds it")]
     let base = fs::canonicalize(dir.path()).expect("a real path");
@@ -692,7 +692,7 @@ fn a_rule() -> impl Strategy<Value = String> {
 proptest! {
     /// Proves PERM-10: a deny rule before others never allows a denied call.
     #[test]
-    fn a_rule_that_denies_only_tightens(
+    fn deny_rule_only_tightens(
         rules in prop::collection::vec(a_rule(), 0..4),
         added in a_rule(),
         calls in prop::collection::vec(calls(), 1..6),
@@ -710,7 +710,7 @@ proptest! {
 
     /// Proves PERM-12: a rule that allows paths allows no call with another path.
     #[test]
-    fn nothing_outside_is_allowed(calls in prop::collection::vec(calls(), 1..8)) {
+    fn no_path_outside_is_allowed(calls in prop::collection::vec(calls(), 1..8)) {
         let places = table();
         let text = closed("[[policy.rules]]\neffect = 'allow'\ntools = '*'\npaths = 'src/**'\n");
         let policy = compile(&text, &places).expect("rules").expect("one");

@@ -50,7 +50,7 @@ fn check(kind: PatternKind, pattern: &str, yes: &[&str], no: &[&str]) {
 
 /// Proves PERM-1 in part, and D-27: in commands `*` matches any text, without case.
 #[test]
-fn commands() {
+fn command_patterns_match_any_text() {
     let check = |pattern, yes, no| check(PatternKind::Text, pattern, yes, no);
     check("*", &["", "ls", "a/b c"], &[]);
     check(
@@ -86,7 +86,7 @@ fn commands() {
 
 /// Proves PERM-1 in part, and D-27: in paths `*` stops at `/`, `**` does not.
 #[test]
-fn paths() {
+fn path_patterns_stop_at_a_slash() {
     let check = |pattern, yes, no| check(PatternKind::Path, pattern, yes, no);
     check(
         "src/*",
@@ -144,7 +144,7 @@ fn paths() {
 
 /// Proves PERM-1 in part: a wildcard in the host of a URL does not match beyond the host.
 #[test]
-fn urls() {
+fn url_patterns_do_not_match_beyond_the_host() {
     let check = |pattern, yes, no| check(PatternKind::Url, pattern, yes, no);
     check(
         "https://docs.rs/*",
@@ -196,7 +196,7 @@ fn urls() {
 
 /// Proves PERM-6 in part: an invalid pattern is an error with a reason.
 #[test]
-fn what_does_not_compile() {
+fn invalid_pattern_is_an_error() {
     let check = |kind, pattern: &str, expect: &str| {
         let error = compile(kind, pattern).expect_err(pattern).to_string();
         assert!(error.contains(expect), "{pattern}: {error}");
@@ -227,7 +227,7 @@ fn what_does_not_compile() {
 
 /// A pattern also applies to the target of its link.
 #[test]
-fn absolute_patterns_hold_where_their_directory_lies() {
+fn absolute_pattern_matches_the_target_of_its_link() {
     let pattern = compile(PatternKind::Path, "/tmp/x/*").expect("a pattern");
     assert!(pattern.matches(&symbols("/tmp/x/y")));
     assert!(pattern.matches(&symbols("/private/tmp/x/y")));
@@ -236,7 +236,7 @@ fn absolute_patterns_hold_where_their_directory_lies() {
 
 /// Unknown text: an allow rule must match every possible text, a deny rule some possible text.
 #[test]
-fn holes() {
+fn unknown_text_is_matched_by_allow_and_deny_rules() {
     let check = |kind, pattern: &str, text: &str, surely: bool, perhaps: bool| {
         let pattern = compile(kind, pattern).expect(pattern);
         let symbols = symbols(text);
@@ -259,7 +259,7 @@ fn holes() {
 
 /// A backtracking matcher would not terminate here in time.
 #[test]
-fn stars_take_linear_time() {
+fn stars_are_matched_in_linear_time() {
     let start = std::time::Instant::now();
     let pattern = "*a".repeat(250);
     let pattern = compile(PatternKind::Text, &format!("{pattern}*b")).expect("a pattern");

@@ -149,7 +149,7 @@ fn commands_are_judged_by_their_parts() {
 
 /// Proves PERM-3: quoting, paths, assignments and wrappers do not hide the command.
 #[test]
-fn a_denied_command_is_denied_under_any_name() {
+fn denied_command_is_denied_under_any_name() {
     bash(
         "bash deny rm *\nbash deny git push *\nbash allow *",
         &[
@@ -219,7 +219,7 @@ fn a_denied_command_is_denied_under_any_name() {
 
 /// Proves PERM-3: the whole text of a command is denied if it matches, before rules that allow it.
 #[test]
-fn the_whole_command_counts_for_what_denies_and_asks() {
+fn whole_command_is_matched_by_deny_and_ask_rules() {
     bash(
         "bash deny * | sh\nbash ask *--force*\nbash allow *",
         &[
@@ -431,7 +431,7 @@ fn files(rules: &str, calls: &[(&'static str, Value, &str)]) {
 
 /// Proves PERM-1: every path of a file tool, in every form.
 #[test]
-fn paths_are_judged_where_they_lie_and_as_they_are_called() {
+fn paths_are_matched_as_written_and_as_resolved() {
     let path = |path: &str| json!({ "path": path, "content": "" });
     files(
         "write deny secrets/**\nwrite allow src/**\nwrite ask *.md",
@@ -482,7 +482,7 @@ fn paths_are_judged_where_they_lie_and_as_they_are_called() {
 
 /// Proves PERM-1: both paths of a move, and the contents of a directory.
 #[test]
-fn both_sides_and_whole_directories() {
+fn both_paths_of_a_move_and_directory_contents_are_judged() {
     let moved =
         |source: &str, destination: &str| json!({ "source": source, "destination": destination });
     files(
@@ -523,7 +523,7 @@ fn both_sides_and_whole_directories() {
 
 /// Proves PERM-1: URLs, and the arguments of other tools.
 #[test]
-fn urls_and_arguments() {
+fn urls_and_arguments_are_judged() {
     files(
         "fetch deny https://*.internal.example/*\nfetch allow https://docs.rs/*",
         &[
@@ -571,7 +571,7 @@ fn urls_and_arguments() {
 
 /// Proves PERM-5, PERM-8: modes and rules.
 #[test]
-fn modes_and_rules() {
+fn modes_and_rules_are_combined() {
     let (plan, ask, edit, full) = (Mode::Plan, Mode::Ask, Mode::AutoEdit, Mode::Full);
     let check = |mode, rules: &str, tool: &'static str, params: Value, expect: &str| {
         let given = PermissionContext {
@@ -627,7 +627,7 @@ fn modes_and_rules() {
 
 /// Proves PERM-30 for the calls that a level allows; it never loosens a decision.
 #[test]
-fn trust() {
+fn trust_level_limits_the_calls() {
     use TrustLevel::{Provisional, Trusted, Untrusted};
     for (trust, read, web, write, task) in [
         (Trusted, "allow", "allow", "allow", "allow"),
@@ -671,7 +671,7 @@ fn trust() {
 
 /// Proves PERM-31: autonomous mode skips the question and changes nothing else.
 #[test]
-fn autonomous() {
+fn autonomous_mode_skips_only_the_question() {
     let check = |mode, trust, rules: &str, tool: &'static str, params: Value, expect: &str| {
         let given = PermissionContext {
             mode,
@@ -723,7 +723,7 @@ fn autonomous() {
 
 /// Proves PERM-4 in part: the hidden tools.
 #[test]
-fn what_is_hidden() {
+fn tool_denied_entirely_is_hidden() {
     let check = |written: &str, expect: bool| {
         let places = places(&[]);
         assert_eq!(rules(written, &places).hides("bash"), expect, "{written}");
@@ -742,7 +742,7 @@ fn what_is_hidden() {
 
 /// Proves PERM-1: the first match wins.
 #[test]
-fn the_first_match_wins() {
+fn first_match_wins() {
     bash(
         "bash allow git *\nbash deny *push*",
         &[("git push", "allow")],
@@ -759,7 +759,7 @@ fn the_first_match_wins() {
 
 /// Proves PERM-2 in part: the proposed rules allow the call, and nothing wider.
 #[test]
-fn what_would_allow_it_does() {
+fn proposed_rules_allow_the_call() {
     let check = |written: &str, tool: &'static str, params: Value, expect: &[(&str, &str)]| {
         let places = places(&["/w/p/src/a[1]", "/w/p/link -> /etc", "/etc/"]);
         let (def, mut set) = (def(tool), rules(written, &places));
@@ -845,7 +845,7 @@ fn what_would_allow_it_does() {
 
 /// Proves PERM-7a in part: the digest depends on the arguments, not on their spelling.
 #[test]
-fn digests() {
+fn digest_ignores_the_order_of_keys() {
     use crate::gate::parsed_call::digest;
     let (one, other) = (
         json!({"a": 1, "b": {"d": 1, "c": [1, 2]}}),
@@ -883,7 +883,7 @@ mod properties {
     proptest! {
         /// Proves PERM-3: a denied command is denied regardless of the text around it and of its quoting.
         #[test]
-        fn a_denied_part_denies(
+        fn denied_part_denies_the_command(
             before in prop::sample::select(vec!["", "echo a; ", "true && ", "echo x | ", "(", "env ", "if ", "timeout 3 ", "A=b ", "{ "]),
             name in prop::sample::select(vec!["rm", "r\\m", "'rm'", "/bin/rm", "$'rm'", "\"r\"m", "RM"]),
             after in prop::sample::select(vec!["", " x", "; echo b", " | cat", " && echo", " &"]),
@@ -897,7 +897,7 @@ mod properties {
 
         /// Proves PERM-3: a command with a part that no rule allows is never allowed.
         #[test]
-        fn one_part_more_is_not_allowed(
+        fn additional_part_is_not_allowed(
             joint in prop::sample::select(vec!["; ", " && ", " || ", " | ", "\n", " & "]),
             inner in "[a-z]{1,6}",
         ) {
@@ -909,7 +909,7 @@ mod properties {
 
         /// Proves PERM-2 in part: the proposed rules for a command allow it, and not another one.
         #[test]
-        fn what_is_offered_allows_the_command(
+        fn proposed_rules_allow_only_the_command(
             words in prop::collection::vec("[a-zA-Z *?\\\\=\t\u{a0}'\"é{}$-]{1,6}", 1..4),
             more in "[a-z]{1,3}",
         ) {

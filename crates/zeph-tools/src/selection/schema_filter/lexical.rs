@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_what_says_something() {
+    fn keywords_are_stemmed_and_stop_words_dropped() {
         let check = |text: &str, expect: &str| {
             let found: Vec<String> = words(text).collect();
             assert_eq!(found.join(" "), expect, "{text:?}");

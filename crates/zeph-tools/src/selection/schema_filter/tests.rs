@@ -90,7 +90,7 @@ fn reasons_come_in_their_order() {
 
 /// Proves SCH-3.
 #[test]
-fn without_an_embedding_nothing_is_filtered() {
+fn missing_embedding_filters_nothing() {
     let result = filter(1).filter("deploy", None, &tools());
     assert_eq!(result.included.len(), tools().len());
     assert_eq!(result.excluded, Vec::<String>::new());
@@ -103,7 +103,7 @@ fn without_an_embedding_nothing_is_filtered() {
 
 /// Proves SCH-5: words instead of embeddings.
 #[test]
-fn words_rank_where_there_are_no_embeddings() {
+fn keywords_rank_tools_without_embeddings() {
     let tools = [
         tool("weather_forecast", "Forecast of the weather for a city."),
         tool("send_mail", "Send an email to somebody, with attachments."),

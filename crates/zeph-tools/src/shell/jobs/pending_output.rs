@@ -59,7 +59,7 @@ mod tests {
 
     /// Proves SH-40.
     #[test]
-    fn each_part_is_handed_over_once_and_characters_stay_whole() {
+    fn each_part_is_returned_once_with_whole_characters() {
         let mut unread = PendingOutput::new(OverflowConfig::default(), Arc::default());
         assert!(unread.is_empty());
         unread.push(OutputStream::Stdout, b"z\xC3");
@@ -80,7 +80,7 @@ mod tests {
     /// Proves SH-40: the head and the tail of the output between two queries are read, and the whole is spilled up to
     /// the limit.
     #[test]
-    fn what_is_not_asked_for_is_spilled_up_to_the_limit() {
+    fn unread_output_is_spilled_up_to_the_limit() {
         let config = OverflowConfig {
             threshold: 1000,
             max_overflow_bytes: 1_000_000,

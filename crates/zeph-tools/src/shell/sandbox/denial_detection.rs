@@ -168,7 +168,7 @@ mod tests {
 
     /// Proves SH-21.
     #[test]
-    fn the_path_that_was_refused_is_found() {
+    fn refused_path_is_found_in_the_error_output() {
         let check = |stderr: &str, expect: &str| {
             let expect = Denial::Write(expect.into());
             assert_eq!(found(stderr, true), Some(expect), "{stderr}");
@@ -214,7 +214,7 @@ mod tests {
 
     /// Proves SH-21.
     #[test]
-    fn what_the_sandbox_did_not_refuse_is_not_blamed_on_it() {
+    fn other_failures_are_not_attributed_to_the_sandbox() {
         for stderr in [
             "",
             "3 tests failed in /out",
@@ -234,7 +234,7 @@ mod tests {
 
     /// Proves SH-21.
     #[test]
-    fn a_refused_socket_is_found_when_the_network_is_cut() {
+    fn refused_socket_is_found_if_the_network_is_disabled() {
         for stderr in [
             "bash: socket: Permission denied\nbash: line 1: /dev/tcp/127.0.0.1/80: Permission denied",
             "  File \"socket.py\", line 232, in __init__\n    _socket.socket.__init__(self)\nPermissionError: [Errno 13] Permission denied",
@@ -269,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_output_is_survived(
+        fn any_output_is_parsed_without_a_panic(
             parts in proptest::collection::vec(
                 prop_oneof![
                     Just("permission denied".to_owned()), Just("Permission Denied".to_owned()),

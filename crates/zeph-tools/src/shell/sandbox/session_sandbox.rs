@@ -168,7 +168,7 @@ mod tests {
 
     /// Proves SH-20.
     #[test]
-    fn the_user_is_warned_once() {
+    fn user_is_warned_once() {
         let sandbox = SessionSandbox::new(None, Arc::default());
         assert_eq!(sandbox.warning(&ended(None, EndReason::Finished)), None);
         let lacking = ended(Some("it lacks much"), EndReason::Finished);
@@ -179,7 +179,7 @@ mod tests {
 
     /// Proves SH-21: without a sandbox, or for a stopped command, no denial is reported.
     #[test]
-    fn only_a_sandbox_that_stands_refuses() {
+    fn denial_requires_an_active_sandbox() {
         let dir = tempfile::tempdir().unwrap();
         let line = format!("sh: 1: {}/x: Permission denied", dir.path().display());
         let plan = Plan {

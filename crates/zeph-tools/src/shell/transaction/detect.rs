@@ -263,7 +263,7 @@ mod tests {
 
     /// Proves SH-31.
     #[test]
-    fn what_writes_is_seen_at_every_depth() {
+    fn write_commands_are_detected_at_every_depth() {
         for command in include_str!("writes.txt").lines() {
             assert!(writes(command), "{command}");
         }

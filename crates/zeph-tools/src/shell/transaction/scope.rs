@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_glob_is_named() {
+    fn invalid_glob_is_named() {
         let check = |glob: &str, expect: &str| {
             let errors = scope(&["src", glob]).expect_err(glob);
             assert_eq!(errors.len(), 1, "{errors:?}");

@@ -64,7 +64,7 @@ mod tests {
 
     /// Proves SH-32: the snapshot of a killed process is removed; one in use, or one to be retained, is not.
     #[test]
-    fn abandoned_snapshots_go() {
+    fn abandoned_snapshots_are_removed() {
         let base = tempfile::tempdir().expect("a directory");
         let (used, lock) = locked_dir(base.path()).expect("a snapshot");
         let (kept, held) = locked_dir(base.path()).expect("a snapshot");

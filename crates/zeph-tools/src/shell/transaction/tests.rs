@@ -212,7 +212,7 @@ proptest! {
 
     /// Proves SH-33: after any command, the tree is restored. Files outside and unchanged files are not touched.
     #[test]
-    fn a_rollback_yields_the_initial_tree(before in steps(false), meanwhile in steps(true)) {
+    fn rollback_restores_the_initial_tree(before in steps(false), meanwhile in steps(true)) {
         let world = World::new(&["**"]);
         let root = world.root();
         before.iter().for_each(|step| act(&root, step));
@@ -240,7 +240,7 @@ proptest! {
 
 /// Proves SH-32, SH-33: hidden files, links, empty directories, modes, names that are not UTF-8.
 #[test]
-fn everything_of_a_tree_comes_back() {
+fn tree_is_restored_completely() {
     let world = World::new(&["**"]);
     world.write(".hidden/.deep/file", "1");
     world.write("run.sh", "#!/bin/sh\n");
@@ -292,7 +292,7 @@ fn nothing_is_written_through_a_link() {
 
 /// Proves SH-30: files outside of the scope are neither saved nor touched.
 #[test]
-fn the_scope_decides() {
+fn only_files_in_the_scope_are_restored() {
     let world = World::new(&["src", "**/*.rs", "docs/**"]);
     for file in [
         "src/deep/x",
@@ -346,7 +346,7 @@ fn the_scope_decides() {
 
 /// Proves SH-32.
 #[test]
-fn the_cap_is_held_and_leaves_nothing_behind() {
+fn size_cap_is_enforced_without_leftovers() {
     let mut world = World::new(&["**"]);
     world.write("a", "12345");
     world.write("b/c", "12345");
@@ -372,7 +372,7 @@ fn the_cap_is_held_and_leaves_nothing_behind() {
 
 /// Proves SH-32: sockets and FIFOs do not prevent a snapshot; new ones are removed.
 #[test]
-fn special_files_are_left_alone() {
+fn special_files_are_unchanged() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let fifo = |path: &Path| {
         mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a FIFO");
@@ -390,7 +390,7 @@ fn special_files_are_left_alone() {
 
 /// Proves SH-32, SH-33: the program's own database and snapshots are not part of a transaction in any directory.
 #[test]
-fn the_programs_own_files_are_left_alone() {
+fn own_files_of_the_program_are_excluded() {
     let mut world = World::new(&["**"]);
     world.write("data/zeph.db", "1");
     world.write("data/zeph.dbx", "1");
@@ -415,7 +415,7 @@ fn the_programs_own_files_are_left_alone() {
 
 /// A snapshot does not contain other snapshots.
 #[test]
-fn snapshots_do_not_hold_snapshots() {
+fn snapshots_do_not_contain_snapshots() {
     let world = World::new(&["**"]);
     let wanted = Wanted {
         root: world.dir.path(),
@@ -436,7 +436,7 @@ fn snapshots_do_not_hold_snapshots() {
 
 /// Proves SH-33: files that cannot be restored are named, and all others are restored.
 #[test]
-fn what_stands_in_the_way_is_named() {
+fn files_that_cannot_be_restored_are_named() {
     let check = |obstacle: &dyn Fn(&World, &Snapshot), place: &str, why: &str, rest: bool| {
         let world = World::new(&["**"]);
         world.write("dir/file", "old");
