@@ -30,7 +30,7 @@ mod tests {
 
     /// Proves ERR-20, LLM-5 for the values of the header.
     #[test]
-    fn seconds_and_dates() {
+    fn retry_after_accepts_seconds_and_dates() {
         let now: Timestamp = "2015-10-21T07:28:00Z".parse().unwrap();
         let check = |value: &str, expect: Option<f64>| {
             let expect = expect.map(Duration::from_secs_f64);
