@@ -74,7 +74,7 @@ fn asked(request: &Request) -> Value {
 /// Proves PERM-20, OUT-50: a call that the judge allows runs, a denied call does not, and the audit trail
 /// records both.
 #[test]
-fn one_word_decides() {
+fn single_word_verdict_decides() {
     let judge = always("ALLOW");
     let home = judged(&judge, "");
     tools_call(&home, "bash", &touch()).code(0);
@@ -99,7 +99,7 @@ fn one_word_decides() {
 
 /// Proves PERM-20, SH-50: the judge receives the call as data.
 #[test]
-fn the_judge_sees_the_call_as_data_and_nothing_else() {
+fn judge_receives_the_call_only_as_data() {
     let judge = always("ALLOW");
     let home = judged(&judge, "");
     home.write("docs/a.txt", "one");
@@ -229,7 +229,7 @@ fn no_verdict_is_decided_by_fail_open() {
 
 /// Proves PERM-20: if the judge is unavailable, the call is refused.
 #[test]
-fn a_judge_that_cannot_be_had_refuses() {
+fn unavailable_judge_refuses_the_call() {
     let home = Home::new();
     home.config("[tools.adversarial_policy]\nenabled = true\npolicies = ['x']\n");
     let output = tools_call(&home, "bash", &touch()).code(3);
@@ -339,7 +339,7 @@ fn exempt_tools_are_not_judged_and_all_others_are() {
 
 /// Proves PERM-20, EXE-20: `zeph tools run` judges each call of a script.
 #[test]
-fn tools_run_has_the_gate() {
+fn gate_applies_to_tools_run() {
     let judge = OpenAi::start(|n, _| Reply::text(["ALLOW", "DENY"][n % 2]));
     let home = judged(&judge, "");
     let line = |name: &str| {
@@ -383,7 +383,7 @@ fn conversation(model: &OpenAi, judge: &OpenAi, more: &str) -> Home {
 /// Proves PERM-20, EXE-20, PERM-2: calls are judged in each output format; a call that needs approval is
 /// judged once, before the question.
 #[test]
-fn one_shot_has_the_gate() {
+fn gate_applies_to_one_shot() {
     for format in ["text", "json", "stream-json"] {
         for (word, runs) in [("ALLOW", true), ("DENY", false)] {
             let (model, judge) = (model(), always(word));
@@ -430,7 +430,7 @@ fn judging_counts_to_the_usage_of_the_turn() {
 
 /// Proves PERM-20: without `provider`, the model of the conversation judges; scripts replay in order.
 #[test]
-fn the_provider_of_the_conversation_judges_by_default() {
+fn conversation_provider_judges_by_default() {
     let scenario = |word: &str| {
         format!(
             r#"
@@ -472,7 +472,7 @@ text = "Done."
 
 /// Proves PERM-20, D-42: in the interactive session, calls of the model are judged, and commands of the user are not.
 #[test]
-fn the_interactive_session_has_the_gate() {
+fn interactive_session_judges_calls_of_the_model() {
     let (model, judge) = (model(), always("DENY"));
     let home = conversation(&model, &judge, "");
     let config = std::fs::read_to_string(home.config_file()).unwrap();
@@ -494,7 +494,7 @@ fn the_interactive_session_has_the_gate() {
 
 /// Proves PERM-20, AGT-5: a cancellation ends the judgement immediately.
 #[test]
-fn an_interrupt_ends_the_judging() {
+fn interrupt_ends_the_judgement() {
     let judge = OpenAi::start(|_, _| Reply::hang());
     let model = model();
     let home = conversation(&model, &judge, "timeout_ms = 600000");
@@ -513,7 +513,7 @@ fn an_interrupt_ends_the_judging() {
 
 /// Proves PERM-20: the start reports invalid settings of the gate with their location.
 #[test]
-fn the_configuration_is_checked() {
+fn invalid_gate_configuration_is_reported_at_start() {
     let check = |text: &str, words: &[&str]| {
         let home = Home::new();
         home.config(text);
@@ -553,7 +553,7 @@ fn the_configuration_is_checked() {
 
 /// Proves PERM-20: the settings of the gate that a project file may change.
 #[test]
-fn a_project_may_only_add_to_it() {
+fn project_can_only_tighten_the_gate() {
     let judge = always("ALLOW");
     let refused = |project: &str, words: &[&str]| {
         let home = judged(&judge, "");
@@ -646,7 +646,7 @@ fn policies_of_a_project_cannot_soften_those_of_the_user() {
 
 /// Proves PERM-20: `zeph doctor` names the judge and warns if `fail_open` is set.
 #[test]
-fn doctor_tells_of_the_gate() {
+fn doctor_reports_the_gate() {
     let judge = always("ALLOW");
     let doctor = |home: &Home| home.zeph(["doctor"]).run().stdout;
     let closed = doctor(&judged(&judge, ""));

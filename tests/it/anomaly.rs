@@ -30,7 +30,7 @@ fn run(home: &Home, lines: &[&str]) -> (Vec<String>, Vec<Value>, String) {
 
 /// Proves PERM-41: at 14 of 20, and not before the window is full.
 #[test]
-fn a_tool_that_fails_too_often_is_blocked() {
+fn frequently_failing_tool_is_blocked() {
     let home = home();
     let lines = [&[WORKS; 6][..], &[FAILS; 15], &[WORKS]].concat();
     let (categories, forms, stderr) = run(&home, &lines);
@@ -107,7 +107,7 @@ fn refusals_and_commands_that_fail_do_not_count() {
 /// Proves PERM-41: without `auto_block` the failures are reported and the tool runs; if disabled, nothing is
 /// reported.
 #[test]
-fn it_can_be_told_only_or_switched_off() {
+fn anomaly_detector_can_report_only_or_be_off() {
     let check = |setting: &str, told: usize| {
         let home = home();
         home.config(&format!("[tools.anomaly]\nwindow_size = 2\n{setting}\n"));
@@ -121,7 +121,7 @@ fn it_can_be_told_only_or_switched_off() {
 
 /// Proves PERM-41: the model reads the reason, the stream has the warning, and the turn continues.
 #[test]
-fn the_model_reads_that_a_tool_is_blocked() {
+fn block_reason_is_sent_to_the_model() {
     let missing = |n: usize| ("read", json!({ "path": format!("missing{n}.txt") }));
     let server = OpenAi::replies([
         Reply::calls("a", &[missing(0), missing(1)]),
@@ -145,7 +145,7 @@ fn the_model_reads_that_a_tool_is_blocked() {
 /// Proves PERM-41, ERR-23: `/tools` shows blocked tools, `/tools unblock NAME` unblocks one, and `/status`
 /// counts invalid calls of the model.
 #[test]
-fn it_is_unblocked_by_name() {
+fn blocked_tool_is_unblocked_by_name() {
     let home = Home::scripted(
         r##"
         [[steps]]

@@ -57,7 +57,7 @@ fn script(calls: usize, command: impl Fn(usize) -> Value) -> String {
 /// Proves OUT-50: each outcome has an entry with every field; shell calls have an exit code and a truncation
 /// flag, failures have a category.
 #[test]
-fn every_way_to_end_has_its_entry() {
+fn every_outcome_has_its_entry() {
     let home = Home::new();
     home.config(
         "[tools.audit]\njsonl = true\n[tools.shell]\ntransactional = true\nauto_rollback = true\n",
@@ -251,7 +251,7 @@ fn every_entry_point_writes_one_chain() {
 /// Proves OUT-50, OUT-52, EXE-21: if the process is killed, each sink has every result that was printed, and
 /// the chains are intact.
 #[test]
-fn a_kill_at_any_moment_leaves_a_whole_trail() {
+fn kill_at_any_moment_leaves_a_complete_audit_trail() {
     let home = Home::new();
     home.config("[tools.audit]\njsonl = true\n");
     let mut told = 0;
@@ -286,7 +286,7 @@ fn a_kill_at_any_moment_leaves_a_whole_trail() {
 
 /// Proves OUT-52: concurrent processes write one chain in each sink.
 #[test]
-fn processes_at_the_same_time_write_one_chain() {
+fn concurrent_processes_write_one_chain() {
     let home = Home::new();
     home.config("[tools.audit]\njsonl = true\n");
     let calls = (0..250).fold(String::new(), |text, _| {
@@ -324,7 +324,7 @@ fn trail() -> (Home, String) {
 
 /// Proves OUT-52: `zeph audit verify` prints the first wrong location and ends with exit code 1.
 #[test]
-fn verify_finds_what_was_changed() {
+fn verify_finds_changed_entries() {
     const DROP: &str =
         "DROP TRIGGER tool_audit_is_not_edited; DROP TRIGGER tool_audit_is_not_deleted;";
     let check = |sql: &'static str, words: &str| {
@@ -403,7 +403,7 @@ fn touching(home: &Home, config: &str) -> Output {
 /// Proves OUT-51: if entries are required, a call whose entry cannot be written does not run. Otherwise it
 /// runs, and a warning is printed even with `-q`.
 #[test]
-fn a_sink_that_cannot_be_written() {
+fn call_with_an_unwritable_required_entry_does_not_run() {
     type Make = fn(&Home) -> PathBuf;
     let sinks: [(&str, Make); 4] = [
         ("no regular file", |_| "/dev/full".into()),
@@ -449,7 +449,7 @@ fn a_sink_that_cannot_be_written() {
 
 /// Proves OUT-51: a file size limit.
 #[test]
-fn a_log_that_may_not_grow() {
+fn call_over_the_log_size_limit_does_not_run() {
     let home = Home::new();
     let long = "x".repeat(4_000_000);
     std::fs::create_dir_all(log(&home).parent().unwrap()).unwrap();
@@ -476,7 +476,7 @@ fn a_log_that_may_not_grow() {
 /// Proves OUT-51: a full disk. Calls run while reserved space is left; each of them has its entry, and the
 /// others do not run.
 #[test]
-fn a_full_disk_lets_no_call_run_whose_entry_is_required() {
+fn call_with_a_required_entry_does_not_run_on_a_full_disk() {
     let home = Home::new();
     let probe = Zeph::through_bash(
         &home,
@@ -523,7 +523,7 @@ fn a_full_disk_lets_no_call_run_whose_entry_is_required() {
 
 /// Proves OUT-51: entries on standard output are JSON and do not corrupt output that a program reads.
 #[test]
-fn printed_entries_spoil_no_output() {
+fn audit_entries_do_not_mix_with_output() {
     let config = "[tools.audit]\nstdout = true\nsqlite = false\n";
     let is_entry = |line: &str| {
         serde_json::from_str::<Value>(line)
@@ -599,7 +599,7 @@ fn printed_entries_spoil_no_output() {
 
 /// Proves OUT-51: the user may disable the trail; a project file may only make it stricter.
 #[test]
-fn who_may_turn_it_off() {
+fn audit_trail_can_be_disabled_only_by_the_user() {
     let home = Home::new();
     home.config("[tools.audit]\nsqlite = false\n");
     home.zeph(["tools", "call", "list_tasks"]).code(0);
@@ -642,7 +642,7 @@ fn who_may_turn_it_off() {
 
 /// Proves OUT-51: file tools cannot access the log, regardless of its location.
 #[test]
-fn the_log_is_out_of_reach_of_file_tools() {
+fn audit_log_is_inaccessible_to_file_tools() {
     let home = Home::new();
     let path = home.path("audit.jsonl");
     home.config(&format!(
@@ -669,7 +669,7 @@ fn the_log_is_out_of_reach_of_file_tools() {
 /// Proves OUT-52 for reading: entries match the query, are in order and sanitized, also during concurrent
 /// writes.
 #[test]
-fn tail_and_query() {
+fn tail_and_query_list_matching_entries() {
     let home = Home::new();
     let hostile = "printf x # \u{1b}]0;owned\u{7}\u{202e}";
     home.zeph([

@@ -37,7 +37,7 @@ fn home_with_database() -> (Home, OpenAi) {
 
 /// Proves CLI-3, EXE-21.
 #[test]
-fn a_directory_in_its_place() {
+fn directory_as_database_is_refused() {
     let (home, server) = home_with_database();
     std::fs::create_dir(home.database()).unwrap();
     refused(&home, &server, &["not a regular file", "[memory] path"]);
@@ -45,7 +45,7 @@ fn a_directory_in_its_place() {
 
 /// Proves CLI-3.
 #[test]
-fn a_file_that_is_no_database_is_left_as_it_was() {
+fn foreign_file_is_unchanged() {
     let (home, server) = home_with_database();
     let mine = "Dear diary, this is no database at all. ".repeat(200);
     std::fs::write(home.database(), &mine).unwrap();
@@ -59,7 +59,7 @@ fn a_file_that_is_no_database_is_left_as_it_was() {
 
 /// Proves CLI-3.
 #[test]
-fn a_damaged_database_is_named_and_kept() {
+fn damaged_database_is_named_and_unchanged() {
     let server = OpenAi::replies([Reply::text("ok")]);
     let home = Home::openai(&server);
     home.zeph(["-p", "remember this"]).code(0);
@@ -78,7 +78,7 @@ fn a_damaged_database_is_named_and_kept() {
 
 /// Proves CLI-3: a database of a newer version is not touched.
 #[test]
-fn a_newer_database_is_refused() {
+fn newer_database_is_refused() {
     let server = OpenAi::replies([Reply::text("ok")]);
     let home = Home::openai(&server);
     home.zeph(["-p", "remember this"]).code(0);
@@ -96,7 +96,7 @@ fn a_newer_database_is_refused() {
 
 /// Proves CLI-3.
 #[test]
-fn a_place_that_cannot_be_written() {
+fn unwritable_data_folder_is_refused() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
     // A file replaces the folder, so that even root gets an error.
@@ -115,7 +115,7 @@ fn can_mount(home: &Home) -> bool {
 
 /// Proves CLI-3: a disk that is mounted for reading only.
 #[test]
-fn a_read_only_disk_is_named() {
+fn read_only_disk_is_named() {
     let server = OpenAi::replies([Reply::text("ok")]);
     let home = Home::openai(&server);
     if !can_mount(&home) {
@@ -146,7 +146,7 @@ fn a_read_only_disk_is_named() {
 /// Proves AGT-6, D-14, CLI-3: on a full disk the error is clear, and stored data is intact when space is
 /// available again.
 #[test]
-fn a_full_disk_loses_nothing() {
+fn full_disk_loses_no_data() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
     let home = Home::openai(&server);
     if !can_mount(&home) {
@@ -198,7 +198,7 @@ fn a_full_disk_loses_nothing() {
 
 /// Proves AGT-6, CLI-3: a file size limit loses no data either.
 #[test]
-fn a_limit_on_file_sizes_loses_nothing() {
+fn file_size_limit_loses_no_data() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
     let home = Home::openai(&server);
     home.zeph(["-p", "the first words"]).code(0);

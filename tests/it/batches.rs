@@ -6,7 +6,7 @@ use crate::rig::{Home, OpenAi, Reply, assert_has, results_of};
 
 /// Proves EXE-12.
 #[test]
-fn a_batch_with_a_mutation_runs_in_order() {
+fn batch_with_a_mutation_runs_in_order() {
     let server = OpenAi::replies([
         Reply::calls(
             "a",
@@ -28,7 +28,7 @@ fn a_batch_with_a_mutation_runs_in_order() {
 
 /// Proves EXE-12: results are in call order, regardless of the order in which readers end.
 #[test]
-fn readers_answer_in_call_order() {
+fn results_of_readers_are_in_call_order() {
     let home_files: Vec<_> = (0..12).map(|n| format!("{n}.txt")).collect();
     let calls: Vec<_> = home_files
         .iter()
@@ -50,7 +50,7 @@ fn readers_answer_in_call_order() {
 
 /// Proves EXE-12: the second reader starts before the first one has ended.
 #[test]
-fn readers_run_at_the_same_time() {
+fn readers_run_concurrently() {
     let calls: Vec<_> = (0..6)
         .map(|n| {
             (

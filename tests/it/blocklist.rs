@@ -31,7 +31,7 @@ fn form(home: &Home, command: &str, more: &[&str]) -> Value {
 
 /// Proves SH-10, SH-12.
 #[test]
-fn what_is_blocked_does_not_run_even_with_yes() {
+fn blocked_command_does_not_run_with_yes() {
     let home = home_with_sudo();
     for command in [
         "sudo x",
@@ -68,7 +68,7 @@ fn what_is_blocked_does_not_run_even_with_yes() {
 
 /// Proves SH-10, SH-11, SH-12: resolved values and literal parts of scripts are blocked, also with `--yes`.
 #[test]
-fn a_resolved_value_that_is_blocked_does_not_run_with_yes() {
+fn command_with_a_blocked_resolved_value_does_not_run_with_yes() {
     let home = home_with_sudo();
     home.write("sub/kept", "");
     for command in [
@@ -100,7 +100,7 @@ fn a_resolved_value_that_is_blocked_does_not_run_with_yes() {
 /// Proves SH-11: an unresolved operand requires confirmation in every mode, regardless of the shell's
 /// location.
 #[test]
-fn an_unresolved_operand_is_asked_about_in_mode_full() {
+fn unresolved_operand_requires_confirmation_in_mode_full() {
     let home = Home::new();
     home.write("sub/kept", "");
     let full = ["--mode", "full", "--unsandboxed"];
@@ -125,7 +125,7 @@ fn an_unresolved_operand_is_asked_about_in_mode_full() {
 
 /// Proves SH-12.
 #[test]
-fn an_ordinary_compound_command_runs() {
+fn ordinary_compound_command_runs() {
     let home = home_with_sudo();
     let command = "for i in 1 2; do echo \"n $i\" >> out; done && grep -c 'n' out | tee count; \
                    echo 'sudo x' > note";
@@ -138,7 +138,7 @@ fn an_ordinary_compound_command_runs() {
 
 /// Proves SH-12, SH-12a: the shell cannot interpret the text differently from the gate.
 #[test]
-fn text_that_bash_reads_in_its_own_way_runs_nothing_blocked() {
+fn unusual_bash_text_runs_no_blocked_command() {
     let home = home_with_sudo();
     let full = ["--mode", "full", "--unsandboxed"];
     for command in [
@@ -165,7 +165,7 @@ fn text_that_bash_reads_in_its_own_way_runs_nothing_blocked() {
 
 /// Proves SH-12a: the shell runs the canonical text. The user sees it if it differs.
 #[test]
-fn canonical_text_runs_and_is_shown_where_it_differs() {
+fn canonical_text_runs_and_is_shown_if_it_differs() {
     let home = home_with_sudo();
     let full = ["--mode", "full", "--unsandboxed"];
     let command = "# first\nprintf '%s|' \"$0\" 'a  b' \"it's\" \\\n  $'c\\td' &>out; cat <<-E >> out\n\t$((1+2)) \\$x\n\tE\n";
@@ -187,7 +187,7 @@ fn canonical_text_runs_and_is_shown_where_it_differs() {
 
 /// Proves SH-12: no mode suppresses the question.
 #[test]
-fn what_cannot_be_known_asks_and_runs_when_agreed() {
+fn undetermined_command_runs_only_after_approval() {
     let home = Home::new();
     let full = ["--mode", "full", "--unsandboxed"];
     let refused = form(&home, "X=touch; $X ran", &full);
@@ -207,7 +207,7 @@ fn what_cannot_be_known_asks_and_runs_when_agreed() {
 
 /// Proves SH-12: a script that the same command writes is judged, or asked about, in every mode.
 #[test]
-fn a_script_that_the_command_writes_is_not_run_unseen() {
+fn generated_script_is_judged_or_requires_confirmation() {
     let home = home_with_sudo();
     let check = |command: &str, category: Value| {
         let form = form(&home, command, &["--mode", "full", "--unsandboxed"]);
@@ -234,7 +234,7 @@ fn a_script_that_the_command_writes_is_not_run_unseen() {
 
 /// Proves SH-11, SH-14.
 #[test]
-fn the_configuration_extends_the_blocklist() {
+fn configuration_extends_the_blocklist() {
     let home = Home::new();
     home.config(
         "[tools.shell]\nblocked_commands = [\"touch forbidden\"]\nallow_network = false\n\
@@ -264,7 +264,7 @@ fn the_configuration_extends_the_blocklist() {
 
 /// Proves SH-11, D-32: in mode `full`, constructs run without a question if their commands may run.
 #[test]
-fn constructs_run_if_their_commands_may_run() {
+fn constructs_run_if_their_commands_are_allowed() {
     let home = home_with_sudo();
     home.write("a", "2\n1\n");
     home.write("b", "1\n2\n");
@@ -332,7 +332,7 @@ fn constructs_are_refused_by_name() {
 
 /// Proves SH-11, D-37: the old key has no effect and one notice.
 #[test]
-fn the_old_key_of_constructs_has_a_notice() {
+fn old_construct_key_has_a_notice() {
     let home = Home::new();
     home.config("[tools.shell]\nallow_constructs = [\"eval\"]\n");
     let output = bash(&home, "echo $(echo runs)", &["--yes"]).run();

@@ -58,7 +58,7 @@ fn path(path: &str) -> Value {
 /// Proves OUT-40, OUT-41: each cached tool returns equal results twice, the second time from the cache, and
 /// both are audited.
 #[test]
-fn a_script_is_answered_from_the_cache() {
+fn repeated_calls_are_served_from_the_cache() {
     let home = Home::new();
     home.write("src/a.txt", "one\ntwo\n");
     let mut script = Script::start(&home);
@@ -90,7 +90,7 @@ fn a_script_is_answered_from_the_cache() {
 /// Proves OUT-41: each tool that changes files and each command invalidates results that depend on files,
 /// also on failure.
 #[test]
-fn a_change_is_seen_at_once() {
+fn changes_invalidate_the_cache_immediately() {
     let home = Home::new();
     home.write("a.txt", "one\n");
     home.write("b.txt", "two\n");
@@ -212,7 +212,7 @@ fn tools_that_change_something_are_never_cached() {
 
 /// Proves OUT-41: calls that are not cacheable always run.
 #[test]
-fn some_tools_are_never_answered_from_the_cache() {
+fn some_tools_are_never_cached() {
     let home = Home::new();
     home.write("long.txt", &"word and word\n".repeat(20_000));
     let mut script = Script::start(&home);
@@ -244,7 +244,7 @@ fn some_tools_are_never_answered_from_the_cache() {
 /// Proves OUT-40, OUT-30: an overflowed result is cached under its reference, until the stored output is
 /// deleted.
 #[test]
-fn a_stored_output_is_answered_while_it_is_there() {
+fn stored_output_is_served_until_deleted() {
     let home = Home::new();
     home.more_config("[tools.overflow]\nthreshold = 1000\n");
     home.write("long.txt", &"word and word\n".repeat(1000));
@@ -263,7 +263,7 @@ fn a_stored_output_is_answered_while_it_is_there() {
 
 /// Proves OUT-41: while a job runs, no file-dependent result comes from the cache.
 #[test]
-fn a_job_may_change_files_at_any_time() {
+fn running_job_disables_the_file_cache() {
     let home = Home::new();
     home.write("a.txt", "one\n");
     let mut script = Script::start(&home);
@@ -286,7 +286,7 @@ fn a_job_may_change_files_at_any_time() {
 
 /// Proves OUT-40: every key of the section has its documented effect.
 #[test]
-fn the_cache_is_configured() {
+fn cache_settings_take_effect() {
     let check = |config: &str, expect: bool| {
         let home = Home::new();
         home.more_config(&format!("[tools.result_cache]\n{config}\n"));
@@ -335,7 +335,7 @@ fn the_cache_is_configured() {
 /// Proves OUT-40, OUT-41: model and user see cache hits, a hit counts as a read for `edit`, and a change
 /// between two turns is seen.
 #[test]
-fn a_conversation_is_told_of_the_cache() {
+fn conversation_reports_cache_hits() {
     let read = |seed: &str| Reply::calls(seed, &[("read", path("a.txt"))]);
     let home = Home::new();
     let file = home.path("a.txt");
@@ -384,7 +384,7 @@ fn a_conversation_is_told_of_the_cache() {
 
 /// Proves AGT-3: a cache hit counts as a repetition of the call.
 #[test]
-fn a_loop_of_cached_calls_is_a_doom_loop() {
+fn loop_of_cached_calls_is_a_doom_loop() {
     let server = OpenAi::start(|n, _| Reply::calls(&n.to_string(), &[("read", path("a.txt"))]));
     let home = Home::openai(&server);
     home.write("a.txt", "alpha\n");
@@ -463,7 +463,7 @@ fn user_commands_invalidate_cache() {
 
 /// Proves OUT-41: a reload of the configuration clears the cache.
 #[test]
-fn a_reload_puts_an_end_to_it() {
+fn reload_clears_the_cache() {
     let home = Home::new();
     home.write("a.txt", "one\n");
     let mut script = Script::start(&home);
@@ -477,7 +477,7 @@ fn a_reload_puts_an_end_to_it() {
 
 /// Proves OUT-41: diagnostics are cached until a file changes.
 #[test]
-fn diagnostics_are_answered_until_a_file_changes() {
+fn diagnostics_are_cached_until_a_file_changes() {
     let home = Home::new();
     home.write(
         "Cargo.toml",

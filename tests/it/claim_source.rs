@@ -7,7 +7,7 @@ use crate::tools_call::call;
 
 /// Proves SH-50: the audit entry records the paths that a command names, regardless of its outcome.
 #[test]
-fn the_paths_of_a_command() {
+fn audit_entry_has_the_paths_of_a_command() {
     let home = Home::new();
     home.write("docs/a.txt", "one");
     for (command, result, expect) in [
@@ -31,7 +31,7 @@ fn the_paths_of_a_command() {
 
 /// Proves SH-50: in a conversation; a call that a gate refused has no source.
 #[test]
-fn in_a_conversation() {
+fn claim_source_is_recorded_in_a_conversation() {
     let server = OpenAi::start(|n, _| match n % 2 {
         0 => Reply::calls("a", &[("bash", json!({ "command": "cat ~/x ./y" }))]),
         _ => Reply::text("Done."),

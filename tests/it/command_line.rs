@@ -126,7 +126,7 @@ fn path_at_the_start_is_a_prompt() {
 
 /// Proves CLI-7: in a session, an unknown command with an argument is an error.
 #[test]
-fn unknown_command_with_an_argument_asks_no_model() {
+fn unknown_command_with_an_argument_sends_no_request() {
     let home = Home::scripted("[[steps]]\ntext = \"Never said.\"\n");
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");

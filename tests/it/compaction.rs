@@ -65,7 +65,7 @@ fn stored(home: &Home) -> Value {
 /// Proves CTX-1, CTX-2, AGT-4: at the threshold older messages leave the window. Their summary stays in the
 /// system prompt, byte for byte.
 #[test]
-fn a_long_conversation_is_summed_up() {
+fn long_conversation_is_summarized() {
     let server = talkative();
     let home = home(&server, "");
     for n in 0..4 {
@@ -156,7 +156,7 @@ fn writing(rounds: usize) -> OpenAi {
 
 /// Proves CTX-1, AGT-1, AGT-4: during a turn its prompt stays, and every call has its result.
 #[test]
-fn a_long_turn_is_summed_up_as_it_goes() {
+fn long_turn_is_summarized_while_it_runs() {
     let server = writing(20);
     let home = home(&server, "max_tool_iterations = 30\n");
     let object = say(&home, "write twenty files");
@@ -184,7 +184,7 @@ fn a_long_turn_is_summed_up_as_it_goes() {
 
 /// Proves CTX-3: old results are moved out before messages are summarized, and can be read again.
 #[test]
-fn old_results_are_moved_out_before_anything_is_summed_up() {
+fn old_results_are_moved_out_before_a_summary() {
     let server = OpenAi::start(|n, _| {
         let print = format!("seq {n}000 {n}220");
         let bash = ("bash", json!({ "command": print }));
@@ -235,7 +235,7 @@ fn old_results_are_moved_out_before_anything_is_summed_up() {
 
 /// Proves CTX-1, CTX-2, CMD-1: `/compact` summarizes the conversation.
 #[test]
-fn a_person_has_the_conversation_summed_up() {
+fn user_can_compact_the_conversation() {
     let server = talkative();
     let home = Home::openai(&server);
     let compact = || home.zeph(["--continue", "-p", "/compact"]).code(0);
@@ -278,7 +278,7 @@ fn a_person_has_the_conversation_summed_up() {
 
 /// Proves OUT-41: after compaction, no result is served from the cache that the old window contained.
 #[test]
-fn what_was_read_before_is_read_again() {
+fn cache_is_cleared_by_compaction() {
     let read = |seed: &str| Reply::calls(seed, &[("read", json!({ "path": "a.txt" }))]);
     let compress = Reply::calls("c", &[("compress_context", json!({}))]);
     let server = OpenAi::replies([
@@ -303,7 +303,7 @@ fn what_was_read_before_is_read_again() {
 
 /// Proves CMD-1 for `/compact`, at a terminal.
 #[test]
-fn at_a_terminal_too() {
+fn terminal_session_can_be_compacted() {
     let home = Home::scripted(
         r#"
         [[steps]]
@@ -327,7 +327,7 @@ fn at_a_terminal_too() {
 
 /// Proves CTX-1: on any failure the original messages stay, and compaction is not retried endlessly.
 #[test]
-fn what_cannot_be_summed_up_stays() {
+fn failed_summary_leaves_the_messages() {
     let check = |reply: Reply, words: &[&str]| {
         let server = OpenAi::start(move |_, request| match sums_up(request) {
             true => reply.clone(),
@@ -378,7 +378,7 @@ fn what_cannot_be_summed_up_stays() {
 
 /// Proves CTX-1, LLM-11: the budget limits compaction, and a kill during it leaves all messages unchanged.
 #[test]
-fn a_kill_and_a_budget_leave_the_originals() {
+fn kill_or_budget_during_compaction_leaves_the_originals() {
     let server = OpenAi::start(|_, request| match sums_up(request) {
         true => Reply::hang(),
         false => counted(Reply::text("Fine."), request),
@@ -426,7 +426,7 @@ fn small(bytes: usize) -> OpenAi {
 
 /// Proves LLM-5: a request that is too long for the model is compacted and sent once more.
 #[test]
-fn a_context_overflow_is_compacted_and_tried_once_more() {
+fn context_overflow_is_compacted_and_retried_once() {
     let server = small(20_000);
     let home = Home::openai(&server);
     say(&home, &long("p0"));
@@ -473,7 +473,7 @@ fn a_context_overflow_is_compacted_and_tried_once_more() {
 
 /// Proves LLM-5, AGT-4: without compaction an overflow is an immediate error, and the budget stops at 80 %.
 #[test]
-fn it_can_be_switched_off() {
+fn compaction_can_be_disabled() {
     let server = small(20_000);
     let home = Home::openai(&server);
     home.more_config("[agent.compaction]\nenabled = false\n");
@@ -501,7 +501,7 @@ fn it_can_be_switched_off() {
 
 /// Proves CTX-1, CTX-2: if the tool is exposed, the model can compact its conversation.
 #[test]
-fn a_model_has_its_conversation_summed_up() {
+fn model_can_compact_its_conversation() {
     let server = OpenAi::start(|_, request| {
         if sums_up(request) {
             return Reply::text(NOTES);
@@ -542,7 +542,7 @@ fn a_model_has_its_conversation_summed_up() {
 
 /// Proves CTX-1: another provider may summarize; the start reports an unsuitable one.
 #[test]
-fn another_provider_sums_up() {
+fn another_provider_can_summarize() {
     let (server, other) = (talkative(), talkative());
     let home = Home::openai(&server);
     let block = openai_config(&other.url()).replace("\"local\"", "\"small\"");
@@ -573,7 +573,7 @@ fn another_provider_sums_up() {
 
 /// Proves CTX-1, OUT-21: the value of a secret does not enter the summary.
 #[test]
-fn a_summary_holds_no_secret() {
+fn summary_contains_no_secret() {
     let key = "AKIAQ4XH7KJ2MZP5TB3W";
     let server = OpenAi::start(move |_, request| match sums_up(request) {
         true => Reply::text(&format!("The key is {key}, the port 5433.")),

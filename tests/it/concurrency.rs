@@ -7,7 +7,7 @@ use crate::rig::{Home, OpenAi, Reply, assert_has, audit, openai_config, session_
 
 /// Proves AGT-6, EXE-21: concurrent starts create one complete database and lose no message.
 #[test]
-fn many_begin_a_database_together() {
+fn concurrent_starts_create_one_database() {
     let home = Home::new();
     let params = |n: usize| json!({ "content": format!("task {n}") }).to_string();
     let running: Vec<_> = (0..8)
@@ -31,7 +31,7 @@ fn many_begin_a_database_together() {
 
 /// Proves AGT-6: only one agent at a time uses a session, so that its history stays consistent.
 #[test]
-fn a_session_in_use_is_refused_until_it_is_free() {
+fn session_in_use_is_refused_until_free() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::text("Begun."),
         1 | 2 => Reply::hang(),
@@ -67,7 +67,7 @@ fn a_session_in_use_is_refused_until_it_is_free() {
 
 /// Proves AGT-1: concurrent agents do not mix their conversations.
 #[test]
-fn agents_work_side_by_side() {
+fn concurrent_agents_do_not_mix() {
     let server = OpenAi::start(|_, request| {
         let messages = request.messages();
         let mine = messages[1]["content"]
@@ -103,7 +103,7 @@ fn agents_work_side_by_side() {
 
 /// Proves CLI-2: a session in use is not removed.
 #[test]
-fn a_session_in_use_is_not_removed() {
+fn session_in_use_is_not_removed() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::hang(),
         _ => Reply::text("ok"),

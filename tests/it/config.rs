@@ -11,7 +11,7 @@ fn nothing_ran(home: &Home, server: &OpenAi) {
 
 /// Proves CFG-2, CLI-3.
 #[test]
-fn what_is_wrong_stops_every_command_and_says_where() {
+fn invalid_configuration_stops_every_command_with_its_location() {
     let server = OpenAi::replies([]);
     let check = |text: &str, words: &[&str]| {
         let commands: [&[&str]; 6] = [
@@ -82,7 +82,7 @@ fn what_is_wrong_stops_every_command_and_says_where() {
 
 /// Proves CFG-2: all faults are reported together.
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_configuration_errors_are_reported_together() {
     let home = Home::new();
     home.config("[agent]\nmax_tool_iteration = 3\n[tools.shell]\ntimeout = -1\nfoo = 1\n");
     let output = home
@@ -97,7 +97,7 @@ fn all_faults_are_told_at_once() {
 
 /// Proves LLM-2.
 #[test]
-fn without_a_provider_three_ways_are_named() {
+fn missing_provider_lists_three_ways() {
     let home = Home::new();
     let ways = [
         "OPENAI_API_KEY",
@@ -114,7 +114,7 @@ fn without_a_provider_three_ways_are_named() {
 
 /// Proves LLM-2: a key in the environment is a provider.
 #[test]
-fn a_key_in_the_environment_is_enough() {
+fn key_in_the_environment_is_sufficient() {
     let server = OpenAi::replies([Reply::text("ok"), Reply::text("ok")]);
     let home = Home::new();
     let run = |args: &[&str]| {
@@ -140,7 +140,7 @@ fn a_key_in_the_environment_is_enough() {
 
 /// Proves CFG-1.
 #[test]
-fn flags_beat_environment_beats_project_beats_user_beats_defaults() {
+fn sources_take_precedence_in_order() {
     let home = Home::new();
     let shown = |args: &[&str], env: Option<&str>| {
         let mut run = home.zeph(["config", "show", "--origin"]).args(args);
@@ -175,7 +175,7 @@ fn flags_beat_environment_beats_project_beats_user_beats_defaults() {
 
 /// Proves CFG-1: the shown value is in force.
 #[test]
-fn a_setting_is_in_force() {
+fn project_setting_is_in_force() {
     let home = Home::new();
     home.write(".zeph/config.toml", "[tools.shell]\ntimeout = 1\n");
     let command = r#"{"command": "sleep 5"}"#;
@@ -187,7 +187,7 @@ fn a_setting_is_in_force() {
 
 /// Proves CFG-1.
 #[test]
-fn a_project_tightens_and_never_loosens() {
+fn project_can_only_tighten() {
     let server = OpenAi::replies([]);
     let check = |text: &str, key: &str| {
         let home = Home::openai(&server);
@@ -225,7 +225,7 @@ fn a_project_tightens_and_never_loosens() {
 
 /// Proves CFG-3, CLI-2.
 #[test]
-fn the_template_is_the_file_in_the_repository() {
+fn printed_template_equals_the_file_in_the_repository() {
     let home = Home::new();
     let printed = home.zeph(["config", "init", "--print"]).code(0).stdout;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
@@ -254,7 +254,7 @@ fn the_template_is_the_file_in_the_repository() {
 
 /// Proves CFG-3: the template is valid by the schema that is printed.
 #[test]
-fn the_schema_fits_the_template() {
+fn template_is_valid_by_the_schema() {
     let home = Home::new();
     let schema = home.zeph(["config", "schema"]).code(0).json();
     let template: toml::Table =
@@ -270,7 +270,7 @@ fn the_schema_fits_the_template() {
 
 /// Proves CFG-3: the reference in the documentation is the one that the binary prints.
 #[test]
-fn the_reference_is_the_one_in_the_documentation() {
+fn printed_reference_equals_the_documentation() {
     let home = Home::new();
     let printed = home.zeph(["config", "reference"]).code(0).stdout;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
@@ -284,7 +284,7 @@ fn the_reference_is_the_one_in_the_documentation() {
 
 /// Proves CFG-5, CLI-2.
 #[test]
-fn paths_are_told_also_with_a_wrong_configuration() {
+fn paths_are_listed_with_an_invalid_configuration() {
     let home = Home::new();
     let output = home.zeph(["config", "path"]).code(0);
     let text = home.neutral(&output.stdout);
@@ -468,7 +468,7 @@ fn old_filter_switch_disables_its_rules() {
 
 /// Proves D-37: with tools disabled, no tool is exposed and every call is refused.
 #[test]
-fn disabled_tools_are_not_offered_and_do_not_run() {
+fn disabled_tools_are_not_exposed_and_do_not_run() {
     let server = OpenAi::replies([
         Reply::calls(
             "t",
@@ -608,7 +608,7 @@ fn other_name_of_a_provider_type_is_accepted() {
 
 /// Proves CFG-4, CLI-2: the migration shows a diff, writes a backup and the file, and changes no value.
 #[test]
-fn migration_rewrites_the_file_and_keeps_the_values() {
+fn migration_rewrites_the_file_and_preserves_the_values() {
     for command in [&["config", "migrate"][..], &["--migrate-config"]] {
         let home = Home::new();
         home.config(&format!("# mine\n{OLD}"));
@@ -655,7 +655,7 @@ fn migration_rewrites_the_file_and_keeps_the_values() {
 
 /// Proves CFG-4: a project's file and a named file are migrated too; an invalid file is refused.
 #[test]
-fn migration_of_other_files() {
+fn project_and_named_files_are_migrated() {
     let home = Home::new();
     home.write(".zeph/config.toml", "[agent]\nmax_tool_retries = 1 # few\n");
     home.zeph(["tools", "call", "list_tasks"])

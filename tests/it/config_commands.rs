@@ -172,7 +172,7 @@ fn edit_replaces_the_file_by_a_valid_text() {
 
 /// Proves CLI-9: an invalid text is not stored and not lost.
 #[test]
-fn edit_keeps_an_invalid_text_out_of_the_file() {
+fn edit_does_not_write_an_invalid_text() {
     let home = Home::new();
     let text = "[tools]\nmode = \"plan\"\n";
     home.config(text);

@@ -293,7 +293,7 @@ fn refused_access_becomes_one_question() {
 
 /// Proves SH-22: a declined access is not asked about again, and the model reads the refusal.
 #[test]
-fn declined_access_is_not_asked_about_again() {
+fn declined_access_is_not_requested_again() {
     if !enforced() {
         return;
     }

@@ -106,7 +106,7 @@ fn lines(home: &Home) -> Vec<String> {
 
 /// Proves AGT-6, D-14, D-18, EXE-21.
 #[test]
-fn a_kill_while_a_request_is_open_loses_nothing() {
+fn kill_during_an_open_request_loses_nothing() {
     for open in 0..4 {
         let server = OpenAi::start(move |n, request| {
             if n == open {
@@ -151,25 +151,25 @@ fn kill_after_lines(numbers: impl Iterator<Item = usize>) {
 
 /// Proves AGT-6, D-14, D-18, EXE-21.
 #[test]
-fn a_kill_at_any_event_loses_nothing_early() {
+fn kill_at_any_early_event_loses_nothing() {
     kill_after_lines(0..9);
 }
 
 /// Proves AGT-6, D-14, D-18, EXE-21.
 #[test]
-fn a_kill_at_any_event_loses_nothing_in_the_middle() {
+fn kill_at_any_middle_event_loses_nothing() {
     kill_after_lines(9..18);
 }
 
 /// Proves AGT-6, D-14, D-18, EXE-21.
 #[test]
-fn a_kill_at_any_event_loses_nothing_late() {
+fn kill_at_any_late_event_loses_nothing() {
     kill_after_lines(18..27);
 }
 
 /// Proves AGT-6: a session survives repeated kills.
 #[test]
-fn a_session_survives_kill_after_kill() {
+fn session_survives_repeated_kills() {
     let server = OpenAi::start(|_, request| {
         let asked = request
             .messages()
@@ -202,7 +202,7 @@ fn a_session_survives_kill_after_kill() {
 
 /// Proves D-18: the stored history is complete after `--continue` and contains the interrupted result.
 #[test]
-fn an_interrupted_call_says_so_in_the_store() {
+fn interrupted_call_is_stored_as_interrupted() {
     let seconds = crate::rig::unique_seconds();
     let command = format!("echo a >> done.txt; touch begun; sleep {seconds}");
     let server = OpenAi::replies([Reply::calls(
@@ -229,7 +229,7 @@ fn an_interrupted_call_says_so_in_the_store() {
 /// Proves EXE-21, D-14: each result that a script printed is in the trail, regardless of when the process is
 /// killed.
 #[test]
-fn a_killed_script_has_audited_all_that_it_told() {
+fn killed_script_has_audited_every_printed_result() {
     let line = |n: usize| {
         let echo = json!({ "command": format!("echo {n} >> done.txt") });
         json!({ "tool": "bash", "params": echo }).to_string() + "\n"

@@ -166,7 +166,7 @@ fn round(wait: Duration) -> &'static str {
     clippy::disallowed_methods,
     reason = "how many rounds is a matter of whoever runs it"
 )]
-fn a_kill_at_any_time_loses_nothing() {
+fn kill_at_a_random_time_loses_nothing() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let rounds = number("ZEPH_CRASH_ROUNDS").map_or(ROUNDS, |rounds: u64| rounds as u32);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -56,7 +56,7 @@ fn no_background_process_survives_the_death_of_the_agent() {
 
 /// Proves SH-3a: background processes end with the session.
 #[test]
-fn a_background_process_ends_with_the_session() {
+fn background_process_ends_with_the_session() {
     let seconds = unique_seconds();
     let call = json!({ "command": format!("sleep {seconds} & echo started") });
     let server = OpenAi::replies([Reply::calls("s", &[("bash", call)]), Reply::text("ok")]);
@@ -75,7 +75,7 @@ fn a_background_process_ends_with_the_session() {
 /// Proves SH-3: a command that stops its supervisor is ended at its timeout, the next one runs, and no
 /// process remains.
 #[test]
-fn a_command_that_stops_its_supervisor_stops_nothing_else() {
+fn command_that_stops_its_supervisor_affects_no_other() {
     let seconds = unique_seconds();
     let home = Home::new();
     let command = format!("kill -STOP $PPID; sleep {seconds}");
@@ -95,7 +95,7 @@ fn a_command_that_stops_its_supervisor_stops_nothing_else() {
 
 /// Proves SH-3: a stopped supervisor ends when the agent dies.
 #[test]
-fn a_stopped_supervisor_ends_with_the_agent() {
+fn stopped_supervisor_ends_with_the_agent() {
     let s = unique_seconds();
     no_orphan(
         &format!("sleep {s} & kill -STOP $PPID; touch begun; wait"),

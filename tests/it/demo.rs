@@ -71,7 +71,7 @@ fn assert_nothing_left(home: &Home) {
 /// Proves LLM-9 for the demo: it says that the model is scripted. Proves CLI-3 for it: without a terminal the
 /// output has no colours and no control characters.
 #[test]
-fn a_failing_test_is_mended_and_nothing_is_left_behind() {
+fn failing_test_is_fixed_and_nothing_remains() {
     let home = Home::new();
     // If the demo read any of these files, it would end with a configuration error or not edit.
     home.config("this is no TOML [");
@@ -125,7 +125,7 @@ fn a_failing_test_is_mended_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn quiet_prints_the_verdict_alone() {
+fn quiet_mode_prints_only_the_verdict() {
     let home = Home::new();
     let output = demo(&home, &["--quiet"]).code(0);
     assert_eq!(output.stdout.lines().count(), 1, "{output}");
@@ -138,7 +138,7 @@ fn quiet_prints_the_verdict_alone() {
 }
 
 #[test]
-fn a_kept_project_stays_and_is_never_overwritten() {
+fn retained_project_is_never_overwritten() {
     let home = Home::new();
     demo(&home, &["--keep", "sample"])
         .code(0)
@@ -155,7 +155,7 @@ fn a_kept_project_stays_and_is_never_overwritten() {
 }
 
 #[test]
-fn without_cargo_it_says_so() {
+fn missing_cargo_is_reported() {
     let home = Home::new();
     let nowhere = home.root().join("nowhere").display().to_string();
     let output = home.zeph(["demo"]).env("PATH", &nowhere).code(1);
@@ -165,7 +165,7 @@ fn without_cargo_it_says_so() {
 }
 
 #[test]
-fn a_cargo_that_does_not_test_fails_the_demo() {
+fn cargo_that_does_not_test_fails_the_demo() {
     let home = Home::new();
     let script = "echo 'test result: ok. 4 passed; 0 failed'";
     let output = demo_with_cargo(&home, script).code(1);
@@ -179,7 +179,7 @@ fn a_cargo_that_does_not_test_fails_the_demo() {
 
 /// The scripted model accepts this cargo, the demo's own check does not.
 #[test]
-fn the_verdict_is_that_of_the_last_run() {
+fn verdict_is_that_of_the_last_run() {
     let home = Home::new();
     let script = format!(
         "echo x >> \"$CARGO_HOME/runs\"\n\
@@ -198,7 +198,7 @@ fn the_verdict_is_that_of_the_last_run() {
 
 /// Proves CLI-3 for the demo: an interruption ends it with exit code 130.
 #[test]
-fn an_interrupted_demo_removes_its_folder() {
+fn interrupted_demo_removes_its_folder() {
     for signal in [Signal::INT, Signal::TERM] {
         let home = Home::new();
         let mark = format!("54{}", std::process::id());
@@ -228,7 +228,7 @@ fn cargo_without_toolchain_is_explained() {
 }
 
 #[test]
-fn flags_that_mean_nothing_are_refused() {
+fn flags_without_effect_are_refused() {
     let home = Home::new();
     let check = |flag: &str, value: &str| {
         home.zeph([flag, value, "demo"])
@@ -243,7 +243,7 @@ fn flags_that_mean_nothing_are_refused() {
 
 /// Proves PERM-5 for the demo: the permission mode applies.
 #[test]
-fn a_mode_holds_in_the_demo_too() {
+fn permission_mode_applies_to_the_demo() {
     let home = Home::new();
     let output = home.zeph(["--mode", "plan", "demo"]).code(1);
     assert_has(&output.stderr, &["step 2 of 6", "plan mode"]);

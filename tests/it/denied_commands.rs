@@ -147,7 +147,7 @@ pub(crate) fn hides(home: &Home) -> bool {
 
 /// Proves SH-20a, FILE-4.
 #[test]
-fn a_command_that_names_what_is_denied_does_not_run() {
+fn command_that_names_a_denied_path_does_not_run() {
     let home = world();
     for command in NAMED {
         let form = call(&home, "bash", &json!({ "command": command }));
@@ -167,7 +167,7 @@ fn a_command_that_names_what_is_denied_does_not_run() {
 
 /// Proves SH-20a, FILE-4: the kernel hides denied files from commands that do not name them.
 #[test]
-fn what_is_denied_is_hidden_from_commands() {
+fn denied_file_is_hidden_from_commands() {
     let home = world();
     if !hides(&home) {
         return;
@@ -208,7 +208,7 @@ fn deny_read_is_hidden_without_mount_privilege() {
 
 /// Proves SH-21: if a command fails because a file is hidden, the error names the rule.
 #[test]
-fn the_model_is_told_which_rule_hid_it() {
+fn hidden_file_error_names_its_rule() {
     let home = world();
     if !hides(&home) {
         return;
@@ -256,7 +256,7 @@ fn other_entry_points_enforce_deny_read() {
 /// Proves SH-20a: with the sandbox off only the parser applies. It refuses more, and `zeph doctor` reports
 /// this.
 #[test]
-fn without_the_sandbox_what_is_named_is_refused() {
+fn named_denied_path_is_refused_without_the_sandbox() {
     let home = world();
     home.more_config("[tools.shell.sandbox]\nmode = \"off\"\n");
     for command in NAMED {
@@ -276,7 +276,7 @@ fn without_the_sandbox_what_is_named_is_refused() {
 /// Proves SH-20a: if the kernel creates no mount namespace, `best-effort` warns and relies on the parser, and
 /// `required` refuses.
 #[test]
-fn without_mounts_it_is_refused_or_said() {
+fn missing_mount_namespaces_warn_or_refuse() {
     let home = world();
     let run = |args: &[&str]| Zeph::through_bash(&home, NO_MOUNTS).args(args).run();
     let output = run(&["doctor", "--json"]);
@@ -311,7 +311,7 @@ fn without_mounts_it_is_refused_or_said() {
 
 /// Proves FILE-4: commands may name only files that `allow_read` lists.
 #[test]
-fn allow_read_binds_commands_that_name_a_file() {
+fn allow_read_applies_to_commands_that_name_a_file() {
     let home = world();
     let allowed = home.project().join("sub").display().to_string();
     home.config(&format!("[tools.file]\nallow_read = [\"{allowed}/**\"]\n"));

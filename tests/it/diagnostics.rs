@@ -18,7 +18,7 @@ fn project(home: &Home, main: &str) {
 
 /// Proves EXE-30: errors come first, with location and code; the list is limited and says so.
 #[test]
-fn a_project_is_checked() {
+fn project_diagnostics_are_listed_and_limited() {
     let home = home();
     project(
         &home,
@@ -55,7 +55,7 @@ fn a_project_is_checked() {
 
 /// Proves EXE-31: a missing cargo is a warning, a missing project is an error, and nothing panics.
 #[test]
-fn without_cargo_or_project_it_says_so() {
+fn missing_cargo_or_project_is_reported() {
     let home = home();
     let call = ["tools", "call", "diagnostics", "{}", "--yes", "--json"];
     let empty = home.zeph(call).env("PATH", "/nowhere").code(0).json();
@@ -80,7 +80,7 @@ fn without_cargo_or_project_it_says_so() {
 /// Proves EXE-31: the shell timeout applies, and the call needs approval because a check runs code of the
 /// project.
 #[test]
-fn the_rules_of_the_shell_hold() {
+fn shell_rules_apply_to_diagnostics() {
     let home = home();
     project(&home, "fn main() {}\n");
     home.write(

@@ -4,7 +4,7 @@ use crate::rig::{Home, OpenAi, assert_has, openai_config};
 
 /// Proves CFG-5, CLI-2.
 #[test]
-fn all_is_well() {
+fn healthy_setup_has_no_failed_check() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
     let output = home.zeph(["doctor"]).code(0);
@@ -47,7 +47,7 @@ fn all_is_well() {
 
 /// Proves CFG-5.
 #[test]
-fn what_fails_is_exit_1() {
+fn failed_check_ends_with_exit_code_1() {
     let check = |prepare: &dyn Fn(&Home), words: &[&str]| {
         let home = Home::new();
         prepare(&home);
@@ -81,7 +81,7 @@ fn what_fails_is_exit_1() {
 
 /// Proves CFG-5: it works without a shell and without a home directory.
 #[test]
-fn without_a_shell_and_without_a_home() {
+fn missing_shell_and_home_are_failed_checks() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
     let output = home.zeph(["doctor"]).env("PATH", "/nowhere").code(1);

@@ -83,7 +83,7 @@ fn offered(server: &OpenAi) -> Vec<String> {
 /// Proves SCH-2, SCH-4: similar tools are exposed. A description is embedded once per model, across sessions.
 /// Stored embeddings equal the received ones bit for bit.
 #[test]
-fn a_description_is_asked_for_once() {
+fn description_is_embedded_once() {
     let server = server();
     let home = Home::new();
     home.config(&format!("{FILTER}{}", config(&server.url())));
@@ -137,7 +137,7 @@ fn kept_as_they_came(home: &Home, descriptions: &[String]) {
 /// Proves LLM-2, SCH-5: another provider computes the embeddings, as `/status` and `zeph doctor` report. It
 /// does not receive the key of the first.
 #[test]
-fn another_provider_makes_the_vectors() {
+fn another_provider_can_embed() {
     let (chat, ollama) = (server(), server());
     let home = Home::new();
     let embed = format!(
@@ -185,7 +185,7 @@ fn another_provider_makes_the_vectors() {
 /// Proves SCH-5: if embeddings fail, keyword matching is used and one warning is printed. The turn continues,
 /// and no embedding is requested until `/clear`.
 #[test]
-fn a_failure_costs_no_turn() {
+fn failed_embedding_does_not_fail_the_turn() {
     let broken = Arc::new(Mutex::new(true));
     let state = Arc::clone(&broken);
     let server = OpenAi::start(move |at, request| match is_embedding(request) {
@@ -246,7 +246,7 @@ fn a_failure_costs_no_turn() {
 
 /// Proves SCH-4: if stored embeddings have another length, all are computed again in one request.
 #[test]
-fn vectors_that_do_not_fit_are_made_anew() {
+fn embeddings_of_another_length_are_computed_again() {
     let server = server();
     let home = Home::new();
     home.config(&format!("{FILTER}{}", config(&server.url())));
@@ -268,7 +268,7 @@ fn vectors_that_do_not_fit_are_made_anew() {
 /// Proves SCH-5: an unknown provider name stops the start, even if no embedding is needed. A project file
 /// cannot send the user's text to another recipient.
 #[test]
-fn who_makes_them_is_the_users_to_say() {
+fn embedding_provider_is_chosen_only_by_the_user() {
     let server = server();
     let stolen = self::server();
     let home = Home::new();
@@ -322,7 +322,7 @@ fn who_makes_them_is_the_users_to_say() {
 /// Proves NAT-1: facts are found by meaning, not only by keywords. Each is embedded once, and distant facts
 /// are not found.
 #[test]
-fn facts_are_found_by_what_they_mean() {
+fn facts_are_found_by_meaning() {
     let calls = |n: usize| match n {
         0 => Reply::calls(
             "a",
@@ -370,7 +370,7 @@ fn facts_are_found_by_what_they_mean() {
 /// Proves NAT-1: calls without a model find facts by meaning too, with the provider of `embed_provider`.
 /// Without it, or if it fails, keywords are compared.
 #[test]
-fn a_call_without_a_model_finds_by_meaning() {
+fn call_without_a_model_finds_by_meaning() {
     let server = server();
     let home = Home::new();
     let config = config(&server.url());
@@ -400,7 +400,7 @@ fn a_call_without_a_model_finds_by_meaning() {
 /// Proves NAT-1: the oldest of 1501 facts is found by meaning. One search computes at most a thousand missing
 /// embeddings, each once. A removed fact is not found.
 #[test]
-fn the_oldest_fact_is_found_by_what_it_means() {
+fn oldest_fact_is_found_by_meaning() {
     let server = server();
     let home = Home::new();
     let config = config(&server.url());

@@ -45,7 +45,7 @@ fn model_that_touches() -> OpenAi {
 
 /// Proves EXE-20, EXE-21, PERM-2, EXE-10, EXE-11.
 #[test]
-fn one_shot_has_the_gates() {
+fn gates_apply_to_one_shot() {
     for format in ["text", "json", "stream-json"] {
         let server = model_that_touches();
         let home = Home::openai(&server);
@@ -78,7 +78,7 @@ fn one_shot_has_the_gates() {
 
 /// Proves EXE-20, EXE-21, PERM-2.
 #[test]
-fn tools_call_has_the_gates() {
+fn gates_apply_to_tools_call() {
     let home = Home::new();
     let args = ["tools", "call", "bash", r#"{"command": "touch ran"}"#];
     is_denied(&home, home.zeph(args), "confirmation_required");
@@ -92,7 +92,7 @@ fn tools_call_has_the_gates() {
 
 /// Proves EXE-20, EXE-21, PERM-2.
 #[test]
-fn tools_run_has_the_gates() {
+fn gates_apply_to_tools_run() {
     let line = json!({ "tool": "bash", "params": { "command": "touch ran" } }).to_string();
     let home = Home::new();
     is_denied(
@@ -107,7 +107,7 @@ fn tools_run_has_the_gates() {
 
 /// Proves MCP-10, EXE-10, EXE-11, EXE-20, EXE-21, PERM-2: a denied call of a client does not run, and its entry names the client.
 #[test]
-fn mcp_serve_has_the_gates() {
+fn gates_apply_to_mcp_serve() {
     let table: [(&[&str], &str); 2] = [
         (&[], "confirmation_required"),
         (&["--yes", "--mode", "plan"], "policy_blocked"),
@@ -132,7 +132,7 @@ fn mcp_serve_has_the_gates() {
 
 /// Proves EXE-20, EXE-21, PERM-2, ACP-5.
 #[test]
-fn acp_has_the_gates() {
+fn gates_apply_to_acp() {
     for (args, category) in [
         (&[][..], "policy_blocked"),
         (&["--yes", "--mode", "plan"], "policy_blocked"),

@@ -6,7 +6,7 @@ use crate::rig::{Home, OpenAi, Reply, results_of};
 
 /// Proves ERR-4, ERR-3: the model reads the block; the user's text is logged if requested.
 #[test]
-fn the_log_holds_what_a_person_needs() {
+fn log_contains_the_text_for_the_user() {
     let home = Home::new();
     let params = json!({ "path": "nope.txt" }).to_string();
     let call = ["tools", "call", "read", &params];
@@ -28,7 +28,7 @@ fn the_log_holds_what_a_person_needs() {
 
 /// Proves ERR-5: `[tools] result_format = "json"` gives the model the JSON result.
 #[test]
-fn a_model_may_read_the_machine_form() {
+fn model_can_read_json_results() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::calls(
             "a",

@@ -9,7 +9,7 @@ const NO_DATE: &str = "2026-13-45";
 
 /// Proves CLI-3: a mistake in the command line or its input ends with exit code 2 and is named.
 #[test]
-fn wrong_usage_ends_with_2() {
+fn usage_errors_end_with_2() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"\n");
     home.write("not.json", "not json");
     home.write("wrong.json", r#"{"type": "strnig"}"#);
@@ -164,7 +164,7 @@ fn interruptions_end_with_130() {
 
 /// Proves CLI-3: a closed pipe is not a failure, and nothing is printed.
 #[test]
-fn a_closed_pipe_is_silent_in_every_command() {
+fn closed_pipe_is_silent_in_every_command() {
     let home = Home::scripted("[[steps]]\nrepeat = 9\ntext = \"ok\"\n");
     home.zeph(["-p", "x"]).code(0);
     let listed = home.zeph(["sessions", "list", "--json"]).code(0).json();

@@ -23,7 +23,7 @@ fn fails(reply: &Reply, words: &[&str], requests: usize) {
 
 /// Proves LLM-5.
 #[test]
-fn a_server_that_is_not_there() {
+fn unreachable_server_is_reported() {
     let home = Home::new();
     let url = OpenAi::replies([]).url();
     home.config(&openai_config(&url));
@@ -36,7 +36,7 @@ fn a_server_that_is_not_there() {
 
 /// Proves LLM-5: permanent errors are not retried, and the message says how to fix them.
 #[test]
-fn refusals_are_final_and_say_how_to_mend_them() {
+fn permanent_errors_are_not_retried_and_name_their_fix() {
     fails(
         &Reply::error(401, "invalid_api_key", "Incorrect key"),
         &["401", "TEST_KEY"],
@@ -58,7 +58,7 @@ fn refusals_are_final_and_say_how_to_mend_them() {
 
 /// Proves LLM-5.
 #[test]
-fn garbage_is_named() {
+fn invalid_response_is_reported() {
     let page = Reply::raw(200, "text/html", "<!doctype html><h1>Login</h1>");
     fails(
         &page,
@@ -79,7 +79,7 @@ fn garbage_is_named() {
 
 /// Proves LLM-5: server errors are retried, and the user sees it.
 #[test]
-fn server_errors_are_tried_again() {
+fn server_errors_are_retried() {
     let server = OpenAi::replies([
         Reply::error(500, "server_error", "oops"),
         Reply::raw(
@@ -139,7 +139,7 @@ fn transient_errors_are_retried_until_the_budget_is_used() {
 
 /// Proves LLM-4: if no text was shown, the request is sent again unchanged.
 #[test]
-fn a_stream_that_stops_before_text_starts_over() {
+fn stream_cut_before_text_is_requested_again() {
     let server = OpenAi::replies([
         Reply::raw(200, "text/event-stream", ": ping\n\n").cut_after("ping"),
         Reply::text("Whole now."),
@@ -151,7 +151,7 @@ fn a_stream_that_stops_before_text_starts_over() {
 
 /// Proves LLM-4: if text was shown, the turn resumes with a notice.
 #[test]
-fn a_stream_that_stops_after_text_goes_on_with_a_notice() {
+fn stream_cut_after_text_resumes_with_a_notice() {
     let server = OpenAi::replies([
         Reply::text("The first half, and ").cut_after("half, "),
         Reply::text("the second."),
@@ -182,7 +182,7 @@ fn a_stream_that_stops_after_text_goes_on_with_a_notice() {
 
 /// Proves LLM-4: an incomplete call of a stream never runs.
 #[test]
-fn half_a_call_does_not_run() {
+fn incomplete_call_does_not_run() {
     let touch = json!({ "command": "touch ran; touch also-ran" });
     let half = Reply::calls("h", &[("bash", touch)]).cut_after("uch ran");
     let server = OpenAi::replies([half.clone(), half]);
@@ -197,7 +197,7 @@ fn half_a_call_does_not_run() {
 
 /// Proves LLM-5a.
 #[test]
-fn a_server_that_falls_silent_is_given_up() {
+fn silent_server_times_out() {
     fails(&Reply::hang(), &["read_timeout_secs"], 2);
     let home = Home::new();
     let server = OpenAi::replies([Reply::text("Some words come. ").hang_after("words ")]);
@@ -220,7 +220,7 @@ fn a_server_that_falls_silent_is_given_up() {
 
 /// Proves LLM-4: a response that arrives byte by byte is read correctly.
 #[test]
-fn a_trickle_is_read_like_a_flood() {
+fn response_in_single_bytes_is_complete() {
     let call = Reply::answer(
         "Grüße – ",
         &[(
@@ -243,7 +243,7 @@ fn a_trickle_is_read_like_a_flood() {
 
 /// Proves AGT-6: after an error during a turn, the conversation can continue.
 #[test]
-fn a_turn_that_failed_can_go_on() {
+fn failed_turn_can_continue() {
     let server = OpenAi::replies([
         Reply::calls("a", &[("bash", json!({ "command": "echo done > a.txt" }))]),
         Reply::error(400, "bad", "no"),

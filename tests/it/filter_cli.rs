@@ -36,7 +36,7 @@ fn printed() -> String {
 
 /// Proves OUT-3, OUT-10.
 #[test]
-fn what_comes_on_standard_input_is_filtered_by_the_users_rules() {
+fn standard_input_is_filtered_by_user_rules() {
     let home = Home::new();
     home.config("");
     rules(&home, RULES);
@@ -128,7 +128,7 @@ fn tree_keeps_every_top_level_entry() {
 
 /// Proves OUT-3: the other rules of the file load.
 #[test]
-fn a_rule_that_cannot_be_used_is_told_and_skipped() {
+fn unusable_rule_is_reported_and_skipped() {
     let home = Home::new();
     home.config("");
     let bad = [
@@ -174,7 +174,7 @@ fn a_rule_that_cannot_be_used_is_told_and_skipped() {
 
 /// Proves OUT-10.
 #[test]
-fn a_command_is_run_and_its_exit_code_is_ours() {
+fn filtered_command_returns_its_exit_code() {
     let home = Home::new();
     home.config("");
     rules(&home, RULES);
@@ -212,7 +212,7 @@ fn a_command_is_run_and_its_exit_code_is_ours() {
 
 /// Proves OUT-5, OUT-10.
 #[test]
-fn the_tests_of_rules_are_run() {
+fn verify_runs_the_rule_tests() {
     let home = Home::new();
     home.config("");
     rules(&home, RULES);
@@ -242,7 +242,7 @@ fn the_tests_of_rules_are_run() {
 
 /// Proves OUT-10.
 #[test]
-fn it_is_explained_which_rule_is_for_a_command() {
+fn explain_names_the_rule_of_a_command() {
     let home = Home::new();
     home.config("");
     rules(&home, RULES);
@@ -306,7 +306,7 @@ fn long_output_is_grouped_to_its_end() {
 
 /// Proves OUT-8, OUT-10.
 #[test]
-fn what_was_saved_is_summed_by_rule() {
+fn gain_sums_the_savings_by_rule() {
     let home = Home::new();
     home.config("");
     rules(&home, RULES);
@@ -331,7 +331,7 @@ fn what_was_saved_is_summed_by_rule() {
 
 /// Proves OUT-8: counters are logged after every twenty outputs and at the end, only at debug level.
 #[test]
-fn the_counters_are_logged_now_and_then() {
+fn filter_counters_are_logged_at_debug_level() {
     let home = Home::new();
     home.config("");
     rules(&home, RULES);

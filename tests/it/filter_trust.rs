@@ -70,7 +70,7 @@ fn call(home: &Home) -> (Value, String) {
 
 /// Proves OUT-12: at each entry point, with one message.
 #[test]
-fn what_is_not_trusted_is_not_used_and_that_is_said() {
+fn untrusted_rules_are_ignored_with_a_message() {
     let home = bringing(&acme());
     let (read, said) = read(&home);
     assert_eq!(read.lines().count(), 51);
@@ -107,7 +107,7 @@ fn what_is_not_trusted_is_not_used_and_that_is_said() {
 
 /// Proves OUT-12: at each entry point.
 #[test]
-fn what_is_trusted_is_used() {
+fn trusted_rules_are_applied() {
     let home = bringing(&acme());
     let output = home.zeph(["filter", "trust", "--yes"]).code(0);
     assert_has(
@@ -157,7 +157,7 @@ fn what_is_trusted_is_used() {
 
 /// Proves OUT-12: the pin is that of the content; a change is shown as a difference to the trusted text.
 #[test]
-fn any_change_takes_trust_away() {
+fn any_change_revokes_trust() {
     let home = bringing(&acme());
     trust(&home);
     let pin = pins(&home);
@@ -203,7 +203,7 @@ fn any_change_takes_trust_away() {
 
 /// Proves OUT-12: without a user to ask, nothing is pinned.
 #[test]
-fn without_a_terminal_and_without_yes_nothing_is_trusted() {
+fn trust_requires_a_terminal_or_yes() {
     let home = bringing(&acme());
     let output = home.zeph(["filter", "trust"]).stdin("y\nyes\n").code(3);
     assert_has(&output.stdout, &["was never trusted"]);
@@ -219,7 +219,7 @@ fn without_a_terminal_and_without_yes_nothing_is_trusted() {
 
 /// Proves OUT-12: the user is asked, and only `yes` confirms.
 #[test]
-fn a_person_is_asked() {
+fn user_confirms_trust() {
     let home = bringing(&acme());
     let answer = |keys: &str| {
         let mut terminal = Terminal::start(&home, &["filter", "trust"]);
@@ -239,7 +239,7 @@ fn a_person_is_asked() {
 
 /// Proves OUT-12.
 #[test]
-fn trust_is_listed_and_taken_back() {
+fn trust_is_listed_and_revoked() {
     let home = bringing(&acme());
     let list = || home.zeph(["filter", "trust", "--list"]).code(0).stdout;
     assert_has(&list(), &["no project's filter rules are trusted"]);
@@ -284,7 +284,7 @@ fn another_project_with_the_same_rules_is_not_trusted() {
 
 /// Proves OUT-3, OUT-12: built-in < project < user.
 #[test]
-fn a_projects_rules_stand_between_the_built_in_ones_and_the_users() {
+fn project_rules_rank_between_built_in_and_user_rules() {
     let home = bringing(&format!(
         "{}{}{}",
         rule("cargo-test", "cargo test", "project"),
@@ -321,7 +321,7 @@ fn a_projects_rules_stand_between_the_built_in_ones_and_the_users() {
 
 /// Proves OUT-7a, OUT-12, OUT-20, OUT-21: a project rule cannot drop a fact or reveal a secret.
 #[test]
-fn a_trusted_rule_weakens_neither_the_fact_guard_nor_the_secret_scan() {
+fn trusted_rule_weakens_neither_the_fact_guard_nor_the_secret_scan() {
     let home = bringing(&rule("all", "acme", "."));
     trust(&home);
     // In two parts, so that the source of this test contains no secret.
@@ -365,7 +365,7 @@ fn a_trusted_rule_weakens_neither_the_fact_guard_nor_the_secret_scan() {
 
 /// Proves OUT-12: a project file contains only rules.
 #[test]
-fn a_projects_file_carries_no_other_keys() {
+fn project_rule_file_accepts_no_other_keys() {
     let home = bringing(&acme());
     for more in [
         "[security]\nredact = false\n",
@@ -408,7 +408,7 @@ fn a_projects_file_carries_no_other_keys() {
 
 /// Proves CFG-3, OUT-12: no setting bypasses trust.
 #[test]
-fn the_configuration_does_not_lead_past_trust() {
+fn configuration_does_not_bypass_trust() {
     let home = bringing(&acme());
     // The remaining arguments are the command to explain.
     let explain = |flags: &[&str]| {
@@ -441,7 +441,7 @@ fn the_configuration_does_not_lead_past_trust() {
 
 /// Proves OUT-3, OUT-12: a project file has at least the restrictions of the user's file.
 #[test]
-fn a_file_that_is_no_file_of_rules_is_refused() {
+fn invalid_rule_file_is_refused() {
     let home = bringing(&acme());
     let file = home.path(FILE);
     let check = |reason: &str| {
@@ -492,7 +492,7 @@ fn a_file_that_is_no_file_of_rules_is_refused() {
 
 /// Proves OUT-12: the shown text is the content of the file, with control characters escaped.
 #[test]
-fn nothing_hides_in_what_is_shown() {
+fn shown_rules_have_escaped_control_characters() {
     let text = format!("# \x1b]0;title\x07\x1b[8m\u{202e}\n{}", acme());
     let home = bringing(&text.replace("\x1b[8m", "").replace(['\x1b', '\x07'], ""));
     let shown = |home: &Home| home.zeph(["filter", "trust"]).code(3).stdout;
@@ -522,7 +522,7 @@ fn nothing_hides_in_what_is_shown() {
 
 /// Proves OUT-12: gates fail closed.
 #[test]
-fn a_damaged_pin_trusts_nothing() {
+fn damaged_pin_trusts_nothing() {
     let home = bringing(&acme());
     trust(&home);
     let [pin] = pins(&home).try_into().unwrap();
@@ -555,7 +555,7 @@ fn a_damaged_pin_trusts_nothing() {
 
 /// Proves OUT-12: calls of the model cannot trust rules, even if the data folder is writable.
 #[test]
-fn tools_do_not_trust() {
+fn tools_cannot_trust_rules() {
     let home = bringing(&acme());
     trust(&home);
     let [pin] = pins(&home).try_into().unwrap();
@@ -599,7 +599,7 @@ fn tools_do_not_trust() {
 
 /// Proves OUT-3, OUT-12: `zeph doctor` lists active rules, and inactive ones with the reason.
 #[test]
-fn the_doctor_tells_of_rules() {
+fn doctor_lists_filter_rules() {
     let home = bringing(&acme());
     let line = |home: &Home| {
         let output = home.zeph(["doctor"]).run();

@@ -61,7 +61,7 @@ fn reference(text: &str) -> String {
 
 /// Proves OUT-1, SH-5.
 #[test]
-fn the_model_reads_what_a_terminal_would_show() {
+fn model_reads_the_text_of_a_terminal() {
     let home = Home::new();
     let check = |command: &str, expect: &str| assert_eq!(data(&bash(&home, command)), expect);
     check(
@@ -81,7 +81,7 @@ fn the_model_reads_what_a_terminal_would_show() {
 
 /// Proves OUT-1, OUT-31.
 #[test]
-fn of_a_progress_bar_the_last_state_is_read_and_all_of_it_is_stored() {
+fn progress_bar_is_reduced_to_its_last_state_and_stored_whole() {
     let home = Home::new();
     let form = bash(
         &home,
@@ -100,7 +100,7 @@ fn of_a_progress_bar_the_last_state_is_read_and_all_of_it_is_stored() {
 
 /// Proves OUT-2, OUT-8, OUT-31.
 #[test]
-fn a_rule_leaves_out_noise_and_the_raw_text_is_one_reference_away() {
+fn rule_omits_noise_and_stores_the_raw_text() {
     let printed = cargo_test(300);
     let home = project(&printed, 101);
     let form = bash(&home, CARGO);
@@ -145,7 +145,7 @@ fn a_rule_leaves_out_noise_and_the_raw_text_is_one_reference_away() {
 
 /// Proves OUT-9.
 #[test]
-fn a_person_is_told_what_went() {
+fn savings_are_shown_to_the_user() {
     let home = project(&cargo_test(339), 101);
     let params = json!({ "command": CARGO }).to_string();
     let args = ["tools", "call", "bash", &params, "--yes"];
@@ -161,7 +161,7 @@ fn a_person_is_told_what_went() {
 
 /// Proves OUT-8, OUT-31: in a conversation.
 #[test]
-fn a_model_reads_the_filtered_text_and_then_the_raw_one() {
+fn model_reads_the_filtered_text_and_then_the_raw_text() {
     let server = OpenAi::start(|n, request| {
         let last = request.messages().pop().unwrap();
         match n {
@@ -217,7 +217,7 @@ fn every_printed_line_is_counted() {
 
 /// Proves OUT-3: rules of the user and the master switch.
 #[test]
-fn the_users_rules_hold_and_the_switch_turns_all_off() {
+fn user_rules_apply_and_the_switch_disables_all() {
     let home = project(&cargo_test(300), 101);
     let rules = "[[rules]]\nname = \"mine\"\nmatch = { prefix = \"report\" }\n\
         strategy = { type = \"strip_noise\", patterns = [\"^noise\"] }\n\
@@ -239,7 +239,7 @@ fn the_users_rules_hold_and_the_switch_turns_all_off() {
 
 /// Proves OUT-34.
 #[test]
-fn a_store_that_fails_does_not_fail_a_filtered_call() {
+fn failing_store_does_not_fail_a_filtered_call() {
     let home = project(&cargo_test(300), 0);
     bash(&home, "true");
     execute(
@@ -260,7 +260,7 @@ fn a_store_that_fails_does_not_fail_a_filtered_call() {
 
 /// Proves OUT-1: regardless of the cause of the end.
 #[test]
-fn what_a_command_printed_before_it_was_stopped_is_read() {
+fn output_before_the_stop_of_a_command_is_returned() {
     let home = Home::new();
     let form = bash(&home, r"printf '\033[31mred\033[0m\n'; kill -9 $$");
     assert_has(data(&form), &["red\n[exit code: 137] (killed by SIGKILL)"]);
@@ -272,7 +272,7 @@ fn what_a_command_printed_before_it_was_stopped_is_read() {
 
 /// Proves OUT-1, OUT-11: floods of escapes, and endless lines.
 #[test]
-fn floods_are_read_soon_and_short() {
+fn floods_are_filtered_in_bounded_time() {
     let home = Home::new();
     let escapes = bash(&home, r"yes $'\033[31mx\033[0m\r' | head -c 4000000");
     assert_eq!(escapes["success"], true);
@@ -285,7 +285,7 @@ fn floods_are_read_soon_and_short() {
 
 /// Proves OUT-1: a job's output.
 #[test]
-fn what_a_job_prints_is_sanitized() {
+fn job_output_is_sanitized() {
     let home = Home::scripted("");
     home.write(
         "calls.jsonl",

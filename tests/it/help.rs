@@ -141,7 +141,7 @@ fn long_help_has_the_global_options_apart() {
 
 /// Proves CLI-2: no command is missing in the list above.
 #[test]
-fn every_command_is_known_to_these_tests() {
+fn every_command_is_covered_by_these_tests() {
     let home = Home::new();
     for command in COMMANDS {
         let output = home
@@ -373,7 +373,7 @@ fn bash_completes_values_of_this_machine() {
 
 /// Proves CLI-3.
 #[test]
-fn what_is_wrong_on_the_command_line_is_exit_2() {
+fn wrong_command_line_ends_with_exit_code_2() {
     let home = Home::new();
     let check = |args: &[&str], words: &[&str]| {
         home.zeph(args).code(2).says(words);

@@ -120,7 +120,7 @@ fn hostile() -> Home {
 /// Proves PERM-9, SH-23: read-only commands start no program that a repository names, regardless of the
 /// environment of the user.
 #[test]
-fn inspection_of_a_hostile_repository_starts_nothing() {
+fn inspection_of_a_hostile_repository_starts_no_process() {
     if !enforced() {
         return;
     }

@@ -75,7 +75,7 @@ fn lone_surrogates_do_not_end_the_session() {
 
 /// Proves LLM-5, AGT-6: an endless response is refused in bounded memory, and the session continues.
 #[test]
-fn endless_response_is_refused_and_the_session_goes_on() {
+fn endless_response_is_refused_and_the_session_continues() {
     const MIB: usize = 1 << 20;
     let streamed = {
         let delta = json!({ "choices": [{ "index": 0, "delta": { "content": "x".repeat(MIB) } }] });

@@ -55,7 +55,7 @@ fn messages(server: &OpenAi) -> Vec<Value> {
 /// Proves FILE-11, LLM-6: images are sent after the results of their batch, are stored, and are sent again in
 /// later turns. The content determines the type, not the name.
 #[test]
-fn a_model_that_takes_images_gets_them() {
+fn model_that_accepts_images_receives_them() {
     let (server, home) = looking_at(&["shot.txt", "dot.gif"]);
     home.zeph(["-p", "look"]).code(0).prints(&["Seen."]);
     let sent = messages(&server);
@@ -94,7 +94,7 @@ fn a_model_that_takes_images_gets_them() {
 
 /// Proves FILE-11: if an image is not accepted, too large or damaged, the result says so.
 #[test]
-fn what_cannot_be_shown_is_refused() {
+fn unusable_image_is_refused() {
     let (server, home) = looking_at(&["shot.txt", "large.png", "cut.png"]);
     std::fs::write(home.path("large.png"), png(5 << 20)).unwrap();
     std::fs::write(home.path("cut.png"), &png(0)[..40]).unwrap();
@@ -122,7 +122,7 @@ fn what_cannot_be_shown_is_refused() {
 
 /// Proves FILE-11: by default, a server other than OpenAI receives no images.
 #[test]
-fn a_model_that_takes_none_is_told_type_and_size() {
+fn model_without_images_receives_type_and_size() {
     let (server, home) = looking_at(&["shot.txt"]);
     home.config(&openai_config(&server.url()));
     home.zeph(["-p", "look"]).code(0);
@@ -138,7 +138,7 @@ fn a_model_that_takes_none_is_told_type_and_size() {
 
 /// Proves FILE-11: a call of the user shows the properties of the image, without its data.
 #[test]
-fn a_person_is_told_what_it_is() {
+fn image_properties_are_shown_to_the_user() {
     let home = Home::new();
     std::fs::write(home.path("a"), png(12_286)).unwrap();
     home.write("b.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");
@@ -158,7 +158,7 @@ fn a_person_is_told_what_it_is() {
 
 /// Proves LLM-9, FILE-11: a scenario accepts images if it says so.
 #[test]
-fn a_scenario_may_take_images() {
+fn scenario_can_accept_images() {
     for (images, told) in [(true, "PNG image, 800×600"), (false, "takes no images")] {
         let home = Home::scripted(&format!(
             r#"

@@ -42,7 +42,7 @@ fn instructions_are_read_from_the_root_down() {
 
 /// Proves CTX-4: a link that points outside, invalid UTF-8 and a long file are reported and are harmless.
 #[test]
-fn what_is_no_instruction_is_not_read() {
+fn invalid_instruction_file_is_not_read() {
     let server = OpenAi::start(|_, _| Reply::text("hello"));
     let home = Home::openai(&server);
     home.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -66,7 +66,7 @@ fn what_is_no_instruction_is_not_read() {
 /// Proves CTX-4: `/status` lists the files. Files in the home directory or above do not belong to the
 /// project.
 #[test]
-fn the_home_directory_is_no_project() {
+fn home_directory_is_not_a_project() {
     let server = OpenAi::start(|_, _| Reply::text("hello"));
     let home = Home::openai(&server);
     std::fs::write(home.home().join("AGENTS.md"), "words of the home\n").unwrap();

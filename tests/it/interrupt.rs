@@ -10,7 +10,7 @@ use crate::rig::{
 
 /// Proves EXE-13, AGT-5, EXE-21, CLI-3.
 #[test]
-fn an_interrupt_ends_the_command_and_keeps_the_session() {
+fn interrupt_ends_the_command_and_preserves_the_session() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let seconds = unique_seconds();
         let sleep = format!("echo begun; touch begun; sleep {seconds}; touch after");
@@ -62,7 +62,7 @@ fn an_interrupt_ends_the_command_and_keeps_the_session() {
 
 /// Proves AGT-5: a second signal ends the program immediately, even if the command ignores it.
 #[test]
-fn a_second_interrupt_leaves() {
+fn second_interrupt_ends_the_program() {
     let seconds = unique_seconds();
     let deaf = format!("trap '' INT TERM HUP; touch begun; sleep {seconds}; sleep {seconds}");
     let server = OpenAi::replies([Reply::calls("s", &[("bash", json!({ "command": deaf }))])]);
@@ -89,7 +89,7 @@ fn a_second_interrupt_leaves() {
 
 /// Proves AGT-5: the partial response is stored with the mark "interrupted".
 #[test]
-fn an_interrupted_answer_is_kept() {
+fn interrupted_response_is_stored() {
     let server = OpenAi::replies([
         Reply::text("A long story begins and goes on.").hang_after("begins "),
         Reply::text("Went on."),
@@ -113,7 +113,7 @@ fn an_interrupted_answer_is_kept() {
 
 /// Proves AGT-5: a request can be interrupted before the first text of the response.
 #[test]
-fn an_unanswered_request_can_be_interrupted() {
+fn request_without_a_response_can_be_interrupted() {
     let server = OpenAi::start(|n, _| {
         if n == 0 {
             Reply::hang()
@@ -135,7 +135,7 @@ fn an_unanswered_request_can_be_interrupted() {
 
 /// Proves LLM-14, AGT-5: a signal ends the wait before the next attempt.
 #[test]
-fn a_wait_for_the_next_attempt_can_be_interrupted() {
+fn wait_for_the_next_attempt_can_be_interrupted() {
     let server = OpenAi::start(|_, _| {
         Reply::error(429, "rate_limit", "slow down").header("Retry-After", "50")
     });
@@ -203,7 +203,7 @@ fn tools_run_can_be_interrupted() {
 
 /// Proves CLI-2a, CLI-3: each line runs when it arrives, and waiting for the next one can be interrupted.
 #[test]
-fn a_script_that_waits_for_its_next_line_can_be_interrupted() {
+fn script_that_waits_for_its_next_line_can_be_interrupted() {
     let home = Home::new();
     let line = json!({ "tool": "add_task", "params": { "content": "a" } });
     let script = home.zeph(["tools", "run"]).open_stdin(format!("{line}\n"));

@@ -39,7 +39,7 @@ fn data(form: &Value) -> &str {
 /// Proves SH-40, SH-5: the id is returned immediately, new output once, and the envelope at the end, as in
 /// the audit entry.
 #[test]
-fn a_job_lives_between_calls_and_is_told_of() {
+fn job_lives_between_calls_and_reports_its_output() {
     let home = Home::new();
     let forms = script(
         &home,
@@ -110,7 +110,7 @@ fn a_job_lives_between_calls_and_is_told_of() {
 /// Proves SH-3a, SH-40: processes that a command leaves running become a job, with their later output and
 /// end.
 #[test]
-fn what_a_command_leaves_behind_is_a_job() {
+fn remaining_process_of_a_command_becomes_a_job() {
     let home = Home::new();
     let seconds = unique_seconds();
     let forms = script(
@@ -154,7 +154,7 @@ fn what_a_command_leaves_behind_is_a_job() {
 
 /// Proves SH-40: SIGTERM, two seconds, SIGKILL for all processes; the last output is returned.
 #[test]
-fn a_kill_ends_the_whole_tree() {
+fn kill_ends_the_process_tree() {
     let home = Home::new();
     let (stubborn, stray) = (unique_seconds(), unique_seconds());
     let command = format!(
@@ -192,7 +192,7 @@ fn a_kill_ends_the_whole_tree() {
 
 /// Proves SH-40: at most sixteen jobs run; an ended job frees its slot.
 #[test]
-fn the_number_of_jobs_is_bounded() {
+fn number_of_jobs_is_bounded() {
     let home = Home::new();
     let seconds = unique_seconds();
     let command = format!("sleep {seconds}");
@@ -221,7 +221,7 @@ fn the_number_of_jobs_is_bounded() {
 
 /// Proves SH-40: the last ended jobs stay listed, and the number of remaining processes is limited.
 #[test]
-fn the_list_is_bounded() {
+fn job_list_is_bounded() {
     let home = Home::new();
     let mut lines = Vec::new();
     for at in 1..=40 {
@@ -249,7 +249,7 @@ fn the_list_is_bounded() {
 
 /// Proves SH-40: the error for an unknown id lists the known ids.
 #[test]
-fn an_unknown_job_is_an_error_that_helps() {
+fn unknown_job_is_an_error_with_the_known_ids() {
     let home = Home::new();
     let forms = script(
         &home,
@@ -270,7 +270,7 @@ fn an_unknown_job_is_an_error_that_helps() {
 
 /// Proves SH-40, SH-3: a job has no time limit unless the call sets one, which applies to the whole job.
 #[test]
-fn a_limit_bounds_a_job() {
+fn time_limit_applies_to_a_whole_job() {
     let home = Home::new();
     home.more_config("[tools.shell]\ntimeout = 1\nmax_timeout = 5\n");
     let (limited, left) = (unique_seconds(), unique_seconds());
@@ -309,7 +309,7 @@ fn a_limit_bounds_a_job() {
 
 /// Proves SH-40, SH-6: the result of an ended job equals that of the same command in the foreground.
 #[test]
-fn a_failed_job_is_classified_as_in_the_foreground() {
+fn failed_job_is_classified_as_in_the_foreground() {
     let home = Home::new();
     let check = |command: &str| {
         let forms = script(
@@ -343,7 +343,7 @@ fn a_failed_job_is_classified_as_in_the_foreground() {
 
 /// Proves SH-1, SH-2, SH-10: directory, environment, blocklist and mode apply to jobs.
 #[test]
-fn a_job_has_the_same_gates() {
+fn job_has_the_same_gates() {
     let home = Home::new();
     home.write("sub/here.txt", "");
     let job = |command: &str, cwd: &str| {
@@ -383,7 +383,7 @@ fn is_refused(home: &Home, run: Zeph, category: &str) {
 
 /// Proves SH-10, SH-40, PERM-2: at each entry point, on the normal and on the confirmed path.
 #[test]
-fn a_denied_command_does_not_run_in_the_background() {
+fn denied_command_does_not_run_in_the_background() {
     let blocked = json!({ "command": "touch ran; sudo true", "background": true });
     let asks = json!({ "command": "touch ran", "background": true });
     let check = |params: &Value, flags: &[&str], category: &str| {
@@ -412,7 +412,7 @@ fn a_denied_command_does_not_run_in_the_background() {
 
 /// Proves SH-40, PERM-5: listing and ending jobs never needs approval.
 #[test]
-fn the_tools_for_jobs_need_no_question() {
+fn job_tools_need_no_approval() {
     for mode in ["plan", "ask"] {
         let home = Home::new();
         let lines = [
@@ -432,7 +432,7 @@ fn the_tools_for_jobs_need_no_question() {
 /// Proves SH-40, AGT-3: a conversation starts a job, reads its output and ends it; the user is notified of
 /// jobs that end with the session.
 #[test]
-fn a_conversation_has_jobs() {
+fn conversation_starts_reads_and_ends_jobs() {
     let (killed, left) = (unique_seconds(), unique_seconds());
     let start = |seconds: &str| json!({ "command": format!("echo up; sleep {seconds}"), "background": true });
     let home = Home::scripted(&format!(
@@ -513,7 +513,7 @@ fn waiting_for_a_job_does_not_end_the_turn() {
 
 /// Proves SH-40: with `zeph tools call` a job ends with the process, which reports it.
 #[test]
-fn a_job_of_a_single_call_ends_with_it() {
+fn job_of_a_single_call_ends_with_it() {
     let home = Home::new();
     let seconds = unique_seconds();
     let params = json!({ "command": format!("sleep {seconds}"), "background": true }).to_string();
@@ -552,7 +552,7 @@ fn no_job_survives_the_death_of_the_agent() {
 
 /// Proves SH-40, SH-4: memory stays bounded for any amount of job output, and calls continue meanwhile.
 #[test]
-fn a_job_that_floods_takes_no_memory() {
+fn job_that_floods_uses_bounded_memory() {
     let home = Home::new();
     let peak = |running: &crate::rig::Running| -> u64 {
         let status = running.status();
@@ -595,7 +595,7 @@ fn a_job_that_floods_takes_no_memory() {
 /// Proves SH-40, SH-4: all output of a job is returned exactly once, regardless of the amount between two
 /// calls.
 #[test]
-fn all_that_a_job_prints_is_handed_over_once() {
+fn job_output_is_returned_once() {
     let home = Home::new();
     let mut lines = vec![background(
         "for i in {1..20000}; do echo line $i; done; touch half; until [ -e go ]; do sleep 0.02; \

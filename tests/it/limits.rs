@@ -55,7 +55,7 @@ fn iteration_cap_sends_final_request_without_tools() {
 
 /// Proves AGT-2, D-33, CFG-1: a cap that a source sets ends a turn without a user.
 #[test]
-fn the_cap_is_set_by_file_environment_and_flag() {
+fn iteration_cap_is_set_by_file_environment_and_flag() {
     let check = |file: &str, env: Option<&str>, flag: Option<&str>, expect: usize| {
         let server = tireless();
         let home = Home::openai(&server);
@@ -106,7 +106,7 @@ fn calls_after_the_cap_do_not_run() {
 
 /// Proves D-21, AGT-2.
 #[test]
-fn the_sixteenth_call_of_an_answer_does_not_run() {
+fn sixteenth_call_of_a_response_does_not_run() {
     let calls: Vec<_> = (0..18)
         .map(|n| ("bash", json!({ "command": format!("echo {n} >> ran.txt") })))
         .collect();
@@ -172,7 +172,7 @@ fn times_and_references_do_not_hide_a_doom_loop() {
 
 /// Proves AGT-3: calls with changing results are not a doom loop.
 #[test]
-fn results_that_change_are_no_doom_loop() {
+fn changing_results_are_not_a_doom_loop() {
     let server = OpenAi::start(|n, _| match n {
         0..=4 => {
             let count = json!({ "command": "echo x >> n; wc -l < n" });
@@ -187,7 +187,7 @@ fn results_that_change_are_no_doom_loop() {
 
 /// Proves AGT-4.
 #[test]
-fn the_context_budget_stops_before_a_request() {
+fn context_budget_stops_before_a_request() {
     let server = OpenAi::start(|n, request| {
         let print = format!("head -c 9000 /dev/zero | tr '\\0' x; echo {n}");
         let reply = Reply::calls(&n.to_string(), &[("bash", json!({ "command": print }))]);
@@ -216,7 +216,7 @@ fn the_context_budget_stops_before_a_request() {
 /// Proves AGT-4: the token count of the provider replaces the estimate, also when another process continues
 /// the conversation.
 #[test]
-fn the_context_budget_goes_by_what_the_provider_counts() {
+fn context_budget_uses_the_token_count_of_the_provider() {
     let server = OpenAi::start(|n, _| {
         let call = ("bash", json!({ "command": format!("echo {n}") }));
         let reply = match n {
@@ -239,7 +239,7 @@ fn the_context_budget_goes_by_what_the_provider_counts() {
 
 /// Proves CFG-1, AGT-4: the user's budget applies unchanged; a project's budget can only lower it.
 #[test]
-fn a_project_raises_no_context_budget() {
+fn project_cannot_raise_the_context_budget() {
     let long = "word ".repeat(120_000);
     let check = |project: bool, stop: &str| {
         let server = OpenAi::replies([Reply::text("fits")]);

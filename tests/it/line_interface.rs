@@ -431,7 +431,7 @@ fn mode_changes_during_a_turn() {
 
 /// Proves CLI-4d: `?` lists the keys, Ctrl-G edits the prompt in the user's editor, Esc twice leaves.
 #[test]
-fn keys_of_the_prompt() {
+fn prompt_keys_list_edit_and_exit() {
     let home = Home::scripted(
         "[[steps]]\nexpect = { last_user_contains = \"from the editor\" }\ntext = \"Got it.\"\n",
     );

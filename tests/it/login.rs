@@ -419,7 +419,7 @@ fn first_start_of_the_full_screen_has_the_dialog() {
 /// Proves CLI-9: with the key of a vendor, the first response takes less than a minute. The key is not shown, and a
 /// refused key can be corrected.
 #[test]
-fn first_start_with_a_key_of_a_vendor() {
+fn first_start_with_a_vendor_key_responds_in_a_minute() {
     let start = Instant::now();
     let server = vendor(Api::Claude, "Hello from the vendor.");
     let home = Home::new();
@@ -453,7 +453,7 @@ fn first_start_with_a_key_of_a_vendor() {
 
 /// Proves CLI-9: the user can leave the dialog; a signal restores the echo of the terminal.
 #[test]
-fn dialog_can_be_left() {
+fn dialog_can_be_closed() {
     let home = Home::new();
     let env = [("ZEPH_LLM_LOCAL_SERVERS", "http://127.0.0.1:1")];
     let mut terminal = first_start(&home, &env);

@@ -32,7 +32,7 @@ fn stored_is_whole(export: &Value) -> usize {
 
 /// Proves AGT-1, AGT-6.
 #[test]
-fn a_conversation_reads_edits_and_runs() {
+fn conversation_reads_edits_and_runs() {
     let server = OpenAi::replies([
         Reply::calls(
             "a",
@@ -89,7 +89,7 @@ fn a_conversation_reads_edits_and_runs() {
 
 /// Proves AGT-1, EXE-8, EXE-9: invalid calls are reported to the model, and the turn continues.
 #[test]
-fn wrong_calls_are_answered_and_the_loop_goes_on() {
+fn invalid_calls_are_reported_and_the_turn_continues() {
     let raw = |tool: &'static str, args: &str| (tool, args.to_owned());
     let calls = [
         raw("raed", "{}"),
@@ -128,7 +128,7 @@ fn wrong_calls_are_answered_and_the_loop_goes_on() {
 
 /// Proves AGT-1: an empty response ends the turn and does not corrupt the history.
 #[test]
-fn an_empty_answer_ends_the_turn() {
+fn empty_response_ends_the_turn() {
     let server = OpenAi::start(|n, _| Reply::text(if n == 0 { "" } else { "Here again." }));
     let home = Home::openai(&server);
     home.zeph(["-p", "say nothing"]).code(0);
@@ -145,7 +145,7 @@ fn an_empty_answer_ends_the_turn() {
 
 /// Proves AGT-1: an id that two responses use does not mix up results.
 #[test]
-fn repeated_call_ids_are_kept_apart() {
+fn repeated_call_ids_are_distinguished() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::calls("same", &[("read", json!({ "path": "a.txt" }))]),
         1 => Reply::calls("same", &[("read", json!({ "path": "b.txt" }))]),
@@ -163,7 +163,7 @@ fn repeated_call_ids_are_kept_apart() {
 
 /// Proves AGT-1: two calls of one response with the same or an empty id do not mix up results.
 #[test]
-fn calls_of_one_answer_with_one_id_are_kept_apart() {
+fn calls_of_one_response_with_one_id_are_distinguished() {
     for id in ["same", ""] {
         let calls: Vec<_> = ["a.txt", "b.txt"]
             .map(|name| (id.to_owned(), "read", json!({ "path": name }).to_string()))

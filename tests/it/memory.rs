@@ -48,7 +48,7 @@ fn saved_memory_is_found_in_later_session() {
 
 /// Proves NAT-1: the best match is first, the number of results is limited, and none is duplicated.
 #[test]
-fn the_best_come_first() {
+fn best_match_comes_first() {
     let home = Home::new();
     let lines = (0..12)
         .map(|at| format!("Note {at} is about the cache."))
@@ -76,7 +76,7 @@ fn the_best_come_first() {
 
 /// Proves NAT-1: text that cannot be stored is refused with the reason.
 #[test]
-fn what_cannot_be_kept_is_refused() {
+fn invalid_fact_is_refused() {
     let home = Home::new();
     let refuse = |content: &str, words: &[&str]| {
         let told = call(&home, "s", "memory_save", &json!({ "content": content }), 1);
@@ -91,7 +91,7 @@ fn what_cannot_be_kept_is_refused() {
 
 /// Proves NAT-1: in a conversation; a fact outlives the session that saved it.
 #[test]
-fn a_model_keeps_and_finds() {
+fn model_saves_and_finds_facts() {
     let server = OpenAi::replies([
         Reply::calls(
             "a",
@@ -121,7 +121,7 @@ fn a_model_keeps_and_finds() {
 
 /// Proves NAT-1: the user lists, searches and removes facts.
 #[test]
-fn a_person_lists_searches_and_removes() {
+fn user_lists_searches_and_removes_facts() {
     let home = Home::new();
     home.zeph(["memory", "list"])
         .code(0)

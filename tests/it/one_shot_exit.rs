@@ -4,7 +4,7 @@ use crate::rig::{Home, OpenAi, Reply, assert_has, audit};
 
 /// Proves CLI-3.
 #[test]
-fn exit_codes_say_how_it_went() {
+fn exit_code_reports_the_outcome() {
     let check = |scenario: &str, args: &[&str], expect: i32| {
         let home = Home::scripted(scenario);
         home.zeph(["-p", "go"]).args(args).code(expect);
@@ -25,7 +25,7 @@ fn exit_codes_say_how_it_went() {
 
 /// Proves D-19, CLI-3, EXE-20.
 #[test]
-fn a_refusal_is_3_only_when_the_turn_ends_on_it() {
+fn refusal_is_exit_code_3_only_at_the_end_of_the_turn() {
     let refused = r#"
         [[steps]]
         calls = [{ tool = "bash", input = { command = "touch ran" } }]
@@ -57,7 +57,7 @@ fn a_refusal_is_3_only_when_the_turn_ends_on_it() {
 
 /// Proves CLI-3: the turn continues if the reader closes the pipe.
 #[test]
-fn a_closed_pipe_is_quiet_and_the_turn_goes_on() {
+fn closed_pipe_is_silent_and_the_turn_continues() {
     for format in ["text", "json", "stream-json"] {
         let home = Home::scripted(
             r#"
@@ -96,7 +96,7 @@ fn nothing_is_coloured_without_a_terminal_or_with_no_color() {
 
 /// Proves CLI-3: output that could not be written is a failure.
 #[test]
-fn a_full_disk_behind_standard_output_is_a_failure() {
+fn full_disk_at_standard_output_is_a_failure() {
     let check = |args: &[&str]| {
         let home = Home::scripted("[[steps]]\ntext = \"Hello.\"");
         home.zeph(args)

@@ -50,7 +50,7 @@ fn json_prints_one_object() {
 
 /// Proves CLI-2b.
 #[test]
-fn stream_json_prints_one_event_a_line_by_the_schema() {
+fn stream_json_prints_one_valid_event_per_line() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/stream-json.schema.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
@@ -97,7 +97,7 @@ fn stream_json_prints_one_event_a_line_by_the_schema() {
 
 /// Proves CLI-2b: each outcome prints one object, and `error` has a message.
 #[test]
-fn failures_are_objects_too() {
+fn failures_are_objects() {
     let fault = "[[steps]]\nfault = \"server\"\n";
     let home = Home::scripted(fault);
     let object = home
@@ -142,7 +142,7 @@ fn failures_are_objects_too() {
 
 /// Proves CLI-2b.
 #[test]
-fn an_answer_is_checked_against_its_schema_and_asked_for_again() {
+fn response_that_violates_its_schema_is_requested_again() {
     let server = OpenAi::replies([
         Reply::text("The sum is 3."),
         Reply::text(r#"{"sum": "3"}"#),
@@ -179,7 +179,7 @@ fn an_answer_is_checked_against_its_schema_and_asked_for_again() {
 }
 
 #[test]
-fn a_bad_schema_asks_no_model() {
+fn invalid_schema_sends_no_request() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
     home.write("text.json", "not json");

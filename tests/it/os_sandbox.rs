@@ -39,7 +39,7 @@ fn wrote_outside(home: &Home) -> bool {
 
 /// Proves SH-20, SH-21.
 #[test]
-fn a_command_writes_in_the_project_and_nowhere_else() {
+fn command_writes_only_in_the_project() {
     if !enforced() {
         return;
     }
@@ -63,7 +63,7 @@ fn a_command_writes_in_the_project_and_nowhere_else() {
 
 /// Proves SH-20, SH-21: the model reads the reason, and the conversation continues.
 #[test]
-fn the_model_is_told() {
+fn refused_write_is_reported_to_the_model() {
     if !enforced() {
         return;
     }
@@ -89,7 +89,7 @@ fn the_model_is_told() {
 
 /// Proves SH-20: the user extends the sandbox or disables it; a project does neither.
 #[test]
-fn the_configuration_decides() {
+fn sandbox_is_configured_only_by_the_user() {
     if !enforced() {
         return;
     }
@@ -136,7 +136,7 @@ fn the_configuration_decides() {
 
 /// Proves SH-14, SH-20: a script has no network, although the blocklist cannot inspect it.
 #[test]
-fn without_the_network_a_script_has_none() {
+fn script_has_no_network_if_disabled() {
     if !enforced() {
         return;
     }

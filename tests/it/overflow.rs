@@ -40,7 +40,7 @@ fn numbers(count: usize) -> String {
 
 /// Proves SH-4, OUT-30, OUT-32, CLI-2.
 #[test]
-fn two_hundred_thousand_lines_are_read_back_line_by_line() {
+fn many_stored_lines_are_read_by_line() {
     let home = Home::new();
     let form = bash(&home, "mine", "seq 200000");
     let text = data(&form);
@@ -135,7 +135,7 @@ fn two_hundred_thousand_lines_are_read_back_line_by_line() {
 /// Proves OUT-30: for output of each tool. A call without `--session` creates one and names it in the JSON
 /// result.
 #[test]
-fn what_any_tool_yields_is_stored() {
+fn long_output_of_any_tool_is_stored() {
     let home = Home::new();
     home.write(
         "long.txt",
@@ -172,7 +172,7 @@ fn what_any_tool_yields_is_stored() {
 
 /// Proves SH-4, SH-3, OUT-30.
 #[test]
-fn a_command_that_is_ended_or_fails_leaves_its_output_too() {
+fn output_of_a_stopped_or_failed_command_is_stored() {
     let home = Home::new();
     let params = json!({"command": "seq 100000; sleep 60", "timeout_secs": 2});
     let form = call(&home, "s", "bash", &params).code(1).json();
@@ -191,7 +191,7 @@ fn a_command_that_is_ended_or_fails_leaves_its_output_too() {
 
 /// Proves OUT-30, SH-4.
 #[test]
-fn the_bounds_are_configured() {
+fn overflow_limits_are_configurable() {
     let home = Home::new();
     home.config("[tools.overflow]\nthreshold = 2000\nmax_overflow_bytes = 100000\n");
     let text = "ä".repeat(2000);
@@ -220,7 +220,7 @@ fn the_bounds_are_configured() {
 
 /// Proves OUT-34.
 #[test]
-fn a_store_that_fails_costs_the_middle_and_not_the_call() {
+fn failing_store_loses_the_middle_and_not_the_call() {
     let home = Home::new();
     bash(&home, "s", "true");
     execute(
@@ -247,7 +247,7 @@ fn a_store_that_fails_costs_the_middle_and_not_the_call() {
 
 /// Proves OUT-34: on a full disk the call still has its result and its entry.
 #[test]
-fn a_full_disk_costs_the_middle_and_not_the_call() {
+fn full_disk_loses_the_middle_and_not_the_call() {
     let home = Home::new();
     bash(&home, "s", "true");
     let limited = r#"trap "" XFSZ; ulimit -f 200; exec "$0" "$@""#;
@@ -276,7 +276,7 @@ fn a_full_disk_costs_the_middle_and_not_the_call() {
 
 /// Proves OUT-30, OUT-33.
 #[test]
-fn it_is_removed_when_it_is_old_and_with_its_session() {
+fn stored_output_is_removed_by_age_and_with_its_session() {
     let home = Home::new();
     let day_ago = "UPDATE tool_overflow SET created_at = created_at - 86400000";
     bash(&home, "s", "seq 100000");
@@ -315,7 +315,7 @@ fn it_is_removed_when_it_is_old_and_with_its_session() {
 /// Proves OUT-30, OUT-32, OUT-33: the model finds the referenced output; only the short text is sent and
 /// stored in the history.
 #[test]
-fn a_model_reads_on_where_its_output_was_cut() {
+fn model_reads_stored_output() {
     let server = OpenAi::start(|n, request| {
         let last = request.messages().pop().unwrap();
         match n {
@@ -343,7 +343,7 @@ fn a_model_reads_on_where_its_output_was_cut() {
 
 /// Proves SH-4: memory is bounded for any amount of output.
 #[test]
-fn a_flood_of_output_does_not_move_memory() {
+fn flood_of_output_uses_bounded_memory() {
     // Incompressible output is the worst case.
     let command = "base64 /dev/urandom | head -c 100000000";
     let (quiet, before) = highest("true");

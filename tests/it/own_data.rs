@@ -134,7 +134,7 @@ fn data_below_a_writable_directory_is_unreadable() {
 
 /// Proves D-44: the deny rules of the founding sample hide the files but leave version control usable.
 #[test]
-fn founding_deny_rules_leave_git_working() {
+fn founding_deny_rules_leave_git_usable() {
     let home = Home::new();
     home.config("[tools.file]\ndeny_read = [\"**/.env\", \"**/secrets/**\", \"**/.git/config\"]\n");
     home.write("a.txt", "one\n");

@@ -50,7 +50,7 @@ fn effect(home: &Home, tool: &str, params: &Value, more: &[&str]) -> &'static st
 
 /// Proves PERM-1, PERM-3: the context and the spelling of a command do not change the decision.
 #[test]
-fn commands() {
+fn command_spelling_does_not_change_the_decision() {
     let home = home(&[
         ("bash", "deny", "touch *"),
         ("bash", "deny", "* --hard *"),
@@ -117,7 +117,7 @@ fn commands() {
 
 /// Proves PERM-1: each path is matched as written and as resolved.
 #[test]
-fn paths() {
+fn paths_are_matched_as_written_and_as_resolved() {
     let home = home(&[
         ("write", "deny", "secrets/**"),
         ("write", "allow", "src/**"),
@@ -172,7 +172,7 @@ fn paths() {
 
 /// Proves PERM-1 for URLs, and for arguments of tools without another target.
 #[test]
-fn urls_and_arguments() {
+fn urls_and_arguments_are_judged() {
     let home = home(&[
         ("fetch", "deny", "https://*.example.com/*"),
         ("fetch", "allow", "https://127.0.0.1/*"),
@@ -204,7 +204,7 @@ fn urls_and_arguments() {
 
 /// Proves PERM-5, PERM-8: modes and rules.
 #[test]
-fn modes_and_rules() {
+fn modes_and_rules_are_combined() {
     let home = home(&[
         ("bash", "allow", "touch *"),
         ("bash", "deny", "rm *"),
@@ -243,7 +243,7 @@ fn modes_and_rules() {
 
 /// Proves PERM-2: the refusal names the rule that would allow the call, and this rule does.
 #[test]
-fn the_refusal_tells_the_very_rule() {
+fn refusal_names_the_missing_rule() {
     let home = home(&[("bash", "ask", "printf *"), ("bash", "allow", "echo *")]);
     let run = |command: &str, more: &[&str]| {
         let params = json!({ "command": command }).to_string();
@@ -288,7 +288,7 @@ fn the_refusal_tells_the_very_rule() {
 
 /// Proves PERM-4: a tool that rules always deny is not exposed, and does not run.
 #[test]
-fn hidden_tools() {
+fn tool_denied_entirely_is_not_exposed() {
     let server = OpenAi::replies([
         Reply::calls(
             "a",
@@ -338,7 +338,7 @@ fn hidden_tools() {
 
 /// Proves PERM-1, PERM-2, PERM-3: the same rules apply to a model, a script and the user.
 #[test]
-fn every_entry_point_has_the_rules() {
+fn rules_apply_to_every_entry_point() {
     let rules = [("bash", "deny", "touch *"), ("bash", "allow", "echo *")];
     let calls = [
         ("bash", json!({ "command": "echo hi" })),
@@ -387,7 +387,7 @@ fn every_entry_point_has_the_rules() {
 
 /// Proves PERM-6: an invalid rule stops the start, with file and line.
 #[test]
-fn faults_stop_the_start() {
+fn invalid_rules_stop_the_start() {
     let home = Home::new();
     let file = home.config_file().display().to_string();
     let check = |text: &str, line: usize, words: &[&str]| {
@@ -450,7 +450,7 @@ fn faults_stop_the_start() {
 
 /// Proves PERM-1 and EXE-7: rules can be written for every tool there is.
 #[test]
-fn every_tool_may_have_rules() {
+fn every_tool_can_have_rules() {
     let home = Home::new();
     let tools = home
         .zeph(["tools", "list", "--json", "--all"])
@@ -508,7 +508,7 @@ fn older_lists_become_rules() {
 
 /// Proves PERM-1, CFG-1: a project's rules come first, and only tighten.
 #[test]
-fn a_projects_rules_only_tighten() {
+fn project_rules_only_tighten() {
     let home = home(&[
         ("bash", "allow", "echo *"),
         ("bash", "deny", "touch *"),
@@ -550,7 +550,7 @@ fn a_projects_rules_only_tighten() {
 
 /// Proves SH-10: the blocklist precedes all rules and questions.
 #[test]
-fn the_blocklist_comes_before_rules_and_questions() {
+fn blocklist_precedes_rules_and_questions() {
     let home = home(&[("bash", "allow", "*"), ("write", "allow", "**")]);
     for command in ["sudo id", "echo x; su - y", "rm -rf ~"] {
         for more in [
@@ -583,7 +583,7 @@ fn the_blocklist_comes_before_rules_and_questions() {
 
 /// Proves PERM-6 for changes during a session: an invalid rule changes nothing.
 #[test]
-fn a_broken_rule_is_not_taken_over() {
+fn invalid_rule_changes_nothing() {
     let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "*")]);
     let file = home.config_file().display().to_string();
     home.write(
@@ -613,7 +613,7 @@ fn a_broken_rule_is_not_taken_over() {
 /// Proves PERM-3, PERM-8: an unresolvable command needs approval in every mode, and a possible denial
 /// prevents an unattended run.
 #[test]
-fn what_may_be_denied_is_not_run_unasked() {
+fn possibly_denied_command_requires_approval() {
     let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "*")]);
     for more in [&["--mode", "ask"][..], &["--mode", "full", "--unsandboxed"]] {
         for command in ["X=touch; $X ran", "env $X ran", "find src -exec $X ran ;"] {
@@ -627,7 +627,7 @@ fn what_may_be_denied_is_not_run_unasked() {
 /// Proves D-32: an allow rule with the exact text replaces the confirmation of a command that cannot be determined.
 /// Other rules do not, and a script that is data is always confirmed.
 #[test]
-fn undetermined_command_with_an_exact_allow_rule_runs_unasked() {
+fn undetermined_command_with_an_exact_allow_rule_runs() {
     let rules = [
         ("bash", "allow", "eval $GREETING"),
         ("bash", "allow", "$TOOL --version"),
@@ -690,7 +690,7 @@ fn possibly_blocked_command_with_an_exact_allow_rule_requires_confirmation() {
 
 /// Proves PERM-2, PERM-7a, D-42: at a terminal, deny rules precede approved calls. No rule applies to a typed command.
 #[test]
-fn the_interactive_session_has_the_rules() {
+fn rules_apply_to_the_interactive_session() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::calls("a", &[("bash", json!({ "command": "touch denied" }))]),
         1 => Reply::calls("b", &[("bash", json!({ "command": "echo agreed > ran" }))]),
@@ -732,7 +732,7 @@ fn the_interactive_session_has_the_rules() {
 
 /// Proves PERM-1: rule changes during a session apply after a restart, as a message says.
 #[test]
-fn a_changed_rule_needs_a_restart() {
+fn changed_rule_requires_a_restart() {
     let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "echo *")]);
     let line = |command: &str| {
         format!(

@@ -48,7 +48,7 @@ fn terminal(home: &Home, args: &[&str], rows: u16, columns: u16) -> Terminal {
 
 /// Proves CLI-4, CLI-4b: the display of a question, and of a turn with calls, a table and code.
 #[test]
-fn line_interface() {
+fn line_interface_pictures_match() {
     let home = home();
     let mut terminal = terminal(&home, &[], 34, 92);
     terminal.prompts("");
@@ -64,7 +64,7 @@ fn line_interface() {
 
 /// Proves CLI-5: the display of the full screen, with a question and with all panels.
 #[test]
-fn full_screen() {
+fn full_screen_pictures_match() {
     let home = home();
     let mut terminal = terminal(&home, &["--tui"], 36, 120);
     terminal.shows("? keys");

@@ -8,7 +8,7 @@ use crate::rig::{Home, OpenAi, Reply, Zeph, assert_has, wait_for};
 
 /// Proves PERM-2, CLI-1: piped input is foreign text, and never a command of the user.
 #[test]
-fn a_piped_prompt_is_never_a_command() {
+fn piped_prompt_is_never_a_command() {
     let check = |args: &[&str], stdin: &str, expect: &str| {
         let server = OpenAi::replies([Reply::text("seen")]);
         let home = Home::openai(&server);
@@ -25,7 +25,7 @@ fn a_piped_prompt_is_never_a_command() {
 
 /// Proves CLI-1, D-25: `run` takes a lone dash as `-p` does.
 #[test]
-fn a_last_dash_of_run_appends_standard_input() {
+fn last_dash_of_run_appends_standard_input() {
     let server = OpenAi::replies([Reply::text("seen")]);
     let home = Home::openai(&server);
     home.zeph(["run", "review", "this", "-"])
@@ -37,7 +37,7 @@ fn a_last_dash_of_run_appends_standard_input() {
 
 /// Proves CLI-3: a response that cannot be written is a failure, and the message says where it is stored.
 #[test]
-fn an_answer_that_cannot_be_written_is_a_failure() {
+fn unwritable_response_is_a_failure() {
     let home = Home::scripted("[[steps]]\ntext = \"the answer\"");
     let words = ["could not be written", "No space left", "session"];
     home.zeph(["-p", "hi"]).full().code(1).says(&words);
@@ -48,7 +48,7 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
 
 /// An empty response is reported.
 #[test]
-fn an_empty_answer_is_told() {
+fn empty_response_is_reported() {
     let server = OpenAi::replies([Reply::text("")]);
     let home = Home::openai(&server);
     let words = ["the model gave an empty answer"];
@@ -57,7 +57,7 @@ fn an_empty_answer_is_told() {
 
 /// Proves CLI-3: a file size limit is a reported error, not a silent end.
 #[test]
-fn a_limit_of_file_sizes_is_told() {
+fn file_size_limit_is_reported() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"");
     let output = Zeph::through_bash(&home, r#"ulimit -f 8; exec "$0" "$@""#)
         .args(["-p", "hi"])
@@ -67,7 +67,7 @@ fn a_limit_of_file_sizes_is_told() {
 
 /// Proves CLI-2b, CLI-3: an interruption while the database is locked ends the turn with exit code 130.
 #[test]
-fn an_interrupt_before_the_first_request_is_130() {
+fn interrupt_before_the_first_request_ends_with_130() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"");
     home.zeph(["sessions", "list"]).code(0);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -95,7 +95,7 @@ fn an_interrupt_before_the_first_request_is_130() {
 
 /// Proves CFG-5: the server of the environment variable is checked too.
 #[test]
-fn doctor_looks_for_the_server_of_the_environment() {
+fn doctor_checks_the_server_of_the_environment() {
     let gone = OpenAi::replies([]).url();
     let output = Home::new()
         .zeph(["doctor"])

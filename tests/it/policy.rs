@@ -51,7 +51,7 @@ fn form(home: &Home, tool: &str, params: &Value, more: &[&str]) -> Value {
 /// Proves PERM-10, PERM-11, PERM-12: denied calls run in no mode, even if approved. The user and the trail
 /// see the rule, the caller does not.
 #[test]
-fn what_is_denied_runs_in_no_mode() {
+fn denied_call_runs_in_no_mode() {
     let home = home(RULES);
     let file = home.config_file().display().to_string();
     let denied = [
@@ -140,7 +140,7 @@ fn what_is_denied_runs_in_no_mode() {
 
 /// Proves PERM-10, PERM-12: the same for a model and for a script.
 #[test]
-fn every_entry_point_has_the_policy() {
+fn policy_applies_to_every_entry_point() {
     let calls = [
         ("bash", json!({ "command": "cat secrets/key" })),
         ("write", json!({ "path": "ran", "content": "x" })),
@@ -187,7 +187,7 @@ fn every_entry_point_has_the_policy() {
 
 /// Proves PERM-12: an invalid rule stops the start, with file and line; nothing runs.
 #[test]
-fn what_cannot_hold_stops_the_start() {
+fn invalid_rule_stops_the_start() {
     let check = |rule: &str, line: usize, words: &[&str]| {
         let home = home(&format!(
             "[tools.policy]\nenabled = true\n[[tools.policy.rules]]\n{rule}\n"
@@ -246,7 +246,7 @@ fn what_cannot_hold_stops_the_start() {
 
 /// Proves PERM-11: a project can only prepend rules that deny.
 #[test]
-fn a_project_only_tightens() {
+fn project_can_only_tighten() {
     let home = home(RULES);
     let project = "[[tools.policy.rules]]\neffect = 'deny'\ntools = ['read']\npaths = ['src/**']\n";
     home.write(".zeph/config.toml", project);
@@ -291,7 +291,7 @@ fn a_project_only_tightens() {
 
 /// Proves PERM-11: a change during a session is reported, and applies after a restart.
 #[test]
-fn a_change_waits() {
+fn changed_policy_applies_after_a_restart() {
     let home = home(RULES);
     let mut session = home.zeph(["tools", "run", "--yes"]).open_stdin("").start();
     let line = json!({ "tool": "read", "params": { "path": "src/a" } }).to_string();
@@ -318,7 +318,7 @@ fn a_change_waits() {
 /// Proves PERM-13: `explain` prints the parts of a call, the rule for each with its location, and a rule that
 /// would allow it. It runs and writes nothing.
 #[test]
-fn explain() {
+fn explain_prints_the_rule_of_each_part() {
     let home = Home::new();
     home.config("[[tools.permissions.bash]]\npattern = 'cargo *'\naction = 'allow'\n[[tools.permissions.bash]]\npattern = 'rm *'\naction = 'deny'\n");
     let file = home.config_file().display().to_string();
@@ -543,7 +543,7 @@ fn policy_explain_matches_enforcement() {
 
 /// Proves PERM-13: examples of rules.
 #[test]
-fn examples() {
+fn rule_examples_are_tested() {
     let home = home("");
     home.zeph(["policy", "test"])
         .code(0)
@@ -574,7 +574,7 @@ fn examples() {
 
 /// Proves PERM-13: the calls of the trail, decided by other rules.
 #[test]
-fn replay() {
+fn replay_decides_stored_calls_by_other_rules() {
     let home = home("");
     home.zeph(["policy", "replay"]).code(0).prints(&["0 calls"]);
     assert!(!home.database().exists());

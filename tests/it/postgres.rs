@@ -30,7 +30,7 @@ mod shared {
 
     /// Proves OPS-1, OPS-2: two machines work on one session in turn, and nothing is in a local database.
     #[test]
-    fn session_goes_on_on_another_machine() {
+    fn session_continues_on_another_machine() {
         let (server, model) = (Postgres::start(), counting());
         let (here, there) = (machine(&model, &server), machine(&model, &server));
         here.zeph(["-p", "one"]).code(0).prints(&["response 0"]);
@@ -70,7 +70,7 @@ mod shared {
     /// Proves OPS-2: the trail has a chain for each machine, and all are verified. A denied call leaves an entry and does not
     /// run.
     #[test]
-    fn calls_of_two_machines_are_in_chains_of_their_own() {
+    fn calls_of_two_machines_are_in_separate_chains() {
         let server = Postgres::start();
         let model = OpenAi::start(
             |_, request| match results_of(&request.messages()).is_empty() {
@@ -97,7 +97,7 @@ mod shared {
 
     /// Proves OPS-2: the session of a killed process passes to another one at once on the same machine.
     #[test]
-    fn session_of_a_killed_process_goes_on() {
+    fn session_of_a_killed_process_continues() {
         let server = Postgres::start();
         let model = OpenAi::start(|n, _| match n {
             0 => Reply::calls(
@@ -153,7 +153,7 @@ mod shared {
 
     /// Proves OPS-3: without its server, a session ends with an error within the wait, and no conversation is half written.
     #[test]
-    fn server_that_stays_away_is_an_error_after_the_wait() {
+    fn unavailable_server_is_an_error_after_the_wait() {
         let mut server = Postgres::start();
         let (told, hears) = std::sync::mpsc::channel();
         let (goes, waits) = std::sync::mpsc::channel::<()>();

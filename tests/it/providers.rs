@@ -14,7 +14,7 @@ fn home(api: Api, server: &OpenAi) -> Home {
 
 /// Proves LLM-1, LLM-3, LLM-7, LLM-10: text, a call that runs, its result, a response.
 #[test]
-fn a_tool_conversation_over_every_api() {
+fn tool_conversation_works_over_every_api() {
     for api in APIS {
         let server = OpenAi::start(move |n, _| match n {
             0 => api.call(
@@ -56,7 +56,7 @@ fn a_tool_conversation_over_every_api() {
 /// Reasoning is sent back to the API that it came from, also by another process, and to no other API.
 /// Proves LLM-1, LLM-3.
 #[test]
-fn reasoning_goes_back_where_it_came_from() {
+fn reasoning_is_returned_to_its_provider() {
     for api in APIS {
         let server = OpenAi::start(move |n, _| match n {
             0 => api.call("I look.", "call_1", "bash", &json!({ "command": "true" })),
@@ -150,7 +150,7 @@ fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
 /// Proves LLM-5: over every API the key is neither printed, logged nor stored, nor sent to the model, even if
 /// a server echoes it.
 #[test]
-fn the_key_stays_out_of_everything() {
+fn key_is_absent_from_all_outputs() {
     for api in APIS {
         let server = OpenAi::start(move |n, _| match n {
             0 => api.call(
@@ -202,7 +202,7 @@ fn the_key_stays_out_of_everything() {
 
 /// Proves LLM-2: without configuration the key of Anthropic has priority over that of OpenAI.
 #[test]
-fn the_order_without_configuration() {
+fn anthropic_key_takes_precedence_without_configuration() {
     let claude = OpenAi::start(|_, _| Api::Claude.text("I am Claude."));
     let openai = OpenAi::start(|_, _| Api::Chat.text("I am of OpenAI."));
     let ollama = ollama(json!([{ "name": "a" }]), |_| json!(["completion", "tools"]));
@@ -260,7 +260,7 @@ fn ollama(models: Value, can: impl Fn(&str) -> Value + Send + 'static) -> OpenAi
 
 /// Proves LLM-2: a local Ollama is the provider, with its first model that supports tools.
 #[test]
-fn an_ollama_on_this_machine() {
+fn local_ollama_is_the_default_provider() {
     let models =
         json!([{"name": "embed"}, {"name": "plain"}, {"name": "tools:8b"}, {"name": "later"}]);
     let server = ollama(models, |model| match model {
@@ -305,7 +305,7 @@ fn an_ollama_on_this_machine() {
 /// Proves LLM-2: if another program listens on the port, or does not respond, this ends soon with a list of
 /// alternatives.
 #[test]
-fn what_is_no_ollama_is_none() {
+fn other_program_on_the_ollama_port_is_ignored() {
     for reply in [
         Reply::raw(200, "text/html", "<html>Hello</html>"),
         Reply::raw(404, "text/plain", "{\"models\":[{\"name\":\"a\"}]}"),
@@ -332,7 +332,7 @@ fn what_is_no_ollama_is_none() {
 
 /// Proves LLM-7: a model without tool calls receives no tools; the error has the hint.
 #[test]
-fn a_model_without_tools() {
+fn model_without_tool_calls_receives_no_tools() {
     let server = OpenAi::start(|n, _| match n {
         0 => Api::Ollama.error(
             400,
@@ -368,7 +368,7 @@ fn with_fallback(apis: [Api; 3], servers: [&OpenAi; 3]) -> String {
 /// Proves LLM-2: after a permanent failure the next provider is used, over another API and in a running
 /// conversation. A message says so, and the choice lasts for the turn.
 #[test]
-fn the_next_provider_is_asked() {
+fn next_provider_replaces_a_failed_one() {
     let refused = OpenAi::start(|_, _| Api::Chat.error(401, "invalid_api_key", "no"));
     let poor = OpenAi::start(|n, _| match n {
         0 => Api::Claude.call(
@@ -449,7 +449,7 @@ fn fallbacks_are_checked() {
 /// Proves LLM-2, CFG-5: a fallback without a key is skipped with a warning; the default provider needs its
 /// key.
 #[test]
-fn a_fallback_without_its_key_is_passed_over() {
+fn fallback_without_its_key_is_skipped() {
     let busy = OpenAi::start(|_, _| Api::Chat.error(401, "invalid_api_key", "no"));
     let last = OpenAi::start(|_, _| Api::Chat.text("By the last."));
     let home = Home::new();
@@ -496,7 +496,7 @@ fn a_fallback_without_its_key_is_passed_over() {
 
 /// Proves CFG-5: the configured model must exist.
 #[test]
-fn doctor_looks_for_the_model_of_an_ollama() {
+fn doctor_checks_the_model_of_an_ollama() {
     let server = ollama(json!([{"name": "test-model:latest"}]), |_| json!([]));
     let home = home(Api::Ollama, &server);
     assert_has(

@@ -35,7 +35,7 @@ fn outcomes(home: &Home) -> Vec<(String, Option<String>)> {
 
 /// Proves PERM-40, AGT-8, D-11, D-17, ERR-6, CLI-3.
 #[test]
-fn an_answer_that_passes_the_limit_is_blocked_whole_and_ends_the_turn() {
+fn response_over_the_limit_is_blocked_whole_and_ends_the_turn() {
     let server = OpenAi::start(|n, request| {
         if request.json()["tool_choice"] == "none" {
             return Reply::text("As far as I came.");
@@ -91,7 +91,7 @@ fn an_answer_that_passes_the_limit_is_blocked_whole_and_ends_the_turn() {
 
 /// Proves PERM-40, AGT-8: calls within the limit are not affected, including the last one.
 #[test]
-fn what_fits_runs() {
+fn calls_within_the_limit_run() {
     let server = OpenAi::replies([
         Reply::calls("a", &[echo(1), echo(2)]),
         Reply::calls("b", &[echo(3)]),
@@ -109,7 +109,7 @@ fn what_fits_runs() {
 
 /// Proves D-11, D-21: unknown, invalid and surplus calls are not counted.
 #[test]
-fn what_is_no_call_is_not_counted() {
+fn invalid_calls_are_not_counted() {
     let mut calls: Vec<_> = (0..14).map(echo).collect();
     calls.insert(3, ("bahs", json!({ "command": "true" })));
     calls.insert(5, ("bash", json!({ "cmmand": "true" })));
@@ -134,7 +134,7 @@ fn what_is_no_call_is_not_counted() {
 /// Proves D-11: a call that needs approval is counted once, although the gates run twice; a call that the
 /// user refuses is counted too.
 #[test]
-fn a_question_costs_nothing() {
+fn question_is_not_counted_as_a_call() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -210,7 +210,7 @@ fn quota_persists_across_processes() {
 
 /// Proves PERM-40: concurrent processes never use the same slot.
 #[test]
-fn processes_at_once_share_the_limit() {
+fn concurrent_processes_share_the_limit() {
     let home = Home::new();
     home.config(&limit(5));
     home.zeph(["tools", "call", "list_tasks", "--session", "s"])
@@ -231,7 +231,7 @@ fn processes_at_once_share_the_limit() {
 
 /// Proves PERM-40: a script is one session; each line is a batch of its own.
 #[test]
-fn a_script_is_told_which_calls_did_not_run() {
+fn script_reports_calls_over_the_limit() {
     let home = Home::new();
     home.config(&limit(2));
     let line = r#"{"tool": "list_tasks"}"#;
@@ -256,7 +256,7 @@ fn a_script_is_told_which_calls_did_not_run() {
 
 /// Proves PERM-40, EXE-20: if counting fails, the call does not run.
 #[test]
-fn a_count_that_fails_refuses() {
+fn failed_count_refuses_the_call() {
     let home = Home::new();
     home.config(&limit(5));
     let call = ["tools", "call", "list_tasks", "--session", "s"];
@@ -273,7 +273,7 @@ fn a_count_that_fails_refuses() {
 
 /// Proves PERM-40, CFG-1: a project lowers the limit and never raises it.
 #[test]
-fn a_project_only_lowers_it() {
+fn project_can_only_lower_the_limit() {
     let home = Home::new();
     let call = ["tools", "call", "list_tasks"];
     home.write(".zeph/config.toml", &limit(0));

@@ -26,7 +26,7 @@ fn after(calls: Vec<(&'static str, Value)>, more: &str) -> Vec<String> {
 
 /// Proves ERR-22: after invalid arguments only.
 #[test]
-fn a_model_reconsiders_what_it_did_badly() {
+fn invalid_arguments_cause_a_reflection() {
     let edit = || {
         (
             "edit",
@@ -57,7 +57,7 @@ fn a_model_reconsiders_what_it_did_badly() {
 
 /// Proves ERR-22: limited in each turn, and disabled by a setting.
 #[test]
-fn it_is_asked_so_often_and_no_more() {
+fn reflections_are_limited() {
     let bad = |n: u32| ("read", json!({ "path": "a.txt", "colour": n }));
     let check = |more: &str, expect: usize| {
         let found = after((0..4).map(bad).collect(), more);
@@ -89,7 +89,7 @@ fn told(path: &str, more: &str, reasoning: bool) -> (String, Value) {
 
 /// Proves AGT-7: a warning to the user and in the audit trail, never a refusal; disabled by default.
 #[test]
-fn a_call_that_may_be_made_up_is_told() {
+fn suspected_hallucination_is_reported() {
     let on = "[agent]\nhallucination_detection = true\n";
     let reasoning = "[agent]\nreasoning_model_detection = true\n";
     let check = |path: &str, more: &str, reasons: bool, expect: bool| {
@@ -113,7 +113,7 @@ fn a_call_that_may_be_made_up_is_told() {
 
 /// Proves AGT-7: an id that appears only in the call is reported; the call still runs.
 #[test]
-fn an_id_from_nowhere_is_told() {
+fn unknown_id_is_reported() {
     let command = json!({ "command": "echo 9e8d7c6b5a > made.txt" });
     let server = OpenAi::replies([
         Reply::calls("a", &[("bash", command)]),

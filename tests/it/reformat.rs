@@ -31,7 +31,7 @@ fn reformats(server: &OpenAi) -> usize {
 
 /// Proves ERR-21: the repair request, its outcome, and the reports.
 #[test]
-fn arguments_are_put_right_by_one_request() {
+fn arguments_are_repaired_by_one_request() {
     let answer = Reply::text("```json\n{\"path\": \"a.txt\"}\n```");
     let server = server("read", json!({ "fiel": "a.txt" }), answer);
     let home = Home::openai(&server);
@@ -78,7 +78,7 @@ fn arguments_are_put_right_by_one_request() {
 
 /// Proves ERR-21, ERR-6: otherwise the first failure is final, and no other request is sent.
 #[test]
-fn the_first_failure_is_final() {
+fn failed_repair_leaves_the_first_failure() {
     let check = |answer: Reply| {
         let server = server("read", json!({ "path": ["a.txt"] }), answer);
         let home = Home::openai(&server);
@@ -106,7 +106,7 @@ fn the_first_failure_is_final() {
 /// Proves ERR-21, EXE-20: every gate checks the repaired arguments; an approved call is repaired once,
 /// although it passes the gates twice.
 #[test]
-fn what_was_put_right_passes_every_gate() {
+fn repaired_call_passes_every_gate() {
     let sent = json!({ "comand": "echo ran > out.txt" });
     let good = Reply::text("{\"command\": \"echo ran > out.txt\"}");
     let server_of = || server("bash", sent.clone(), good.clone());
@@ -139,7 +139,7 @@ fn what_was_put_right_passes_every_gate() {
 
 /// Proves ERR-21: another provider may be named; an unknown one stops the start.
 #[test]
-fn the_provider_can_be_named() {
+fn repair_provider_can_be_configured() {
     let helper = OpenAi::replies([Reply::text("{\"path\": \"a.txt\"}")]);
     let model = OpenAi::replies([
         Reply::calls("a", &[("read", json!("path: a.txt"))]),
@@ -174,7 +174,7 @@ fn the_provider_can_be_named() {
 
 /// Proves ERR-21: without a model and for the user's own arguments, no repair is requested.
 #[test]
-fn a_persons_own_arguments_are_left_alone() {
+fn user_arguments_are_not_repaired() {
     let server = OpenAi::replies([Reply::text("{\"path\": \"a.txt\"}")]);
     let home = Home::openai(&server);
     let form = crate::tools_call::call(&home, "read", &json!({ "fiel": "a.txt" }));
@@ -184,7 +184,7 @@ fn a_persons_own_arguments_are_left_alone() {
 
 /// Proves ERR-21, EXE-13: the time is limited, and a limit of 0 disables the request.
 #[test]
-fn who_does_not_answer_is_not_waited_for() {
+fn repair_request_has_a_time_limit() {
     for (budget, asked) in [(1, 1), (0, 0)] {
         let server = server("read", json!({}), Reply::hang());
         let home = Home::openai(&server);
@@ -199,7 +199,7 @@ fn who_does_not_answer_is_not_waited_for() {
 
 /// Proves ERR-21, EXE-13: a cancellation ends the request immediately.
 #[test]
-fn a_cancel_ends_the_request() {
+fn cancellation_ends_the_repair_request() {
     let server = server("read", json!({}), Reply::hang());
     let home = Home::openai(&server);
     let running = home.zeph(["-p", "go"]).start();
@@ -212,7 +212,7 @@ fn a_cancel_ends_the_request() {
 
 /// Proves ERR-21, LLM-9: a scenario may respond to a repair request, or continue as if there was none.
 #[test]
-fn a_script_may_answer_or_not() {
+fn scenario_can_respond_to_a_repair_request() {
     let wrong = "[[steps]]\ncalls = [{ tool = 'read', input = { fiel = 'a.txt' } }]\n";
     let last = |expect: &str| {
         format!("[[steps]]\nexpect = {{ tool_result_contains = '{expect}' }}\ntext = 'Done.'\n")

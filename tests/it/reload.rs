@@ -54,7 +54,7 @@ fn clear(terminal: &mut Terminal, words: &str) {
 
 /// Proves SH-13: between two turns; `/reload` lists applied and pending changes.
 #[test]
-fn an_interactive_session_follows_the_configuration() {
+fn interactive_session_follows_the_configuration() {
     let calls = r#"calls = [{ tool = "bash", input = { command = "echo ran" } }]"#;
     let scenario = format!(
         r#"
@@ -125,7 +125,7 @@ fn an_interactive_session_follows_the_configuration() {
 
 /// Proves SH-13: between two calls of one turn.
 #[test]
-fn a_running_turn_follows_the_configuration() {
+fn running_turn_follows_the_configuration() {
     let home = Home::new();
     let file = home.config_file();
     let server = OpenAi::start(move |n, request| {
@@ -151,7 +151,7 @@ fn a_running_turn_follows_the_configuration() {
 
 /// Proves SH-13: in a script with open input; an invalid configuration leaves the earlier one in force.
 #[test]
-fn a_script_follows_the_configuration() {
+fn script_follows_the_configuration() {
     let home = Home::new();
     let mut script = Script::start(&home, &[]);
     script.runs("echo");
@@ -193,7 +193,7 @@ fn a_script_follows_the_configuration() {
 
 /// Proves SH-13, CFG-1: a project file tightens immediately; a file that the model can write never loosens.
 #[test]
-fn a_projects_file_only_tightens() {
+fn project_file_only_tightens() {
     let home = Home::new();
     let project = ".zeph/config.toml";
     let mut script = Script::start(&home, &[]);
@@ -228,7 +228,7 @@ fn a_projects_file_only_tightens() {
 
 /// Proves SH-13: a configuration file that tools can write is treated like that of a project.
 #[test]
-fn a_configuration_within_reach_only_tightens() {
+fn writable_configuration_only_tightens() {
     let home = Home::new();
     home.write("own.toml", &blocking("echo"));
     let mut script = Script::start(&home, &["--config", "own.toml"]);
@@ -245,7 +245,7 @@ fn a_configuration_within_reach_only_tightens() {
 
 /// Proves SH-13: a configuration from a pipe is not read again, and stays in force.
 #[test]
-fn a_configuration_from_a_pipe_stays() {
+fn configuration_from_a_pipe_is_read_once() {
     let home = Home::new();
     let fifo = home.tmp().join("fifo");
     rustix::fs::mknodat(

@@ -53,7 +53,7 @@ fn leave(terminal: Terminal) {
 /// Proves PERM-7, CMD-1: each of the five answers; approvals for the session last until they are revoked or
 /// the conversation starts over.
 #[test]
-fn the_five_answers() {
+fn five_answers_of_a_question_take_effect() {
     let home = Home::scripted(&commands(&[
         "touch a", "touch b", "touch b", "touch b", "touch b", "touch b", "touch c", "touch d",
     ]));
@@ -121,7 +121,7 @@ fn the_five_answers() {
 /// Proves PERM-7: permanent approvals are in a file of mode 0600, and apply to later runs in their project
 /// until they are revoked.
 #[test]
-fn always_holds_until_it_is_taken_back() {
+fn permanent_approval_lasts_until_it_is_revoked() {
     let home = Home::scripted(&commands(&["touch a", "touch a"]));
     std::fs::create_dir(home.path(".git")).unwrap();
     let mut terminal = Terminal::start(&home, &[]);
@@ -216,7 +216,7 @@ fn always_holds_until_it_is_taken_back() {
 /// Proves PERM-7, PERM-7a: the rule can be edited; a rule that covers less than the call is refused, and the
 /// last shown rule is stored.
 #[test]
-fn a_rule_is_edited_before_it_is_kept() {
+fn rule_can_be_edited_before_it_is_stored() {
     let home = Home::scripted(&commands(&["touch a b > c"]));
     let mut terminal = Terminal::start(&home, &[]);
     asked(&mut terminal, "one");
@@ -253,7 +253,7 @@ fn a_rule_is_edited_before_it_is_kept() {
 /// Proves PERM-7: wrappers and interpreters are never stored, and an approval for the session covers only the
 /// exact call.
 #[test]
-fn wrappers_and_interpreters_are_never_kept() {
+fn wrappers_and_interpreters_are_never_remembered() {
     let home = Home::scripted(&commands(&[
         "bash -c 'touch a'",
         "bash -c 'touch a'",
@@ -286,7 +286,7 @@ fn wrappers_and_interpreters_are_never_kept() {
 /// Proves PERM-7, PERM-7a: a change is shown as a diff of the current file; if the file changes before the
 /// decision, nothing is written.
 #[test]
-fn a_diff_that_is_stale_is_not_written() {
+fn stale_diff_is_not_written() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -319,7 +319,7 @@ fn a_diff_that_is_stale_is_not_written() {
 
 /// Proves PERM-7, PERM-7a: an invalid file stops the start with its location, and stays unchanged.
 #[test]
-fn a_damaged_file_stops_the_start() {
+fn damaged_policy_file_stops_the_start() {
     let home = Home::new();
     let file = policies(&home);
     let check = |text: &str, mode: u32, words: &[&str]| {
@@ -352,7 +352,7 @@ fn a_damaged_file_stops_the_start() {
 
 /// Proves PERM-7: the model cannot write the file.
 #[test]
-fn file_tools_do_not_write_the_file() {
+fn file_tools_cannot_write_the_policy_file() {
     let home = Home::new();
     let folder = home.home().join(".config");
     home.config(&format!(

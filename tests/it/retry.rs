@@ -10,7 +10,7 @@ const NOWHERE: &str = "https://nothing.invalid/";
 
 /// Proves ERR-20: through the binary, as seen by the user, the model and the trail.
 #[test]
-fn a_failure_of_the_network_is_retried_and_told() {
+fn network_failure_is_retried_and_reported() {
     let home = Home::new();
     home.config("[tools.retry]\nbase_ms = 1\n");
     let params = json!({ "url": NOWHERE }).to_string();
@@ -40,7 +40,7 @@ fn a_failure_of_the_network_is_retried_and_told() {
 
 /// Proves ERR-20: the number of retries is configurable, including 0.
 #[test]
-fn the_bounds_are_configured() {
+fn retry_limits_are_configurable() {
     let home = Home::new();
     let check = |config: &str, attempts: i64, said: &[&str]| {
         home.config(&format!("[tools.retry]\nbase_ms = 1\n{config}\n"));
@@ -63,7 +63,7 @@ fn the_bounds_are_configured() {
 
 /// Proves ERR-20, ERR-22: commands, changes and permanent failures are not retried.
 #[test]
-fn what_may_have_happened_is_not_made_again() {
+fn changes_and_permanent_failures_are_not_retried() {
     let home = Home::new();
     home.config("[tools.retry]\nbase_ms = 1\n");
     let late = json!({ "command": "echo x >> runs; sleep 5", "timeout_secs": 1 });
@@ -81,7 +81,7 @@ fn what_may_have_happened_is_not_made_again() {
 
 /// Proves D-11, ERR-20: the quota counts a call once, regardless of its retries.
 #[test]
-fn retries_are_free_of_the_quota() {
+fn retries_are_not_counted_by_the_quota() {
     let home = Home::new();
     home.config("[tools]\nmax_tool_calls_per_session = 2\n[tools.retry]\nbase_ms = 1\n");
     let params = json!({ "url": NOWHERE }).to_string();

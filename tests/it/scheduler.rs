@@ -25,7 +25,7 @@ fn touches() -> OpenAi {
 
 /// Proves NAT-3, EXE-10, EXE-11: a due task is a turn of its own session, in its phase, by its caller.
 #[test]
-fn a_due_task_runs() {
+fn due_task_runs() {
     let server = touches();
     let home = Home::openai(&server);
     home.more_config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"allow\"\n");
@@ -62,7 +62,7 @@ fn a_due_task_runs() {
 /// Proves NAT-3, PERM-2, PERM-31: a call that needs approval is refused with any flag, unless the user
 /// configured otherwise; a denied call does not run in either case.
 #[test]
-fn nobody_is_asked() {
+fn unattended_task_never_asks() {
     let run = |config: &str, args: &[&str]| {
         let server = touches();
         let home = Home::openai(&server);
@@ -110,7 +110,7 @@ fn nobody_is_asked() {
 
 /// Proves NAT-3: a project file cannot extend the permissions of scheduled tasks.
 #[test]
-fn a_project_does_not_configure_it() {
+fn project_cannot_configure_the_scheduler() {
     let home = Home::new();
     home.write(".zeph/config.toml", "[scheduler]\nskip_questions = true\n");
     let refused = home.zeph(["scheduler", "list"]).code(2);
@@ -135,7 +135,7 @@ fn two_processes_run_a_task_once() {
 
 /// Proves NAT-3: missed tasks are reported at the start and in the list, and not run late.
 #[test]
-fn what_was_missed_is_told() {
+fn missed_task_is_reported() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
     add(&home, "in 10 minutes", "Touch.");
@@ -166,7 +166,7 @@ fn what_was_missed_is_told() {
 
 /// Proves NAT-3: a run whose process was killed is reported and not repeated.
 #[test]
-fn a_killed_run_is_interrupted() {
+fn killed_run_is_interrupted() {
     let server = OpenAi::replies([Reply::hang()]);
     let home = Home::openai(&server);
     add(&home, "now", "Wait.");
@@ -186,7 +186,7 @@ fn a_killed_run_is_interrupted() {
 
 /// Proves NAT-3: the tool stores tasks after approval, and reports invalid arguments.
 #[test]
-fn the_tool() {
+fn scheduler_tool_stores_tasks() {
     let home = Home::new();
     home.config("");
     let call = |params: Value, args: &[&str]| {
@@ -264,7 +264,7 @@ fn states(home: &Home) -> Vec<String> {
 
 /// Proves NAT-3: a task that becomes due while another one runs waits, and is not missed.
 #[test]
-fn what_comes_due_meanwhile_waits() {
+fn task_due_during_another_waits() {
     let server = slow(4);
     let home = Home::openai(&server);
     home.more_config("[scheduler]\ngrace_secs = 1\n");
@@ -278,7 +278,7 @@ fn what_comes_due_meanwhile_waits() {
 
 /// Proves NAT-3: a stopped scheduler ends the running task and reports the tasks that did not start.
 #[test]
-fn a_stopped_run_says_what_became_of_its_tasks() {
+fn stopped_run_reports_its_tasks() {
     let server = OpenAi::replies([Reply::hang()]);
     let home = Home::openai(&server);
     add(&home, "now", "Slowly.");
@@ -298,7 +298,7 @@ fn a_stopped_run_says_what_became_of_its_tasks() {
 /// Proves NAT-3: an interactive session runs due tasks in parallel with the conversation, and reports them.
 /// With a scheduler in another process, each time is run once.
 #[test]
-fn tasks_run_beside_a_session() {
+fn tasks_run_in_parallel_with_a_session() {
     let server = slow(0);
     let home = Home::openai(&server);
     let other = home.zeph(["scheduler", "run"]).start();
@@ -338,7 +338,7 @@ fn tasks_run_beside_a_session() {
 
 /// Proves NAT-3: leaving the session ends its running task and the processes of the task.
 #[test]
-fn leaving_a_session_ends_its_task() {
+fn end_of_a_session_ends_its_task() {
     let seconds = unique_seconds();
     let sleep = json!({ "command": format!("sleep {seconds}") });
     let server = OpenAi::replies([Reply::calls("s", &[("bash", sleep)])]);
@@ -358,7 +358,7 @@ fn leaving_a_session_ends_its_task() {
 
 /// Proves NAT-3: local times of a zone, including clock changes.
 #[test]
-fn zones() {
+fn local_times_follow_the_zone() {
     let home = Home::new();
     home.config("");
     let check = |zone: &str, when: &str, expect: &str| {
@@ -400,7 +400,7 @@ fn zones() {
 
 /// Proves NAT-3: after the correction of a clock that was far ahead, tasks continue.
 #[test]
-fn a_clock_that_was_wrong() {
+fn corrected_clock_continues_the_tasks() {
     let home = Home::new();
     home.config("");
     add(&home, "every hour", "Look.");

@@ -290,7 +290,7 @@ fn calls_of_the_user_show_no_secret() {
 /// Proves OUT-21: errors before the configuration is loaded, with tokens in arguments and in a variable with an ordinary
 /// name.
 #[test]
-fn an_error_before_the_configuration_shows_no_secret() {
+fn error_before_the_configuration_shows_no_secret() {
     let home = Home::new();
     let key = ["sk", "other", "0123456789abcdefghij"].join("-");
     for (secret, variable) in [
@@ -326,7 +326,7 @@ fn an_error_before_the_configuration_shows_no_secret() {
 /// Proves OUT-21, D-22, PERM-7: the question shows the command without the key; a permanent approval is not
 /// available if it would store a secret.
 #[test]
-fn a_question_shows_the_call_without_the_key() {
+fn question_shows_the_call_without_the_key() {
     let token = token();
     let command = format!("touch made-{KEY}; : {token}");
     let calls = [

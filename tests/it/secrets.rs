@@ -108,7 +108,7 @@ fn data(output: &Output) -> String {
 /// Proves OUT-20, OUT-21, OUT-53: no message, store, log, display or request contains the values, regardless
 /// of the tool. The model learns only their kinds.
 #[test]
-fn values_are_nowhere() {
+fn values_appear_in_no_output() {
     let values = Values::new();
     let cat = "cat leak.txt; cat leak.txt >&2";
     let server = OpenAi::start(move |n, request| match n {
@@ -213,7 +213,7 @@ fn values_are_nowhere() {
 /// Proves OUT-21, OUT-53: the tool receives the unchanged arguments; stored and displayed arguments contain
 /// no values.
 #[test]
-fn arguments_are_redacted_in_the_audit_trail_alone() {
+fn arguments_are_redacted_only_in_the_audit_trail() {
     let values = Values::new();
     let home = Home::new();
     let command = format!(
@@ -244,7 +244,7 @@ fn arguments_are_redacted_in_the_audit_trail_alone() {
 /// Proves OUT-20, OUT-21, OUT-53: without redaction there is a warning; the audit trail and the program's
 /// messages still contain no value.
 #[test]
-fn without_redaction_there_is_a_warning() {
+fn disabled_redaction_has_a_warning() {
     let values = Values::new();
     let home = Home::new();
     home.config("[tools.filters.security]\nredact = false\n");
@@ -280,7 +280,7 @@ fn without_redaction_there_is_a_warning() {
 /// Proves OUT-20, D-22: `read` returns the unchanged text, so that it can be edited, with a warning. Names of
 /// files with secrets cause a warning too.
 #[test]
-fn what_is_read_can_be_edited() {
+fn text_with_a_secret_is_read_unchanged() {
     let values = Values::new();
     let home = Home::new();
     home.write("app.env", &format!("A=1\nGITHUB_TOKEN={}\n", values.github));
@@ -319,7 +319,7 @@ fn what_is_read_can_be_edited() {
 
 /// Proves OUT-21: a redaction mark cannot overwrite a value.
 #[test]
-fn a_mark_does_not_replace_a_value() {
+fn redaction_mark_does_not_replace_a_value() {
     let values = Values::new();
     let home = Home::new();
     let before = format!("A=1\nGITHUB_TOKEN={}\n", values.github);
@@ -373,7 +373,7 @@ fn a_mark_does_not_replace_a_value() {
 /// Proves OUT-20: the user's own patterns apply; an invalid pattern is reported with the reason and does not
 /// affect the others.
 #[test]
-fn patterns_of_the_users_own() {
+fn user_patterns_are_redacted() {
     let home = Home::new();
     let long = "x".repeat(513);
     home.config(&format!(
@@ -408,7 +408,7 @@ fn patterns_of_the_users_own() {
 
 /// Proves OUT-21: errors do not contain the key of a provider, including errors of its server.
 #[test]
-fn a_servers_error_does_not_show_the_key() {
+fn server_error_does_not_show_the_key() {
     let server = OpenAi::start(|_, _| {
         Reply::error(
             401,

@@ -41,7 +41,7 @@ fn edit(old: &str, new: &str) -> Value {
 
 /// Proves FILE-23: across processes, with the difference; other sessions are not affected.
 #[test]
-fn a_session_changes_what_it_has_seen() {
+fn session_edits_files_that_it_has_read() {
     let home = Home::new();
     home.write("a.txt", "one\ntwo\n");
     refused(
@@ -86,7 +86,7 @@ fn a_session_changes_what_it_has_seen() {
 
 /// Proves FILE-23: `zeph tools run` is restricted too. Only the user can disable the guard.
 #[test]
-fn a_script_is_bound_unless_the_user_says_otherwise() {
+fn script_requires_a_read_unless_the_user_disables_it() {
     let home = Home::new();
     let line = json!({ "tool": "edit", "params": edit("one", "two") }).to_string();
     let run = |extra: &[&str]| {
@@ -117,7 +117,7 @@ fn a_script_is_bound_unless_the_user_says_otherwise() {
 
 /// Proves FILE-23: a resumed conversation knows the files that it read, until `/clear`.
 #[test]
-fn a_conversation_remembers_until_it_is_cleared() {
+fn read_files_are_known_until_the_conversation_is_cleared() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::calls("a", &[("read", json!({ "path": "a.txt" }))]),
         2 => Reply::calls("b", &[("edit", edit("one", "two"))]),
@@ -139,7 +139,7 @@ fn a_conversation_remembers_until_it_is_cleared() {
 
 /// Proves FILE-23: a call is refused if the model made it before it could read the difference.
 #[test]
-fn a_difference_is_seen_from_the_next_answer_on() {
+fn difference_counts_as_read_from_the_next_response() {
     let write = |content: &str| ("write", json!({ "path": "a.txt", "content": content }));
     let server = OpenAi::start(move |n, _| match n {
         0 => Reply::calls("a", &[("read", json!({ "path": "a.txt" }))]),
@@ -172,7 +172,7 @@ fn a_difference_is_seen_from_the_next_answer_on() {
 /// Proves FILE-23: concurrent processes of one session lose no change, and treat each other's changes as
 /// their own.
 #[test]
-fn processes_of_one_session_know_of_each_other() {
+fn processes_of_one_session_share_the_read_record() {
     let home = Home::new();
     let slots: String = (0..6).map(|n| format!("open {n};\n")).collect();
     home.write("a.txt", &slots);
@@ -192,7 +192,7 @@ fn processes_of_one_session_know_of_each_other() {
 
 /// Proves FILE-23a: for both tools, in the result for the model; nothing is blocked.
 #[test]
-fn syntax_errors_that_a_change_brings_are_told() {
+fn new_syntax_errors_are_reported() {
     let home = Home::new();
     let said = |tool: &str, params: Value| {
         let form = call(&home, tool, params);
@@ -224,7 +224,7 @@ fn syntax_errors_that_a_change_brings_are_told() {
 
 /// Proves FILE-11, FILE-23: an image that was read may be replaced.
 #[test]
-fn an_image_that_was_read_is_known() {
+fn read_image_can_be_replaced() {
     let home = Home::new();
     // The smallest GIF: one pixel.
     let gif = b"GIF89a\x01\0\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02L\x01\0;";

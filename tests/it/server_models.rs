@@ -109,7 +109,7 @@ fn window(config: &str) -> String {
 
 /// Proves LLM-13: a reported window is used, unless one is configured. A server that does not answer costs little.
 #[test]
-fn a_window_that_the_server_reports_is_used() {
+fn reported_context_window_is_used() {
     let props = json!({"default_generation_settings": {"n_ctx": 24576}});
     let show = json!({"model_info": {"qwen3.context_length": 40960}});
     let entry = |key: &str, tokens: usize| list(&[json!({ "id": "m", key: tokens })]);

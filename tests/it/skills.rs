@@ -57,7 +57,7 @@ fn lines(home: &Home, calls: &[(&str, Value)]) -> Vec<(Option<String>, String)> 
 
 /// Proves NAT-2, EXE-14: without skills, nothing about them is exposed or printed.
 #[test]
-fn no_skill_costs_nothing() {
+fn no_skill_tools_are_exposed_without_skills() {
     let home = Home::new();
     home.config("");
     let listed = home.zeph(["tools", "list"]).code(0).stdout;
@@ -69,7 +69,7 @@ fn no_skill_costs_nothing() {
 
 /// Proves NAT-2: both folders, and `load_skill` and `invoke_skill` without a model.
 #[test]
-fn skills_of_the_project_and_of_the_user() {
+fn skills_of_project_and_user_are_loaded() {
     let home = project("", "Write them down.");
     own(&home, "mine", "", "Do $ARGUMENTS.");
     let loaded = call(&home, "load_skill", &json!({ "name": "notes" }));
@@ -101,7 +101,7 @@ fn skills_of_the_project_and_of_the_user() {
 
 /// Proves NAT-2, PERM-30: while a skill runs, only its allowed tools run, for any caller.
 #[test]
-fn allowed_tools_hold_while_a_skill_runs() {
+fn allowed_tools_apply_while_a_skill_runs() {
     let home = Home::new();
     home.config(ALLOW);
     home.write("a.txt", "text");
@@ -143,7 +143,7 @@ fn allowed_tools_hold_while_a_skill_runs() {
 
 /// Proves NAT-2: the restriction lasts until the end of the turn, in a conversation too.
 #[test]
-fn a_skill_ends_with_the_turn() {
+fn skill_ends_with_the_turn() {
     let touch = |file: &str| {
         Reply::calls(
             file,
@@ -178,7 +178,7 @@ fn a_skill_ends_with_the_turn() {
 /// Proves NAT-2, PERM-30: a project's skill is untrusted until the user trusts it. After it was loaded, only
 /// safe reads run without approval, in later turns too.
 #[test]
-fn an_untrusted_skill_asks() {
+fn untrusted_skill_requires_approval() {
     let touch = || Reply::calls("t", &[("bash", json!({ "command": "touch ran" }))]);
     let talk = |home: &Home, server: &OpenAi| {
         home.zeph(["-p", "go"]).code(0);
@@ -239,7 +239,7 @@ fn an_untrusted_skill_asks() {
 /// Proves NAT-2: a declared tool is a command: the rules, blocklist and approvals of `bash` apply, and each
 /// argument is one shell word.
 #[test]
-fn a_declared_tool_is_a_command() {
+fn declared_tool_is_judged_as_a_command() {
     let home = project(TOOL, "Make files.");
     let make = |file: &str| call(&home, "make_file", &json!({ "file": file }));
     let asked = make("a");
@@ -287,7 +287,7 @@ fn a_declared_tool_is_a_command() {
 
 /// Proves NAT-2, SH-10: the blocklist applies to declared tools.
 #[test]
-fn the_blocklist_stands_before_declared_tools() {
+fn blocklist_applies_to_declared_tools() {
     let home = project(
         "tools: [{name: grow, description: D., command: sudo touch ran}]\n",
         "x",
@@ -302,7 +302,7 @@ fn the_blocklist_stands_before_declared_tools() {
 /// Proves NAT-2, SH-2: the variables of a trusted skill are set for its own calls only; an untrusted skill
 /// sets none.
 #[test]
-fn a_skill_adds_to_the_environment_of_its_calls() {
+fn skill_variables_are_set_for_its_calls() {
     let head = "env: {NOTE_STYLE: short}\ntools: [{name: style, description: D., command: \"echo style=$NOTE_STYLE\"}]\n";
     let home = project(head, "x");
     home.config(ALLOW);
@@ -378,7 +378,7 @@ fn trust_ends_with_a_change() {
 
 /// Proves NAT-2: file tools cannot write the trust store.
 #[test]
-fn file_tools_do_not_reach_the_pins() {
+fn file_tools_cannot_write_the_pins() {
     let home = project("", "One.");
     home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
     let data = home.data();
@@ -442,7 +442,7 @@ fn hostile_skills_are_listed_with_the_reason() {
 
 /// Proves CMD-1, NAT-2.
 #[test]
-fn a_person_sees_the_skills_in_a_conversation() {
+fn skills_are_listed_in_a_conversation() {
     let home = Home::scripted("[[steps]]\ntext = \"Hello.\"\n");
     home.write(".zeph/skills/notes/SKILL.md", &text(HEAD, "x"));
     let mut terminal = Terminal::start(&home, &[]);

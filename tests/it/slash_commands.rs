@@ -87,7 +87,7 @@ fn status_in_one_screen() {
 /// Proves CMD-1: invalid arguments result in a message with the correct usage, even before the first prompt,
 /// and change nothing.
 #[test]
-fn wrong_words() {
+fn invalid_arguments_show_the_usage() {
     let home = Home::scripted("[[steps]]\ntext = \"Never said.\"\n");
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
@@ -127,7 +127,7 @@ fn wrong_words() {
 
 /// Proves CMD-1: a session without messages is only in its own list, and does not affect others.
 #[test]
-fn an_empty_session_is_not_listed() {
+fn empty_session_is_not_listed() {
     let home = Home::scripted("[[steps]]\ntext = \"Never said.\"\n");
     for command in ["/status", "/help", "/sessions"] {
         home.zeph(["-p", command]).code(0);

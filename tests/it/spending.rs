@@ -36,7 +36,7 @@ fn talkative() -> OpenAi {
 
 /// Proves LLM-11: a turn and a session report their cost; `--continue` adds to it.
 #[test]
-fn what_was_spent_is_told() {
+fn cost_is_reported() {
     let server = talkative();
     let home = home(&server, PRICES, "");
     let usage = json!({
@@ -64,7 +64,7 @@ fn what_was_spent_is_told() {
 
 /// Proves LLM-11: a model without a known price has no cost, and is not used if a cost budget is set.
 #[test]
-fn a_price_that_is_not_known_is_none() {
+fn unknown_price_is_not_counted() {
     let server = talkative();
     let open = home(&server, "", "");
     let object = ask(&open, &[], 0);
@@ -95,7 +95,7 @@ fn a_price_that_is_not_known_is_none() {
 
 /// Proves LLM-11, CLI-3: a cost budget ends the turn before the next request, also in later turns.
 #[test]
-fn a_budget_of_money_ends_a_turn() {
+fn cost_budget_ends_the_turn() {
     let server = restless();
     let home = home(&server, PRICES, "[agent]\nmax_cost_usd = 0.003\n");
     let object = ask(&home, &[], 4);
@@ -122,7 +122,7 @@ fn a_budget_of_money_ends_a_turn() {
 
 /// Proves LLM-11: a budget of tokens needs no prices.
 #[test]
-fn a_budget_of_tokens_ends_a_turn() {
+fn token_budget_ends_the_turn() {
     let server = restless();
     let home = home(&server, "", "[agent]\nmax_tokens_per_session = 2040\n");
     let object = ask(&home, &[], 4);
@@ -134,7 +134,7 @@ fn a_budget_of_tokens_ends_a_turn() {
 
 /// Proves LLM-11: a judge has the price of its own model, and scripted responses cost nothing.
 #[test]
-fn what_is_asked_beside_the_conversation_has_its_own_price() {
+fn judge_is_charged_at_the_price_of_its_model() {
     let judge = OpenAi::start(|_, _| Reply::text("ALLOW"));
     let home = Home::scripted(
         "[[steps]]\ncalls = [{ tool = \"bash\", input = { command = \"echo hi\" } }]\n\

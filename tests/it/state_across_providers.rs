@@ -11,7 +11,7 @@ const NOTES: &str = "The lock is amber; the door is to the north.";
 /// Proves AGT-1, CTX-1, NAT-1, NAT-2, NAT-4, SCH-3: one conversation in three processes, for each wire
 /// format.
 #[test]
-fn one_conversation_over_every_api() {
+fn conversation_continues_over_every_api() {
     for api in APIS {
         let server = OpenAi::start(move |n, _| match n {
             0 => api.call(

@@ -61,7 +61,7 @@ fn allow_touch() -> &'static str {
 
 /// Proves CLI-12: a sub-agent has a session, a caller and tools of its own; its costs belong to the parent.
 #[test]
-fn sub_agent_answers_from_a_session_of_its_own() {
+fn sub_agent_has_its_own_session() {
     let server = with_calls(Some("explore"), vec![("read", json!({ "path": "a.txt" }))]);
     let home = Home::openai(&server);
     home.write("a.txt", "the answer\n");
@@ -314,7 +314,7 @@ fn undo_of_the_parent_reverts_its_sub_agent() {
 
 /// Proves CLI-12, PERM-40: calls of a sub-agent count to the quota and the budget of the parent.
 #[test]
-fn limits_of_the_parent_hold_for_its_sub_agents() {
+fn limits_of_the_parent_apply_to_its_sub_agents() {
     let read = || ("read", json!({ "path": "a.txt" }));
     let server = with_calls(None, vec![read(), read(), read()]);
     let home = Home::openai(&server);

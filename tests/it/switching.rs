@@ -32,7 +32,7 @@ fn type_line(terminal: &mut Terminal, line: &str) {
 /// Proves CMD-1 for `/model`: the conversation continues with its messages at another provider or model; an
 /// unusable provider changes nothing.
 #[test]
-fn the_conversation_goes_on_with_another_model() {
+fn conversation_continues_with_another_model() {
     let first = OpenAi::replies([Reply::text("From the first."), Reply::text("First again.")]);
     let second = OpenAi::replies([Reply::text("From the second."), Reply::text("Bigger.")]);
     let home = Home::new();
@@ -75,7 +75,7 @@ fn the_conversation_goes_on_with_another_model() {
 
 /// Proves LLM-12: the configured effort is sent; `/model NAME effort` changes it for the session.
 #[test]
-fn the_effort_can_be_changed() {
+fn effort_can_be_changed() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
     let home = Home::new();
     home.config(&format!(
@@ -115,7 +115,7 @@ fn the_effort_can_be_changed() {
 /// Proves CMD-1 for `/resume` with the start of an id. An unknown session, or one that another process uses,
 /// changes nothing. A session without messages is not stored.
 #[test]
-fn another_session_goes_on() {
+fn another_session_is_resumed() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
     let home = Home::new();
     home.config(&provider("local", "test-model", &server));
@@ -157,7 +157,7 @@ fn another_session_goes_on() {
 
 /// Proves CMD-1, CLI-3: a one-shot turn names the options that switch.
 #[test]
-fn one_turn_says_which_options_switch() {
+fn one_turn_names_the_switching_options() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
     for words in ["/model", "/model other", "/resume 0198"] {

@@ -10,7 +10,7 @@ const CANCELLED: &str = "cancelled; the partial response is kept";
 /// Proves CLI-4, AGT-5a: text is streamed and rendered, a single key is a decision, the cost of the turn is
 /// shown, and Ctrl-D restores the terminal.
 #[test]
-fn a_conversation() {
+fn conversation_streams_asks_and_shows_its_cost() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -167,7 +167,7 @@ fn retries_are_one_line() {
 /// Proves AGT-5, CLI-3: a signal during a command ends the program with exit code 130, and no process
 /// remains.
 #[test]
-fn leaving_in_a_turn_leaves_nothing_running() {
+fn exit_during_a_turn_leaves_no_process() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -190,7 +190,7 @@ fn leaving_in_a_turn_leaves_nothing_running() {
 
 /// Proves AGT-5: a second Ctrl-C ends the program while the first waits for a command that does not end.
 #[test]
-fn a_second_ctrl_c_leaves() {
+fn second_ctrl_c_ends_the_program() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -215,7 +215,7 @@ fn a_second_ctrl_c_leaves() {
 /// Proves AGT-5 for the prompt: Ctrl-C clears a line, and twice on an empty line ends the session; SIGHUP
 /// ends it with the terminal restored.
 #[test]
-fn leaving_at_the_prompt() {
+fn signals_and_ctrl_c_at_the_prompt_end_the_session() {
     let home = Home::scripted("[[steps]]\ntext = \"unused\"\n");
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
@@ -237,7 +237,7 @@ fn leaving_at_the_prompt() {
 
 /// Proves AGT-5, CLI-3: a second Ctrl-C ends the session, also if the turn has ended before.
 #[test]
-fn ctrl_c_twice_at_once_leaves() {
+fn double_ctrl_c_ends_the_session() {
     let home = Home::scripted("[[steps]]\ntext = \"too late\"\ndelay_ms = 600000\n");
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
@@ -253,7 +253,7 @@ fn ctrl_c_twice_at_once_leaves() {
 /// Proves CLI-4 for line editing: a paste of several lines is one input, a trailing backslash
 /// and Alt-Enter continue, commands are completed, and the reason of a refusal reaches the model.
 #[test]
-fn line_editing_and_reasons() {
+fn line_editing_supports_pastes_lines_and_reasons() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -324,7 +324,7 @@ fn one_turn_asks_at_the_terminal() {
 
 /// Stored command output cannot control the terminal when its session is shown.
 #[test]
-fn a_stored_session_is_shown_without_escape_sequences() {
+fn stored_session_is_shown_without_escape_sequences() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -345,7 +345,7 @@ fn a_stored_session_is_shown_without_escape_sequences() {
 
 /// Proves SH-34: a command that the user typed is not a transaction.
 #[test]
-fn a_typed_command_is_not_rolled_back() {
+fn typed_command_is_not_rolled_back() {
     let home = Home::scripted("[[steps]]\ntext = \"Hello.\"\n");
     home.more_config("[tools.shell]\ntransactional = true\nauto_rollback = true\n");
     home.write("notes", "old\n");

@@ -68,7 +68,7 @@ fn only_a_single_key_answers_a_question() {
 
 /// Proves PERM-7a, AGT-5a: a single key is a decision immediately, also with Enter after it.
 #[test]
-fn a_single_key_answers() {
+fn single_key_is_a_decision() {
     for (keys, made) in [
         (&["1"][..], true),
         (&["y"], true),
@@ -92,7 +92,7 @@ fn a_single_key_answers() {
 /// Proves AGT-5, CLI-3: a signal during a question ends the program, restores the terminal and runs nothing,
 /// at each entry point that asks.
 #[test]
-fn a_signal_in_a_question_restores_the_terminal() {
+fn signal_during_a_question_restores_the_terminal() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
         for entry in [
             &[][..],
@@ -122,7 +122,7 @@ fn a_signal_in_a_question_restores_the_terminal() {
 
 /// Proves AGT-5, CLI-3: two concurrent signals restore the terminal too.
 #[test]
-fn two_signals_at_once_restore_the_terminal() {
+fn concurrent_signals_restore_the_terminal() {
     for entry in [
         &["-p", "go"][..],
         &["tools", "call", "bash", "{\"command\": \"touch made\"}"],
@@ -140,7 +140,7 @@ fn two_signals_at_once_restore_the_terminal() {
 
 /// Proves AGT-5: a signal while a response streams, and at the prompt, restores the terminal.
 #[test]
-fn a_signal_elsewhere_restores_the_terminal() {
+fn signal_at_the_prompt_or_a_response_restores_the_terminal() {
     for signal in [Signal::TERM, Signal::HUP] {
         let home = Home::scripted("[[steps]]\ntext = \"too late\"\ndelay_ms = 600000\n");
         let mut terminal = Terminal::start(&home, &[]);
@@ -174,7 +174,7 @@ fn reads_lines(terminal: &Terminal) {
 /// Proves CLI-3, CLI-4: a plain terminal gets no escape sequence at the prompt, in questions, streamed text,
 /// errors and logs. The terminal itself edits its lines.
 #[test]
-fn a_plain_terminal_gets_no_escape_sequence() {
+fn plain_terminal_gets_no_escape_sequence() {
     for env in DUMB {
         let home = Home::scripted(
             r##"
@@ -282,7 +282,7 @@ fn is_harmless(what: &str, raw: &str) {
 /// Proves CLI-4, PERM-7: text of the model, command output, titles, notices and errors reach the terminal
 /// without characters that reorder or hide; a question shows them escaped.
 #[test]
-fn nothing_hostile_reaches_the_terminal() {
+fn hostile_sequences_do_not_reach_the_terminal() {
     let hostile = hostile();
     let command = format!(
         "cat hostile.txt | tee copy; : '{}'",
@@ -402,7 +402,7 @@ fn emoji_stay_readable() {
 
 /// Proves AGT-5, CLI-3: if the terminal hangs up, the processes of a user command end.
 #[test]
-fn a_hangup_leaves_no_process() {
+fn hangup_leaves_no_process() {
     let home = asking("echo started | tee log; sleep 7219");
     let mut terminal = Terminal::start(&home, &["-p", "go"]);
     terminal.shows(KEYS);

@@ -48,7 +48,7 @@ fn said(request: &Request) -> Vec<(String, String)> {
 /// Proves LLM-8, LLM-7, D-3: blocks of commands and of JSON run in order; results are sent as user messages;
 /// the request has no native tools.
 #[test]
-fn blocks_run_and_their_results_go_back() {
+fn blocks_run_and_their_results_are_sent() {
     let answer = "I look.\n\n```bash\necho from-the-tool-$((40 + 2)) > a; cat a\n```\n\nAnd read:\n\
                   ```json\n{\"tool_id\": \"read\", \"params\": {\"path\": \"a\"}}\n```\n";
     let server = OpenAi::start(move |n, _| match n {
@@ -150,7 +150,7 @@ fn malformed_json_gives_a_feedback_block() {
 
 /// Proves LLM-8, EXE-20, PERM-2: at each entry point the gates apply to calls in a text.
 #[test]
-fn the_gates_hold() {
+fn gates_apply_to_text_calls() {
     let texts = ["```bash\ntouch ran\n```", "Refused."];
     let deny = "[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"\n";
     let check = |home: &Home, category: &str| {
@@ -187,7 +187,7 @@ fn the_gates_hold() {
 /// Proves LLM-8, LLM-6: a conversation continues in another process, and each request starts with the
 /// previous one, over every API that supports requests without tools.
 #[test]
-fn a_conversation_goes_on() {
+fn text_conversation_continues_in_another_process() {
     for api in APIS {
         let server = OpenAi::start(move |n, _| match n % 3 {
             2 => api.text(&format!("Done with \"{n}\".")),
@@ -235,7 +235,7 @@ fn a_conversation_goes_on() {
 
 /// Proves LLM-8: a session switches between native calls and text calls; in both, each call has one result.
 #[test]
-fn a_session_moves_between_native_calls_and_text() {
+fn session_switches_between_native_and_text_calls() {
     let native = OpenAi::start(|n, _| match n {
         0 => Reply::answer(
             "I look.",
@@ -285,7 +285,7 @@ fn a_session_moves_between_native_calls_and_text() {
 
 /// Proves LLM-8: if calls are not allowed, blocks are text.
 #[test]
-fn the_last_words_of_a_turn_call_nothing() {
+fn last_response_of_a_capped_turn_calls_nothing() {
     let home = scripted(&["```bash\necho a\n```", "```bash\ntouch ran\n```"]);
     home.more_config("[agent]\nmax_tool_iterations = 1\n");
     let output = home.zeph(["--yes", "-p", "go"]).run();
@@ -295,7 +295,7 @@ fn the_last_words_of_a_turn_call_nothing() {
 
 /// A scenario for a provider without tools has its calls in its texts.
 #[test]
-fn a_scenario_with_native_calls_needs_a_provider_with_tools() {
+fn scenario_with_native_calls_requires_a_provider_with_tools() {
     let home = scripted(&["x"]);
     let file = home.home().join("scenario.json");
     let steps = json!({ "steps": [{ "text": "x" }, { "calls": [{ "tool": "bash" }] }] });

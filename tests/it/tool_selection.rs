@@ -16,7 +16,7 @@ fn offered(request: &Request) -> Vec<String> {
 /// Proves EXE-14, SH-40: tools for jobs are exposed after the first job starts, at the end of the list, and
 /// stay there when the session is resumed.
 #[test]
-fn tools_for_jobs_come_with_the_first_job() {
+fn job_tools_are_exposed_with_the_first_job() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::calls("a", &[("bash", json!({ "command": "echo x" }))]),
         1 => Reply::calls(
@@ -69,7 +69,7 @@ fn everything_in(directory: &std::path::Path, text: &mut String) {
 
 /// Proves TAFC-2, TAFC-3, TAFC-4.
 #[test]
-fn what_was_thought_in_a_call_is_kept_nowhere() {
+fn reasoning_field_is_stored_nowhere() {
     let server = OpenAi::replies([
         Reply::calls(
             "a",
@@ -143,7 +143,7 @@ fn what_was_thought_in_a_call_is_kept_nowhere() {
 
 /// Proves TAFC-1, TAFC-2, TAFC-5.
 #[test]
-fn only_complex_tools_of_native_callers_are_asked_to_think() {
+fn only_complex_native_tools_have_a_think_field() {
     let check = |config: &str, expect: &[&str]| {
         let server = OpenAi::replies([Reply::text("done")]);
         let home = Home::openai(&server);
@@ -192,7 +192,7 @@ const FILTER: &str = "[agent.tool_filter]\nenabled = true\ntop_k = 2\nmin_descri
 /// Proves SCH-1, SCH-2, SCH-5, SCH-6, SCH-7: similar tools are exposed, and stay in their place until
 /// `/clear`.
 #[test]
-fn the_model_is_offered_what_is_near_to_what_was_said() {
+fn tools_similar_to_the_prompt_are_exposed() {
     let server = OpenAi::start(|at, _| Reply::text(&format!("answer-{at}")));
     let home = Home::openai(&server);
     let keyless = openai_config(&server.url()).replace("api_key_env = \"TEST_KEY\"\n", "");
@@ -230,7 +230,7 @@ fn the_model_is_offered_what_is_near_to_what_was_said() {
 /// Proves SCH-6: exposed tools stay, also when another process resumes the session, until older messages are
 /// summarized.
 #[test]
-fn what_was_offered_is_kept_with_the_session() {
+fn exposed_tools_are_stored_with_the_session() {
     let server = OpenAi::start(|at, _| Reply::text(&format!("answer-{at}")));
     let home = Home::openai(&server);
     home.more_config(FILTER);
@@ -259,7 +259,7 @@ fn what_was_offered_is_kept_with_the_session() {
 
 /// Proves SCH-3: a hidden tool that the model calls is exposed from then on.
 #[test]
-fn what_was_called_is_offered() {
+fn called_tool_is_exposed() {
     let server = OpenAi::replies([
         Reply::calls("a", &[("list_tasks", json!({}))]),
         Reply::text("done"),
@@ -276,7 +276,7 @@ fn what_was_called_is_offered() {
 
 /// Proves SCH-3: a prompt without known words filters nothing.
 #[test]
-fn what_has_no_words_filters_nothing() {
+fn prompt_without_keywords_filters_nothing() {
     let count = |config: &str, words: &str| {
         let server = OpenAi::replies([Reply::text("fine")]);
         let home = Home::openai(&server);
@@ -293,7 +293,7 @@ fn what_has_no_words_filters_nothing() {
 /// Proves SCH-3, SCH-6: for a prompt without known words, the exposed tools stay. Only named or called tools
 /// are added, also in a resumed session; a compaction resets the list.
 #[test]
-fn going_on_offers_what_was_offered() {
+fn exposed_tools_stay_for_a_prompt_without_keywords() {
     let server = OpenAi::start(|at, request| {
         let said = request.json().to_string();
         match said.contains("?!") && !said.contains("task list is empty") {
@@ -336,7 +336,7 @@ const RULES: &str = "[tools.dependencies]\nenabled = true\n[tools.dependencies.r
 
 /// Proves DEP-1, DEP-5: the tool is hidden and refused until all required tools have succeeded.
 #[test]
-fn a_tool_is_hidden_until_what_it_requires_succeeded() {
+fn tool_is_hidden_until_its_requirements_succeeded() {
     let server = OpenAi::replies([
         Reply::calls("a", &[("read", json!({ "path": "missing.txt" }))]),
         Reply::calls("b", &[("list_directory", json!({ "path": "." }))]),
@@ -374,7 +374,7 @@ fn a_tool_is_hidden_until_what_it_requires_succeeded() {
 
 /// Proves DEP-5: it applies across processes and without a model, until `/clear`.
 #[test]
-fn what_succeeded_is_kept_with_the_session() {
+fn succeeded_tools_are_stored_with_the_session() {
     let home = Home::new();
     home.config(RULES);
     home.write("a.txt", "x\n");
@@ -416,7 +416,7 @@ fn what_succeeded_is_kept_with_the_session() {
 /// Proves DEP-3: tools that are always on or named by the user are not hidden; rules that would hide all
 /// tools are ignored.
 #[test]
-fn what_is_named_or_always_on_may_be_called() {
+fn named_and_always_on_tools_are_not_hidden() {
     let check = |config: &str, words: &str, expect: bool| {
         let server = OpenAi::replies([
             Reply::calls("a", &[("delete_path", json!({ "path": "a.txt" }))]),
@@ -454,7 +454,7 @@ fn what_is_named_or_always_on_may_be_called() {
 /// Proves DEP-3a: in mode `explain` the tool list stays the same, and the refusal names the unmet
 /// requirements.
 #[test]
-fn a_gate_can_explain_and_hide_nothing() {
+fn dependency_gate_can_explain_without_hiding() {
     let server = OpenAi::replies([
         Reply::calls("a", &[("delete_path", json!({ "path": "a.txt" }))]),
         Reply::text("done"),
@@ -473,7 +473,7 @@ fn a_gate_can_explain_and_hide_nothing() {
 
 /// Proves DEP-2: cycles and unknown names are reported at the start, with their members.
 #[test]
-fn wrong_rules_are_told_at_start() {
+fn invalid_dependency_rules_are_reported_at_start() {
     let home = Home::new();
     home.write("a.txt", "here\n");
     home.config(

@@ -21,7 +21,7 @@ pub(crate) fn call(home: &Home, tool: &str, params: &Value) -> Value {
 
 /// Proves ERR-5, CLI-2a.
 #[test]
-fn the_machine_form_of_a_success_has_every_field() {
+fn json_result_of_a_success_has_every_field() {
     let home = Home::new();
     home.write("notes.txt", "one\ntwo\n");
     let params = json!({ "path": "notes.txt" }).to_string();
@@ -69,7 +69,7 @@ fn the_machine_form_of_a_success_has_every_field() {
 
 /// Proves ERR-5, CLI-2a.
 #[test]
-fn each_failure_has_its_types_and_exit_code() {
+fn each_failure_has_its_category_and_exit_code() {
     let home = Home::new();
     let check = |tool: &str, params: Value, exit: i32, category: &str, kind: &str| {
         let params = params.to_string();
@@ -162,7 +162,7 @@ fn each_failure_has_its_types_and_exit_code() {
 
 /// Proves CLI-2a, SH-5: a command's own exit code is a result.
 #[test]
-fn the_exit_code_of_a_command_is_in_its_envelope() {
+fn exit_code_of_a_command_is_in_its_envelope() {
     let home = Home::new();
     let form = call(
         &home,
@@ -181,7 +181,7 @@ fn the_exit_code_of_a_command_is_in_its_envelope() {
 
 /// Proves PERM-2, EXE-21, CLI-2a.
 #[test]
-fn without_yes_a_question_is_a_refusal_that_is_audited() {
+fn question_without_yes_is_an_audited_refusal() {
     let home = Home::new();
     let params = json!({ "path": "new.txt", "content": "x" }).to_string();
     let denied = home.zeph(["tools", "call", "write", &params]).code(3);
@@ -208,7 +208,7 @@ fn without_yes_a_question_is_a_refusal_that_is_audited() {
 
 /// Proves PERM-8, CLI-2a: `--yes` approves, but lifts no denial.
 #[test]
-fn yes_does_not_lift_what_is_denied() {
+fn yes_overrides_no_denial() {
     let home = Home::new();
     let write = json!({ "path": "new.txt", "content": "x" }).to_string();
     let plan = ["tools", "call", "write", &write, "--yes", "--mode", "plan"];
@@ -225,7 +225,7 @@ fn yes_does_not_lift_what_is_denied() {
 
 /// Proves CLI-2a.
 #[test]
-fn an_unknown_session_is_made() {
+fn unknown_session_is_created() {
     let home = Home::new();
     let args = [
         "tools",
@@ -246,7 +246,7 @@ fn an_unknown_session_is_made() {
 }
 
 #[test]
-fn arguments_come_from_standard_input_too() {
+fn arguments_can_come_from_standard_input() {
     let home = Home::new();
     home.write("a.txt", "hello\n");
     let run = home
@@ -294,7 +294,7 @@ fn lists_are_sorted_and_stable() {
 
 /// Proves EXE-14.
 #[test]
-fn the_definitions_are_small() {
+fn tool_definitions_are_small() {
     let home = Home::new();
     let tools = home.zeph(["tools", "list", "--json"]).code(0).json();
     let wire: Vec<_> = tools
@@ -309,7 +309,7 @@ fn the_definitions_are_small() {
 
 /// Proves EXE-1.
 #[test]
-fn show_tells_the_nature_of_a_tool() {
+fn show_prints_the_definition_of_a_tool() {
     let home = Home::new();
     let def = home.zeph(["tools", "show", "write"]).code(0).json();
     assert_eq!(def["id"], "write", "{def:#}");
@@ -328,7 +328,7 @@ fn show_tells_the_nature_of_a_tool() {
 
 /// Proves CLI-3: a closed pipe is not an error.
 #[test]
-fn a_broken_pipe_is_quiet() {
+fn closed_pipe_is_silent() {
     let home = Home::new();
     for args in [
         &["tools", "list"][..],
@@ -351,7 +351,7 @@ fn a_broken_pipe_is_quiet() {
 
 /// Proves CLI-2a, SH-6: a command that ran was not refused by a gate, regardless of its exit code.
 #[test]
-fn a_command_that_could_not_be_executed_is_no_refusal_by_a_gate() {
+fn command_that_cannot_be_executed_is_not_a_gate_refusal() {
     let home = Home::new();
     let params = json!({ "command": "exit 126" }).to_string();
     let output = home
@@ -364,7 +364,7 @@ fn a_command_that_could_not_be_executed_is_no_refusal_by_a_gate() {
 
 /// Proves ERR-5: an existing path of the wrong kind is not reported as missing.
 #[test]
-fn a_working_directory_that_is_a_file_is_not_missing() {
+fn working_directory_that_is_a_file_is_not_missing() {
     let home = Home::new();
     home.write("file", "");
     let check = |cwd: &str, kind: &str| {
@@ -379,7 +379,7 @@ fn a_working_directory_that_is_a_file_is_not_missing() {
 /// Proves FILE-4, FILE-26, FILE-27: the read rules apply in the binary, a project's rules are added to the
 /// user's, and an invalid glob stops the start.
 #[test]
-fn read_rules_hold_and_are_checked() {
+fn read_rules_apply_and_are_checked() {
     let home = Home::new();
     home.config("[tools.file]\ndeny_read = ['~/.ssh', '**/*.pem']\n");
     home.write(

@@ -7,7 +7,7 @@ use crate::tools_call::call;
 
 /// Proves EXE-8, D-30.
 #[test]
-fn what_does_not_fit_is_refused_and_the_field_named() {
+fn invalid_argument_is_refused_and_its_field_named() {
     let home = Home::new();
     home.write("a.txt", "a\n");
     let check = |tool: &str, params: Value, category: &str, words: &[&str]| {
@@ -99,7 +99,7 @@ fn repairs_unambiguous_arguments_and_reports_them() {
 
 /// Proves D-1, EXE-7.
 #[test]
-fn hidden_names_of_tools_work() {
+fn tool_aliases_work() {
     let home = Home::new();
     home.write("src/lib.rs", "fn main() {}\n");
     let form = call(&home, "glob", &json!({ "path": ".", "pattern": "**/*.rs" }));
@@ -119,7 +119,7 @@ fn hidden_names_of_tools_work() {
 
 /// Proves EXE-9: an unknown tool is reported with similar names.
 #[test]
-fn an_unknown_tool_is_told_with_near_names() {
+fn unknown_tool_lists_similar_names() {
     let home = Home::new();
     let form = call(&home, "raed", &json!({}));
     assert_eq!(form["error_category"], "tool_not_found");
@@ -134,7 +134,7 @@ fn an_unknown_tool_is_told_with_near_names() {
 
 /// Proves NAT-4.
 #[test]
-fn tasks_are_kept_with_the_session() {
+fn tasks_are_stored_with_the_session() {
     let home = Home::new();
     let task = |tool: &str, params: Value| {
         let params = params.to_string();
@@ -206,7 +206,7 @@ fn tasks_are_kept_with_the_session() {
 }
 
 #[test]
-fn the_time_has_an_offset() {
+fn current_time_has_an_offset() {
     let home = Home::new();
     let form = call(&home, "get_current_time", &json!({}));
     let data = form["data"].as_str().unwrap();

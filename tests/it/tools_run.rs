@@ -6,7 +6,7 @@ use crate::rig::{Home, assert_has, audit, session_ids};
 
 /// Proves CLI-2a.
 #[test]
-fn a_script_runs_in_order_in_one_session() {
+fn script_runs_in_order_in_one_session() {
     let home = Home::new();
     let lines = [
         json!({ "tool": "write", "params": { "path": "a.txt", "content": "one\n" } }),
@@ -52,7 +52,7 @@ fn a_script_runs_in_order_in_one_session() {
 
 /// Proves CLI-2a: an invalid line ends the script; the lines before it ran.
 #[test]
-fn a_bad_line_ends_the_script() {
+fn invalid_line_ends_the_script() {
     let home = Home::new();
     let check = |bad: &str, kind: &str, words: &[&str]| {
         let home = Home::new();
@@ -83,7 +83,7 @@ fn a_bad_line_ends_the_script() {
 
 /// Proves CLI-2a: output appears line by line, so that a program can react to it.
 #[test]
-fn a_script_from_a_file_stops_nowhere() {
+fn script_file_is_executed_completely() {
     let home = Home::new();
     let mut script = String::new();
     for n in 0..40 {

@@ -63,7 +63,7 @@ fn is_untouched(home: &Home) {
 
 /// Proves SH-31, SH-32, SH-33: the model, the audit trail and the stream report it.
 #[test]
-fn a_failed_command_is_taken_back() {
+fn failed_command_is_rolled_back() {
     let home = home(
         ON,
         "rm -rf src && echo new > notes && chmod 600 notes && mkdir -p a/b && touch a/b/c && exit 1",
@@ -86,7 +86,7 @@ fn a_failed_command_is_taken_back() {
 
 /// Proves SH-33: the terminal reports the rollback too, and a classified failure keeps its class.
 #[test]
-fn a_classified_failure_is_taken_back_too() {
+fn classified_failure_is_rolled_back() {
     let home = home(
         ON,
         "echo new > notes; cat nowhere",
@@ -105,7 +105,7 @@ fn a_classified_failure_is_taken_back_too() {
 
 /// Proves SH-30, SH-33: success, other exit codes and disabled settings leave the changes in place.
 #[test]
-fn what_is_not_to_be_taken_back_stays() {
+fn success_or_a_disabled_setting_leaves_the_changes() {
     let check = |settings: &str, command: &str, told: &[&str], expect: &str| {
         let home = home(settings, command, told);
         let (events, result) = converse(&home);
@@ -140,7 +140,7 @@ fn what_is_not_to_be_taken_back_stays() {
 
 /// A command that was stopped has an exit code like any other.
 #[test]
-fn the_exit_code_alone_decides() {
+fn exit_code_alone_causes_a_rollback() {
     let settings = format!("{ON}auto_rollback_exit_codes = [143]\ntimeout = 1\n");
     let command = "echo new > notes; sleep 60";
     let home = home(&settings, command, &["timeout", "[rolled back: "]);
@@ -151,7 +151,7 @@ fn the_exit_code_alone_decides() {
 
 /// During the session, files can be restored from the last snapshot.
 #[test]
-fn the_last_snapshot_can_be_used() {
+fn last_snapshot_is_accessible() {
     let settings = "[tools.shell]\ntransactional = true\n";
     let home = home(settings, "true", &[]);
     home.scenario(
@@ -174,7 +174,7 @@ fn the_last_snapshot_can_be_used() {
 
 /// Proves SH-34: calls that the user types or scripts are not rolled back.
 #[test]
-fn the_users_own_calls_are_no_transactions() {
+fn user_calls_are_not_transactions() {
     let home = home(
         &format!("{ON}snapshot_required = true\nmax_snapshot_bytes = 1\n"),
         "true",
@@ -200,7 +200,7 @@ fn the_users_own_calls_are_no_transactions() {
 
 /// Proves SH-30, SH-32: over the size limit, the command runs with a warning, or not at all.
 #[test]
-fn without_a_snapshot_a_command_runs_only_if_it_may() {
+fn command_without_a_snapshot_runs_only_if_allowed() {
     let cap = format!("{ON}max_snapshot_bytes = 10\n");
     let command = "echo new > notes; exit 1";
     let why = "more than 10 bytes (`[tools.shell] max_snapshot_bytes`)";
@@ -233,7 +233,7 @@ fn without_a_snapshot_a_command_runs_only_if_it_may() {
 
 /// Proves SH-32: a background job is never rolled back; it runs with a warning, or not at all.
 #[test]
-fn a_background_job_is_no_transaction() {
+fn background_job_is_not_a_transaction() {
     let why = "a background job cannot be rolled back";
     let check = |settings: &str, told: &[&str], runs: bool| {
         let home = home(settings, "true", &[]);
@@ -259,7 +259,7 @@ fn a_background_job_is_no_transaction() {
 
 /// Proves SH-32: a snapshot that cannot be stored is treated like one that is too large.
 #[test]
-fn a_snapshot_that_fails_is_told() {
+fn failed_snapshot_is_reported() {
     let home = home(
         &format!("{ON}snapshot_required = true\n"),
         "rm notes",
@@ -273,7 +273,7 @@ fn a_snapshot_that_fails_is_told() {
 
 /// Proves SH-33: paths that could not be restored are named, and the snapshot is retained.
 #[test]
-fn a_partial_rollback_is_an_error_and_keeps_the_snapshot() {
+fn partial_rollback_is_an_error_and_retains_the_snapshot() {
     let home = home(
         ON,
         "d=d; for i in {1..150}; do d=$d/d; done; mkdir -p $d; rm -r src notes; exit 1",
@@ -306,7 +306,7 @@ fn a_partial_rollback_is_an_error_and_keeps_the_snapshot() {
 
 /// Proves SH-32: the next snapshot removes the one of a killed agent.
 #[test]
-fn a_killed_agents_snapshot_goes_later() {
+fn snapshot_of_a_killed_agent_is_removed_later() {
     let seconds = unique_seconds();
     let command = json!({ "command": format!("rm notes; touch begun; sleep {seconds}") });
     let server = OpenAi::replies([
@@ -336,7 +336,7 @@ fn a_killed_agents_snapshot_goes_later() {
 
 /// Proves SH-30: a project tightens and never loosens; an invalid glob is an error at the start.
 #[test]
-fn the_configuration_is_checked() {
+fn invalid_transaction_configuration_is_reported() {
     let home = Home::new();
     let refused = |project: &str, user: &str, words: &[&str]| {
         home.write(".zeph/config.toml", project);

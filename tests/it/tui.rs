@@ -242,7 +242,7 @@ fn interrupt_cancels_the_turn() {
 
 /// Proves CLI-3, CLI-5: SIGTERM and SIGHUP exit with 130, and the conversation is stored.
 #[test]
-fn forced_end_restores_the_terminal_and_keeps_the_conversation() {
+fn forced_end_restores_the_terminal_and_stores_the_conversation() {
     for signal in [Signal::TERM, Signal::HUP] {
         let home = Home::scripted(
             "[[steps]]\ntext = \"The first answer.\"\n[[steps]]\ntext = \"late\"\ndelay_ms = 600000\n",

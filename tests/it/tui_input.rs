@@ -263,7 +263,7 @@ fn click_expands_a_call() {
 
 /// Proves CLI-3, AGT-5, CLI-5: a second Ctrl-C ends the full screen while the first waits for a command that does not end.
 #[test]
-fn second_ctrl_c_leaves_with_130() {
+fn second_ctrl_c_exits_with_130() {
     let home = running(
         "trap 'echo stubborn' INT TERM; echo started; while :; do sleep 7216; done",
         "",
@@ -314,7 +314,7 @@ fn time_of_a_question_is_not_shown() {
 
 /// Proves CLI-3, CLI-6: if the terminal is closed, both interfaces end without a panic, and the conversation remains.
 #[test]
-fn closed_terminal_keeps_the_conversation() {
+fn closed_terminal_stores_the_conversation() {
     for args in [&[][..], &["--tui"]] {
         for is_working in [false, true] {
             let home = Home::scripted(

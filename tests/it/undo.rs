@@ -70,7 +70,7 @@ fn two_answers() -> OpenAi {
 
 /// Proves FILE-28, CMD-1 for `/undo`: each response is one batch, and the model is notified of the undo.
 #[test]
-fn a_conversation_is_taken_back_answer_by_answer() {
+fn conversation_is_undone_response_by_response() {
     let server = two_answers();
     let home = Home::openai(&server);
     home.write("a.txt", "one\n");
@@ -134,7 +134,7 @@ fn a_conversation_is_taken_back_answer_by_answer() {
 /// Proves FILE-28: if a file has changed since, undo is refused, names the file and changes nothing,
 /// including other files.
 #[test]
-fn a_change_since_is_refused() {
+fn undo_after_a_later_change_is_refused() {
     let server = two_answers();
     let home = Home::openai(&server);
     home.write("a.txt", "one\n");
@@ -174,7 +174,7 @@ fn a_change_since_is_refused() {
 /// Proves FILE-28, CLI-2 for `zeph undo`: each call of the user is a batch; `--list` shows them and undoes
 /// nothing, `--forget` skips one.
 #[test]
-fn calls_of_a_person_are_undone_one_by_one() {
+fn calls_of_the_user_are_undone_one_at_a_time() {
     let home = Home::new();
     let script = [
         json!({ "tool": "write", "params": { "path": "a.txt", "content": "a\n" } }),
@@ -222,7 +222,7 @@ fn calls_of_a_person_are_undone_one_by_one() {
 /// Proves FILE-28: a tree is restored with modes, links and empty directories; the database alone holds the
 /// record.
 #[test]
-fn a_tree_comes_back_as_it_was() {
+fn deleted_tree_is_restored_exactly() {
     let home = Home::new();
     home.write("t/run.sh", "#!/bin/sh\n");
     home.write("t/deep/er/f", &"many words\n".repeat(5000));
@@ -256,7 +256,7 @@ fn a_tree_comes_back_as_it_was() {
 
 /// Proves FILE-28: the size limit drops the oldest batches; a larger change runs, with a message.
 #[test]
-fn the_journal_has_a_bound() {
+fn journal_has_a_size_limit() {
     let home = Home::new();
     home.more_config("[tools.undo]\nmax_bytes = 1000\n");
     for name in ["a", "b"] {
@@ -284,7 +284,7 @@ fn the_journal_has_a_bound() {
 
 /// Proves FILE-28: a file that `deny_read` hides can be deleted and restored, and is never shown.
 #[test]
-fn a_denied_file_comes_back_unseen() {
+fn denied_file_is_restored_without_being_shown() {
     let home = Home::new();
     home.more_config("[tools.file]\ndeny_read = [\"**/.env\"]\n");
     home.write("d/.env", "KEY=hidden-value\n");
@@ -307,7 +307,7 @@ fn a_denied_file_comes_back_unseen() {
 
 /// Proves FILE-28: a record without its change, as after a kill directly after the record, is skipped.
 #[test]
-fn a_change_that_was_not_made_is_passed_over() {
+fn record_without_its_change_is_skipped() {
     let home = Home::new();
     home.write("a", "one");
     call(&home, "write", &json!({ "path": "a", "content": "two" })).code(0);
@@ -322,7 +322,7 @@ fn a_change_that_was_not_made_is_passed_over() {
 
 /// Proves FILE-28: regardless of when the process is killed, undo restores the old content.
 #[test]
-fn a_kill_at_any_moment_leaves_something_that_can_be_undone() {
+fn change_can_be_undone_after_a_kill_at_any_moment() {
     let home = Home::new();
     let old = "old\n".repeat(20_000);
     let new = "new\n".repeat(20_000);

@@ -27,7 +27,7 @@ fn enter(terminal: &mut Terminal, line: &str) {
 
 /// Proves D-42, CMD-1, SH-34: no gate and no sandbox applies to a command of the user. Each one has its audit entry.
 #[test]
-fn typed_command_passes_no_gate() {
+fn typed_command_bypasses_the_gates() {
     let home = home();
     home.write("secret.txt", "not for models\n");
     let outside = home.home().join("outside");

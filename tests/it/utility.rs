@@ -39,7 +39,7 @@ fn is_skipped(text: &str) -> bool {
 /// Proves PERM-42: a result that was returned twice is not returned again; the refusal has the reason and the
 /// numbers.
 #[test]
-fn the_same_call_again_and_again_is_skipped() {
+fn repeated_call_is_skipped() {
     let calls = [
         read("a.txt"),
         read("a.txt"),
@@ -69,7 +69,7 @@ fn the_same_call_again_and_again_is_skipped() {
 
 /// Proves PERM-42: off by default.
 #[test]
-fn nothing_is_skipped_by_default() {
+fn utility_gate_is_off_by_default() {
     let calls = [
         read("a.txt"),
         read("a.txt"),
@@ -83,7 +83,7 @@ fn nothing_is_skipped_by_default() {
 
 /// Proves PERM-42: after a change, another read is useful.
 #[test]
-fn a_change_makes_it_worth_a_look() {
+fn change_permits_another_read() {
     let calls = [
         read("a.txt"),
         read("a.txt"),
@@ -104,7 +104,7 @@ fn a_change_makes_it_worth_a_look() {
 
 /// Proves PERM-42: also after `/undo`, which is not a call.
 #[test]
-fn an_undo_makes_it_worth_a_look() {
+fn undo_permits_another_read() {
     let home = Home::scripted(
         r##"
         [[steps]]
@@ -142,7 +142,7 @@ fn an_undo_makes_it_worth_a_look() {
 /// Proves PERM-42: changes and exempt tools are never skipped by their score. All other calls are, below a
 /// threshold that no score reaches.
 #[test]
-fn side_effects_and_exempt_tools_are_spared() {
+fn side_effects_and_exempt_tools_are_not_skipped() {
     let config = format!("{ON}threshold = 1.0\nexempt_tools = [\"grep\"]\n");
     let calls = [
         bash("echo 1 >> ran.txt"),
@@ -167,7 +167,7 @@ fn side_effects_and_exempt_tools_are_spared() {
 
 /// Proves PERM-42: calls of the user run.
 #[test]
-fn the_users_own_calls_run() {
+fn user_calls_are_never_skipped() {
     let home = Home::new();
     home.config(&format!("{ON}threshold = 1.0\n"));
     home.write("a.txt", "alpha\n");

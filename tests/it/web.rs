@@ -41,7 +41,7 @@ fn refused(home: &Home, tool: &str, url: &str, expect: &str) {
 
 /// Proves WEB-3, WEB-4, WEB-8, and WEB-9 for refused requests.
 #[test]
-fn what_is_not_public_is_refused_before_any_socket() {
+fn non_public_url_is_refused_before_any_socket() {
     let home = Home::new();
     let trap = Trap::new();
     let port = trap.port();
@@ -88,7 +88,7 @@ fn what_is_not_public_is_refused_before_any_socket() {
 
 /// Proves WEB-5, WEB-8: no environment variable or setting weakens the rules.
 #[test]
-fn neither_the_environment_nor_the_configuration_opens_a_way() {
+fn environment_and_configuration_permit_no_private_address() {
     let home = Home::new();
     let trap = Trap::new();
     home.config("[tools.scrape]\nallowed_domains = [\"127.0.0.1\", \"localhost\"]\n");
@@ -112,7 +112,7 @@ fn neither_the_environment_nor_the_configuration_opens_a_way() {
 
 /// Proves WEB-1, WEB-9: both tools are exposed, and the lists of domains are read.
 #[test]
-fn the_tools_and_their_configuration_are_wired() {
+fn web_tools_are_exposed_and_configured() {
     let home = Home::new();
     let tools = home.zeph(["tools", "list", "--json"]).code(0).json();
     let named = |name: &str| {
@@ -150,7 +150,7 @@ fn the_tools_and_their_configuration_are_wired() {
 
 /// Proves WEB-1.
 #[test]
-fn a_wrong_selector_is_an_error_of_the_arguments() {
+fn invalid_selector_is_an_argument_error() {
     let home = Home::new();
     let params = json!({ "url": "https://example.org/", "select": "p[" });
     let form = call(&home, "web_scrape", &params);

@@ -6,7 +6,7 @@ use crate::rig::{Home, KEY, OpenAi, Reply, assert_has, openai_config};
 
 /// Proves EXE-7: the first request of every conversation.
 #[test]
-fn the_first_request() {
+fn first_request_snapshot() {
     let server = OpenAi::replies([Reply::text("ok")]);
     let home = Home::openai(&server);
     home.zeph(["-p", "What is here?"]).code(0);
@@ -23,7 +23,7 @@ fn the_first_request() {
 
 /// Proves EXE-14.
 #[test]
-fn the_first_request_is_small() {
+fn first_request_is_small() {
     let server = OpenAi::replies([Reply::text("ok")]);
     let home = Home::openai(&server);
     home.zeph(["-p", "hi"]).code(0);
@@ -155,7 +155,7 @@ fn consecutive_requests_share_their_prefix() {
 
 /// Proves LLM-5: a key is neither printed, logged nor stored, even if a server echoes it.
 #[test]
-fn the_key_stays_out_of_everything() {
+fn key_is_absent_from_all_outputs() {
     let server = OpenAi::start(|n, _| match n {
         0 => Reply::calls(
             "a",
@@ -202,7 +202,7 @@ fn the_key_stays_out_of_everything() {
 
 /// Proves D-31.
 #[test]
-fn the_base_url_may_end_as_it_likes() {
+fn base_url_accepts_any_ending() {
     for end in ["", "/", "/v1", "/v1/"] {
         let server = OpenAi::replies([Reply::text("ok")]);
         let home = Home::new();

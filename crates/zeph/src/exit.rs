@@ -142,7 +142,7 @@ mod tests {
 
     /// Proves CLI-3: every kind of outcome has its code.
     #[test]
-    fn outcomes_have_their_codes() {
+    fn outcomes_have_their_exit_codes() {
         let turn = |end, code| assert_eq!(Exit::of(Outcome::Turn(end)).code(), code, "{end:?}");
         turn(TurnEnd::Done, 0);
         turn(TurnEnd::Error, 1);

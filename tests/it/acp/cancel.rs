@@ -29,7 +29,7 @@ fn cancelled(editor: &mut Editor, session: &str, prompt: i64) {
 
 /// Proves ACP-7, ACP-5a.
 #[test]
-fn cancel_while_the_model_streams() {
+fn cancellation_ends_a_streaming_response() {
     for reply in [
         Reply::hang(),
         Reply::text("A story goes on.").hang_after("story "),
@@ -48,7 +48,7 @@ fn cancel_while_the_model_streams() {
 
 /// Proves ACP-7: the command ends, and its call is failed.
 #[test]
-fn cancel_while_a_command_runs() {
+fn cancellation_ends_a_running_command() {
     let seconds = unique_seconds();
     let command = format!("touch begun; sleep {seconds}; touch after");
     let server = server(Reply::calls(
@@ -74,7 +74,7 @@ fn cancel_while_a_command_runs() {
 
 /// Proves ACP-5, ACP-7: a check-in that is open at a cancellation is a failed call for the client.
 #[test]
-fn cancel_while_a_check_in_is_open() {
+fn cancellation_closes_an_open_check_in() {
     let server = server(Reply::calls(
         "e",
         &[("bash", json!({ "command": "echo 1" }))],
@@ -97,7 +97,7 @@ fn cancel_while_a_check_in_is_open() {
 
 /// Proves ACP-5, ACP-7: no response at a cancellation is a rejection.
 #[test]
-fn cancel_while_a_question_is_open() {
+fn cancellation_closes_an_open_question() {
     let server = server(Reply::calls(
         "t",
         &[("bash", json!({ "command": "touch ran" }))],

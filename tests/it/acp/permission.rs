@@ -90,7 +90,7 @@ fn question_shows_the_scope_of_each_option() {
 
 /// Proves ACP-5, PERM-7: an approval for the session or for good is not asked about again.
 #[test]
-fn remembered_approval_is_not_asked_about_again() {
+fn remembered_approval_is_not_requested_again() {
     for (option, lasts) in [
         ("session", false),
         ("always-project", true),

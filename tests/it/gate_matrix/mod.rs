@@ -307,7 +307,7 @@ fn has(text: &str, words: &[&str]) -> Result<(), String> {
 
 /// Proves EXE-20: the table has each gate of the full stack, and each outcome of a gate has rows or a reason.
 #[test]
-fn the_table_knows_every_gate() {
+fn gate_table_is_complete() {
     let home = Home::new();
     home.config(
         "[tools]\nmax_tool_calls_per_session = 9\n[tools.policy]\nenabled = true\n[tools.utility]\nenabled = true\n\
@@ -354,7 +354,7 @@ fn the_table_knows_every_gate() {
 
 /// Proves EXE-20: the table has each command that reaches a tool.
 #[test]
-fn the_table_knows_every_command() {
+fn command_table_is_complete() {
     let help = Home::new().zeph(["--help"]).code(0).stdout;
     let commands = help.split("Commands:\n").nth(1).unwrap();
     let commands = commands.lines().take_while(|line| !line.trim().is_empty());
@@ -367,84 +367,84 @@ fn the_table_knows_every_command() {
 
 /// Proves EXE-20, EXE-21, OUT-51.
 #[test]
-fn audit() {
+fn audit_gate_matches_its_rows() {
     holds("audit");
 }
 
 /// Proves EXE-20, EXE-21.
 #[test]
-fn reputation() {
+fn reputation_gate_matches_its_rows() {
     holds("reputation");
 }
 
 /// Proves EXE-20, EXE-21, ERR-21.
 #[test]
-fn known() {
+fn known_gate_matches_its_rows() {
     holds("known");
 }
 
 /// Proves EXE-20, EXE-21, PERM-40, CLI-3.
 #[test]
-fn quota() {
+fn quota_gate_matches_its_rows() {
     holds("quota");
 }
 
 /// Proves EXE-20, EXE-21, NAT-2, PERM-30.
 #[test]
-fn skill() {
+fn skill_gate_matches_its_rows() {
     holds("skill");
 }
 
 /// Proves EXE-20, EXE-21, PERM-2.
 #[test]
-fn blocklist() {
+fn blocklist_gate_matches_its_rows() {
     holds("blocklist");
 }
 
 /// Proves EXE-20, EXE-21, PERM-10, PERM-11, PERM-12.
 #[test]
-fn policy() {
+fn policy_gate_matches_its_rows() {
     holds("policy");
 }
 
 /// Proves EXE-20, EXE-21, PERM-20.
 #[test]
-fn dependencies() {
+fn dependencies_gate_matches_its_rows() {
     holds("dependencies");
 }
 
 /// Proves EXE-20, EXE-21, PERM-20.
 #[test]
-fn adversarial() {
+fn adversarial_gate_matches_its_rows() {
     holds("adversarial");
 }
 
 /// Proves EXE-20, EXE-21, PERM-41.
 #[test]
-fn anomaly() {
+fn anomaly_gate_matches_its_rows() {
     holds("anomaly");
 }
 
 /// Proves EXE-20, EXE-21, PERM-1, PERM-2, PERM-6, PERM-7, PERM-8.
 #[test]
-fn permission() {
+fn permission_gate_matches_its_rows() {
     holds("permission");
 }
 
 /// Proves EXE-20, EXE-21, CLI-11.
 #[test]
-fn hooks() {
+fn hooks_gate_matches_its_rows() {
     holds("hooks");
 }
 
 /// Proves EXE-20, EXE-21, PERM-42.
 #[test]
-fn utility() {
+fn utility_gate_matches_its_rows() {
     holds("utility");
 }
 
 /// Proves EXE-20, EXE-21.
 #[test]
-fn executors() {
+fn executors_match_their_rows() {
     holds("executors");
 }

@@ -7,7 +7,7 @@ use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit};
 
 /// Proves MCP-1: the tools of a server are exposed to a model, approved and called; each call has its entry.
 #[test]
-fn a_model_calls_a_tool_of_a_server() {
+fn model_calls_a_server_tool() {
     let server = OpenAi::replies([
         Reply::calls("e", &[("mcp_t_echo", json!({ "text": "hi" }))]),
         Reply::text("Done."),
@@ -37,7 +37,7 @@ fn a_model_calls_a_tool_of_a_server() {
 
 /// Proves MCP-1: without approval nothing runs, regardless of the hints of the server.
 #[test]
-fn it_asks_by_default() {
+fn server_tool_requires_approval_by_default() {
     let mut reads = tool("where");
     reads["annotations"] = json!({ "readOnlyHint": true, "openWorldHint": false });
     let served = Served::new(&[echo(), reads]);
@@ -65,7 +65,7 @@ fn it_asks_by_default() {
 
 /// Proves MCP-1: a call that rules, modes, the policy, the quota or its arguments forbid does not run.
 #[test]
-fn what_a_gate_refuses_does_not_run() {
+fn refused_call_does_not_run() {
     let check = |more: &str, args: &[&str], params: &str, category: &str| {
         let served = Served::new(&[echo()]);
         served.home.more_config(more);
@@ -113,7 +113,7 @@ fn what_a_gate_refuses_does_not_run() {
 
 /// Proves MCP-1: the user is asked, and `no` refuses.
 #[test]
-fn a_person_is_asked() {
+fn user_is_asked_and_can_refuse() {
     let served = Served::new(&[echo()]);
     let server = OpenAi::replies([
         Reply::calls("e", &[("mcp_t_echo", json!({ "text": "hi" }))]),
@@ -138,7 +138,7 @@ fn a_person_is_asked() {
 
 /// Proves MCP-1: results of a server are not cached.
 #[test]
-fn nothing_is_cached() {
+fn server_tools_are_not_cached() {
     let mut reads = echo();
     reads["annotations"] = json!({ "readOnlyHint": true, "idempotentHint": true });
     let served = Served::new(&[reads]);
@@ -185,7 +185,7 @@ fn results_are_redacted_and_overflow() {
 /// Proves MCP-1: a server process has the environment of commands and the variables of its table, and runs
 /// in the workspace.
 #[test]
-fn a_server_has_a_clean_environment() {
+fn server_has_a_clean_environment() {
     let served = Served::new(&[tool("where")]);
     served.config("", "env = { OWN_KEY = \"a ${MY_OWN}\" }\n");
     let run = |own: &str| {
@@ -221,7 +221,7 @@ fn a_server_has_a_clean_environment() {
 
 /// Proves MCP-1: a server is configured in the user's file only, once, and with valid keys.
 #[test]
-fn the_configuration_is_checked() {
+fn invalid_server_configuration_is_reported() {
     let home = Home::new();
     let check = |text: &str, words: &[&str]| {
         home.config(text);

@@ -31,7 +31,7 @@ fn approve(home: &Home) {
 
 /// Proves MCP-1: a server over HTTP, with headers from environment variables that are never shown.
 #[test]
-fn a_server_by_http() {
+fn http_server_receives_hidden_headers() {
     // The result contains the headers of the request.
     let web = Web::start(|asked: &Asked| {
         (asked.body["method"] == "tools/call").then(|| {
@@ -78,7 +78,7 @@ fn a_server_by_http() {
 
 /// Proves MCP-1: a response may be an event stream.
 #[test]
-fn answers_may_come_as_events() {
+fn responses_can_be_events() {
     let web = Web::start(|asked: &Asked| {
         (asked.body["method"] == "tools/call").then(|| {
             let result = json!({ "content": [{ "type": "text", "text": "by event" }] });
@@ -159,7 +159,7 @@ fn redirects_to_elsewhere_are_refused() {
 
 /// Proves MCP-1: a server that requires a login is reported, and not retried endlessly.
 #[test]
-fn a_login_that_is_missing_is_told() {
+fn missing_login_is_reported() {
     let web = Web::start(|_| {
         Some((
             401,

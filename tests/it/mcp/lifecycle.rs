@@ -35,7 +35,7 @@ fn asking(terminal: &mut Terminal, words: &str) {
 /// Proves MCP-2: if a server dies during a call, the call fails and the server is restarted; meanwhile its
 /// tools fail with the category of a lost connection.
 #[test]
-fn a_dead_server_is_started_again() {
+fn dead_server_is_restarted() {
     let served = Served::new(&[echo(), tool("die")]);
     // The anomaly gate is off, because the calls repeat until the server is back.
     served
@@ -72,7 +72,7 @@ fn a_dead_server_is_started_again() {
 
 /// Proves MCP-1: while a server is down its tools are not exposed, and its error output is reported.
 #[test]
-fn tools_of_a_dead_server_are_out() {
+fn tools_of_a_dead_server_are_hidden() {
     let served = Served::new(&[echo(), tool("die")]);
     let server = OpenAi::replies([
         Reply::calls("d", &[("mcp_t_die", json!({}))]),
@@ -107,7 +107,7 @@ fn tools_of_a_dead_server_are_out() {
 
 /// Proves MCP-1: after `tools/list_changed`, tools that were approved before are exposed in the next turn.
 #[test]
-fn a_changed_list_is_followed() {
+fn changed_tool_list_applies_in_the_next_turn() {
     let served = Served::new(&[echo(), tool("change"), tool("new")]);
     // The tool is approved, but not listed yet.
     served.tools(&[echo(), tool("change")]);
@@ -141,7 +141,7 @@ fn a_changed_list_is_followed() {
 
 /// Proves MCP-1: a missing or silent server delays the start at most by the configured time.
 #[test]
-fn a_slow_server_does_not_delay_the_start() {
+fn slow_server_does_not_delay_the_start() {
     let check = |mode: &str, told: &str| {
         let served = Served::in_mode(&[echo()], mode, "");
         served.home.more_config("[mcp]\nstart_wait_ms = 300\n");
@@ -166,7 +166,7 @@ fn a_slow_server_does_not_delay_the_start() {
 
 /// Proves MCP-1: the reason of a failed start is reported, and server output is sanitized for the terminal.
 #[test]
-fn a_server_that_fails_says_why() {
+fn server_failure_is_reported_with_its_reason() {
     let served = Served::in_mode(&[echo()], "exits", "");
     let listed = served.home.zeph(["tools", "list"]).code(0);
     assert_has(
@@ -188,7 +188,7 @@ fn a_server_that_fails_says_why() {
 
 /// Proves MCP-1: unexpected or excessive output of a server is harmless.
 #[test]
-fn a_hostile_server_does_no_harm() {
+fn hostile_server_is_harmless() {
     let names = ["garbage", "endless", "flood", "silent"];
     let tools: Vec<Value> = names.map(tool).into_iter().chain([echo()]).collect();
     let served = Served::new(&tools);
@@ -234,7 +234,7 @@ fn long_lists_are_cut() {
 
 /// Proves MCP-1: the server and its child processes end with the agent, regardless of how the agent ends.
 #[test]
-fn nothing_of_a_server_outlives_the_agent() {
+fn no_server_process_outlives_the_agent() {
     for how in [None, Some(Signal::TERM), Some(Signal::KILL)] {
         let seconds = unique_seconds();
         let served = Served::new(&[echo()]);
@@ -260,7 +260,7 @@ fn nothing_of_a_server_outlives_the_agent() {
 
 /// Proves MCP-1: servers connect concurrently, and a duplicate tool id belongs to the first server.
 #[test]
-fn servers_live_side_by_side() {
+fn servers_run_concurrently() {
     let served = Served::new(&[echo()]);
     let folder = served.file("").display().to_string();
     let script = served.file("server.py").display().to_string();

@@ -423,7 +423,7 @@ fn more_scope_is_requested_after_a_refusal() {
 
 /// Proves MCP-1c: a client-metadata document, or a client that is registered already, replaces the registration.
 #[test]
-fn client_is_known_by_a_document_or_an_id() {
+fn client_is_identified_by_a_document_or_an_id() {
     let document = "https://zeph.example/client.json";
     for (more, id) in [
         (

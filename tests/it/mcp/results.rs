@@ -55,7 +55,7 @@ fn nothing_of_a_result_is_lost() {
 
 /// Proves MCP-2: a model with image input receives the image.
 #[test]
-fn a_model_gets_the_image() {
+fn model_receives_the_image() {
     let served = Served::new(&[tool("rich")]);
     let result = json!({ "content": [{ "type": "image", "mimeType": "image/png", "data": PNG }] });
     fs::write(served.file("result.json"), result.to_string()).unwrap();

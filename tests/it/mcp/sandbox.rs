@@ -26,7 +26,7 @@ fn served(more: &str) -> Served {
 
 /// Proves MCP-1: a program writes its own folder and `writable`, and no other file; Zeph's own data stays unreadable.
 #[test]
-fn program_writes_only_where_it_may() {
+fn program_writes_only_in_writable_paths() {
     let served = served("writable = [\"SERVER\"]\n");
     let write = |path: &std::path::Path| served.call("write", &json!({ "path": path })).stdout;
     assert_eq!(write(&served.file("new")), "written\n");

@@ -8,7 +8,7 @@ use crate::rig::{OpenAi, Reply, Terminal, assert_has, openai_config};
 /// Proves CMD-1, MCP-1a: the listing with hidden tools and the reason; the user approves the shown tools, and
 /// they are exposed.
 #[test]
-fn a_person_agrees_in_a_conversation() {
+fn user_approves_tools_in_a_conversation() {
     let hidden = json!({ "name": "sly", "description": "Does\u{202e} it.\u{200b}", "inputSchema": { "type": "object" } });
     let served = Served::unapproved(&[echo(), hidden, tool("日本")]);
     let server = OpenAi::replies([Reply::text("First."), Reply::text("Second.")]);
@@ -51,7 +51,7 @@ fn a_person_agrees_in_a_conversation() {
 
 /// Proves CMD-1: no line of the listing is wider than 80 columns.
 #[test]
-fn the_listing_fits_a_terminal() {
+fn listing_fits_80_columns() {
     let long = json!({ "name": "n".repeat(60), "inputSchema": { "type": "object" } });
     let served = Served::in_mode(&[echo(), long], "", "tool_allowlist = [\"other\"]\n");
     let listed = served.home.zeph(["mcp", "list"]).code(0).stdout;

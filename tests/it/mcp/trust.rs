@@ -62,7 +62,7 @@ fn unapproved_mcp_tools_are_hidden() {
 /// Proves MCP-1a: if the description, the schema or a hint changes, the tool is hidden, a diff is shown, and
 /// a new approval is required; other tools stay.
 #[test]
-fn a_change_is_agreed_to_anew() {
+fn changed_tool_requires_a_new_approval() {
     let change = |key: &str, value: Value, diff: &[&str]| {
         let served = Served::new(&[echo(), tool("where")]);
         let mut changed = echo();
@@ -113,7 +113,7 @@ fn a_change_is_agreed_to_anew() {
 
 /// Proves MCP-1a: after a change during a session, the tool is hidden in this session.
 #[test]
-fn a_change_in_a_session_takes_a_tool_out() {
+fn tool_changed_during_a_session_is_hidden() {
     let served = Served::new(&[echo(), tool("change")]);
     let mut changed = echo();
     changed["description"] = json!("Says it to others too.");
@@ -138,7 +138,7 @@ fn a_change_in_a_session_takes_a_tool_out() {
 
 /// Proves MCP-1a: a damaged approval record counts as no approval.
 #[test]
-fn what_cannot_be_read_trusts_nothing() {
+fn damaged_approval_record_trusts_nothing() {
     let served = Served::new(&[echo()]);
     assert_has(&offered(&served), &["mcp_t_echo"]);
     let folder = served.home.data().join("zeph/mcp-trust");
@@ -151,7 +151,7 @@ fn what_cannot_be_read_trusts_nothing() {
 
 /// Proves MCP-1a: file tools cannot write the approval record.
 #[test]
-fn the_record_is_not_for_file_tools() {
+fn approval_record_is_inaccessible_to_file_tools() {
     let served = Served::new(&[echo()]);
     served.home.more_config(&format!(
         "[tools.file]\nallowed_paths = [{:?}]\n",
@@ -169,7 +169,7 @@ fn the_record_is_not_for_file_tools() {
 
 /// Proves MCP-1a: the user approves the shown tools at the terminal.
 #[test]
-fn a_person_agrees_on_the_terminal() {
+fn user_approves_tools_at_the_terminal() {
     let served = Served::unapproved(&[echo()]);
     let mut terminal = Terminal::start(&served.home, &["mcp", "approve", "t"]);
     terminal.shows("Let this tool be called? y/N");
@@ -185,7 +185,7 @@ fn a_person_agrees_on_the_terminal() {
 
 /// Proves MCP-1: without a server no process starts, and a message says so.
 #[test]
-fn without_servers_there_is_nothing() {
+fn no_process_starts_without_servers() {
     let home = Home::new();
     home.config("");
     home.zeph(["mcp", "list"])

@@ -141,7 +141,7 @@ fn call(id: i64, tool: &str, arguments: Value) -> Value {
 
 /// Proves MCP-10: a session over HTTP has the same tools and gates.
 #[test]
-fn session_over_http_has_the_gates() {
+fn gates_apply_to_a_session_over_http() {
     let home = Home::new();
     home.write("a.txt", "hello\n");
     let server = Server::start(&home, &[]);

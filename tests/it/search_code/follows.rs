@@ -310,7 +310,7 @@ proptest! {
 
     /// Proves NAT-5.
     #[test]
-    fn the_answer_is_that_of_one_who_reads_all_anew(
+    fn index_result_equals_a_full_scan(
         steps in prop::collection::vec((step(), any::<(bool, bool)>()), 1..40),
     ) {
         let home = Home::new();

@@ -82,7 +82,7 @@ fn secrets_in_lines_are_replaced() {
 
 /// Proves FILE-4 in part, FILE-5 in part, NAT-5 in part.
 #[test]
-fn rules_that_come_later_hold_for_what_the_index_has() {
+fn later_rules_apply_to_the_index() {
     let home = Home::new();
     home.write("src/open.rs", "fn wanted_open() {}\n");
     for n in 0..40 {
@@ -132,7 +132,7 @@ fn rules_that_come_later_hold_for_what_the_index_has() {
 ///
 /// Proves NAT-5 in part.
 #[test]
-fn hostile_sources_harm_nothing() {
+fn hostile_sources_are_harmless() {
     let home = Home::new();
     home.write("good.rs", "fn findable_thing() {}\n");
     home.write(

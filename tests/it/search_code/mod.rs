@@ -111,7 +111,7 @@ fn symbols_and_text_follow_the_files() {
 
 /// Proves NAT-5 in part, FILE-4 in part.
 #[test]
-fn what_may_not_be_read_is_neither_found_nor_kept() {
+fn unreadable_file_is_neither_found_nor_indexed() {
     let home = Home::new();
     home.write("src/open.rs", "fn hidden_thing_open() {}\n");
     home.write("private/key.rs", "fn hidden_thing_key() {}\n");
@@ -140,7 +140,7 @@ fn what_may_not_be_read_is_neither_found_nor_kept() {
 
 /// Proves NAT-5 in part.
 #[test]
-fn the_index_is_private_and_a_damaged_one_is_made_anew() {
+fn index_is_private_and_rebuilt_if_damaged() {
     let home = Home::new();
     home.write("a.rs", "fn findable() {}\n");
     let query = json!({"query": "findable"});
@@ -164,7 +164,7 @@ fn the_index_is_private_and_a_damaged_one_is_made_anew() {
 
 /// Proves NAT-5 in part.
 #[test]
-fn bad_arguments_are_told() {
+fn invalid_arguments_are_reported() {
     let home = Home::new();
     for (params, words) in [
         (json!({"query": " "}), "query"),

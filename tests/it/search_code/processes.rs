@@ -68,7 +68,7 @@ fn is_whole(home: &Home) {
 
 /// Proves NAT-5.
 #[test]
-fn processes_share_an_index() {
+fn concurrent_processes_share_an_index() {
     let home = Home::new();
     fill(&home);
     let all: Vec<Running> = (0..4).map(|n| start(&home, &name(n, 0))).collect();
@@ -103,7 +103,7 @@ fn processes_share_an_index() {
 
 /// Proves NAT-5.
 #[test]
-fn one_that_is_killed_while_it_reads_leaves_nothing_wrong() {
+fn kill_during_a_scan_leaves_a_valid_index() {
     let home = Home::new();
     fill(&home);
     let began = Instant::now();
@@ -143,7 +143,7 @@ fn one_that_is_killed_while_it_reads_leaves_nothing_wrong() {
 ///
 /// Proves NAT-5 in part.
 #[test]
-fn a_damaged_index_is_made_anew_by_whoever_meets_it() {
+fn damaged_index_is_rebuilt_by_the_next_reader() {
     let home = Home::new();
     for file in 0..50 {
         write(&home, file, 0);

@@ -241,7 +241,7 @@ mod tests {
 
     /// Proves LLM-2: only this machine gets requests.
     #[test]
-    fn addresses() {
+    fn only_loopback_addresses_are_queried() {
         for (host, expect) in [
             ("", Some("127.0.0.1:11434")),
             ("127.0.0.1", Some("127.0.0.1:11434")),
@@ -272,7 +272,7 @@ mod tests {
 
     /// Proves LLM-2.
     #[test]
-    fn a_model_with_tools_is_preferred() {
+    fn model_with_tools_is_preferred() {
         let chat: Option<&[&str]> = Some(&["completion"]);
         let tools: Option<&[&str]> = Some(&["completion", "tools"]);
         let embedding: Option<&[&str]> = Some(&["embedding"]);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn answers() {
+    fn only_complete_responses_are_parsed() {
         let tags = |answer: &str| parse::<Tags>(answer.as_bytes()).map(|tags| tags.models.len());
         let body = "{\"models\":[{\"name\":\"a\",\"size\":1}]}";
         assert_eq!(

@@ -387,7 +387,7 @@ mod tests {
     /// Proves PERM-7 for the file: other processes see a stored grant, in its project or everywhere, in a file of
     /// mode 0600, until it is removed.
     #[test]
-    fn grants_are_kept() {
+    fn grants_are_stored() {
         let temp = tempfile::tempdir().unwrap();
         let one = policies(temp.path());
         let other = Policies {
@@ -415,7 +415,7 @@ mod tests {
 
     /// Proves PERM-7: writers at the same time lose nothing of each other.
     #[test]
-    fn writers_wait_for_each_other() {
+    fn concurrent_writers_wait() {
         let temp = tempfile::tempdir().unwrap();
         let folder: Arc<Path> = temp.path().into();
         let writers = (0..4).map(|writer| {
@@ -437,7 +437,7 @@ mod tests {
 
     /// Proves PERM-7: an invalid entry is reported with its position; the file is neither used nor overwritten.
     #[test]
-    fn a_damaged_file_is_an_error() {
+    fn damaged_file_is_an_error() {
         let temp = tempfile::tempdir().unwrap();
         let policies = policies(temp.path());
         let folder = policies.file.parent().unwrap().to_owned();

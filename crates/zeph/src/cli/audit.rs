@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_before_now_and_dates() {
+    fn durations_and_dates_are_parsed() {
         let check = |text: &str, expect: Option<i64>| {
             assert_eq!(moment(text, 10_000_000_000).ok(), expect, "{text}");
         };
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_short_and_steers_nothing() {
+    fn shortened_text_has_no_control_characters() {
         assert_eq!(short("plain", 5), "plain");
         assert_eq!(short("longer", 5), "long…");
         let hostile = short("\x1b]0;x\x07\u{202e}\nb", 80);

@@ -288,7 +288,7 @@ mod tests {
 
     /// Proves CLI-2, CFG-3.
     #[test]
-    fn init_writes_once_and_keeps_what_it_replaces() {
+    fn init_writes_once_and_backs_up_the_replaced_file() {
         let home = Home::new(&[]);
         let (out, _) = home.run(INIT).unwrap();
         assert_eq!(out, "wrote ~/.config/zeph/config.toml\n");
@@ -354,7 +354,7 @@ mod tests {
 
     /// Proves CLI-2, CFG-2.
     #[test]
-    fn show_tells_values_and_origins() {
+    fn show_lists_values_and_origins() {
         let home = Home::new(&[("ZEPH_TOOLS_MODE", "plan"), ("ZEPH_TOLS_MODE", "plan")]);
         let (out, err) = home.run(ConfigCommand::Show { origin: true }).unwrap();
         assert!(
@@ -399,7 +399,7 @@ mod tests {
 
     /// Proves CLI-2, CFG-5.
     #[test]
-    fn path_tells_where_files_are_even_with_errors() {
+    fn path_lists_files_even_with_errors() {
         let home = Home::new(&[]);
         let (out, _) = home.run(ConfigCommand::Path).unwrap();
         assert_eq!(

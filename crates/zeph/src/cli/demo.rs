@@ -243,7 +243,7 @@ mod tests {
 
     /// The script's edit fits the embedded file, and leaves the tests alone.
     #[test]
-    fn the_edit_fits_the_sample() {
+    fn scripted_edit_matches_the_sample() {
         let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new()).unwrap();
         let calls = scenario.steps.iter().flat_map(|step| &step.calls);
         let edits: Vec<_> = calls.filter(|call| call.tool == "edit").collect();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_names_what_the_sample_has() {
+    fn script_matches_the_sample() {
         let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new()).unwrap();
         let failing = scenario.vars["test"]
             .strip_prefix("pages::tests::")

@@ -499,7 +499,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_around_the_whole_answer_is_taken_off() {
+    fn fence_around_the_whole_response_is_removed() {
         let check = |answer, expect| assert_eq!(unfenced(answer), expect);
         check("{\"a\": 1}", "{\"a\": 1}");
         check("```json\n{\"a\": 1}\n```\n", "{\"a\": 1}");

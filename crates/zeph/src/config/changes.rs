@@ -112,7 +112,7 @@ mod tests {
 
     /// Proves SH-13 for the description of a change.
     #[test]
-    fn what_is_tighter_what_is_looser_and_what_waits() {
+    fn changes_are_sorted_into_tighter_looser_and_later() {
         let check = |old: &str, new: &str, tighter: &[&str], looser: &[&str], later: &[&str]| {
             let (old, new) = (config(old), config(new));
             let (from, to) = (&old.tools.shell, &new.tools.shell);

@@ -368,7 +368,7 @@ mod tests {
 
     /// Proves LLM-2.
     #[test]
-    fn providers_and_their_default() {
+    fn providers_and_their_default_are_checked() {
         let check = |text: &str, expect: &[&str]| {
             let text = format!("{GOOD}{text}");
             assert_eq!(errors(&text), expect, "{text}");
@@ -416,7 +416,7 @@ mod tests {
 
     /// Proves SCH-5 for who makes embeddings.
     #[test]
-    fn who_makes_embeddings_is_checked() {
+    fn embedding_provider_is_checked() {
         let check = |text: &str, expect: &[&str]| {
             let text =
                 format!("[llm]\nembed_provider = 'a'\n[[llm.providers]]\nname = 'a'\n{text}");
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_without_providers() {
+    fn default_without_providers_is_an_error() {
         let found = errors("llm.default = 'a'");
         assert!(
             found[0].contains("there is no provider; add [[llm.providers]]"),
@@ -454,7 +454,7 @@ mod tests {
 
     /// Proves SH-11.
     #[test]
-    fn the_blocklist_is_words_and_known_names() {
+    fn blocklist_entries_are_words_and_known_constructs() {
         let check = |text: &str, expect: &[&str]| {
             let found = errors(text);
             assert_eq!(found.len(), expect.len(), "{found:?}");
@@ -506,7 +506,7 @@ mod tests {
 
     /// Proves PERM-41 for an invalid threshold.
     #[test]
-    fn the_threshold_of_anomalies_has_bounds() {
+    fn anomaly_threshold_has_bounds() {
         let check = |text: &str, expect: Option<&str>| {
             let found = errors(text);
             assert_eq!(found.len(), usize::from(expect.is_some()), "{found:?}");

@@ -184,7 +184,7 @@ fn code(source: &str) -> String {
 }
 
 #[test]
-fn what_counts_as_a_read() {
+fn reads_of_a_key_are_recognized() {
     let place = Place {
         section: "tools.shell",
         type_name: "ShellConfig",

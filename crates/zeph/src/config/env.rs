@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_has_a_working_directory() {
+    fn process_environment_has_a_working_directory() {
         let env = Environment::of_process().unwrap();
         assert!(env.cwd.is_absolute());
         assert!(env.var("PATH").is_some());

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_stand_in_the_order_of_their_lines_and_are_counted() {
+    fn errors_are_counted_and_sorted_by_line() {
         let at = |line| {
             Origin::User(Place {
                 file: std::path::Path::new("/c.toml").into(),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn near_names_and_lists() {
+    fn nearest_names_and_lists_are_formatted() {
         let near = |word| nearest(word, ["timeout", "max_timeout", "env"]).map(|(name, _)| name);
         assert_eq!(near("timout"), Some("timeout"));
         assert_eq!(near("MAX_TIMOUT"), Some("max_timeout"));

@@ -12,7 +12,7 @@ fn read(text: &str) -> (Layer, Vec<String>) {
 
 /// Proves CFG-2: an error has file, line, column, the expected value, and the nearest key.
 #[test]
-fn faults_are_named_with_their_place() {
+fn errors_are_reported_with_their_location() {
     let check = |text: &str, expect: &[&str]| {
         assert_eq!(read(text).1, expect, "{text}");
     };
@@ -92,7 +92,7 @@ fn faults_are_named_with_their_place() {
 
 /// Proves CFG-2.
 #[test]
-fn values_know_where_they_stand() {
+fn values_have_their_positions() {
     let (layer, errors) = read(
         "[tools]\nmode = \"plan\"\n[tools.shell]\n  timeout = 0x10\nenv.set = { A = \"b\" }\nenv.block = [\"X\",\n\"Y\"]\n[[llm.providers]]\nname = \"a\"\ntype = \"openai\"\n[[llm.providers]]\ntype = \"openai\"\nname = \"b\"\n",
     );
@@ -111,7 +111,7 @@ fn values_know_where_they_stand() {
 }
 
 #[test]
-fn texts_of_variables_and_flags() {
+fn texts_of_variables_and_flags_are_typed() {
     let check = |key: &str, text: &str, expect: Result<&str, &str>| {
         let mut layer = Layer::default();
         let origin = Origin::Flag("f".to_owned());
@@ -221,7 +221,7 @@ fn texts_of_variables_and_flags() {
 }
 
 #[test]
-fn a_stronger_layer_replaces_lists_and_merges_tables() {
+fn stronger_layer_replaces_lists_and_merges_tables() {
     let (mut layer, _) = read("[tools.shell.env]\nblock = [\"A\"]\nset = { A = \"1\", B = \"2\" }");
     let (over, _) = read("[tools.shell.env]\nblock = [\"B\"]\nset = { B = \"3\" }");
     layer.merge(over);
@@ -239,12 +239,12 @@ fn errors_are_bounded() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC*") {
+    fn any_text_is_read_without_a_panic(text in "\\PC*") {
         read(&text);
     }
 
     #[test]
-    fn no_near_toml_makes_it_panic(
+    fn any_toml_like_text_is_read_without_a_panic(
         parts in prop::collection::vec(prop::sample::select(vec![
             "[agent]", "[tools.shell]", "[[llm.providers]]", "\n", "timeout", "=", "1", "\"x\"", "{", "}",
             "[", "]", ",", ".", "name", "type", "env", "set", "block", "-", "1e400", "nan", "1979-05-27",
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn no_flag_makes_it_panic(key in "[a-z.\\[\\]\"]{0,20}", text in "\\PC{0,20}") {
+    fn any_flag_is_parsed_without_a_panic(key in "[a-z.\\[\\]\"]{0,20}", text in "\\PC{0,20}") {
         let _ = Layer::default().set_text(&key, &text, &Origin::Default);
         let _ = Layer::default().set_text("tools.shell.env.set", &text, &Origin::Default);
         let _ = Layer::default().set_text("llm.providers", &text, &Origin::Default);

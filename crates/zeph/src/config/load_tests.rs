@@ -69,7 +69,7 @@ const LOCAL: &str = "[[llm.providers]]\nname = 'local'\ntype = 'openai'\nmodel =
 
 /// Proves CFG-5.
 #[test]
-fn nothing_configured_gives_the_defaults() {
+fn empty_configuration_has_the_defaults() {
     let world = World::new();
     let loaded = world.load().unwrap();
     assert_eq!(loaded.config, Config::default());
@@ -87,7 +87,7 @@ fn nothing_configured_gives_the_defaults() {
 
 /// Proves CFG-1, CFG-2, AGT-2: each layer overrides those below it, and the origin is reported.
 #[test]
-fn precedence() {
+fn stronger_source_takes_precedence() {
     let mut world = World::new();
     let mut flags = FlagOverrides::default();
     let check = |world: &World, flags: &FlagOverrides, expect: usize, origin: &str| {
@@ -134,7 +134,7 @@ fn config_flag_replaces_the_user_file() {
 
 /// Proves CFG-2: faults of all layers are reported together.
 #[test]
-fn all_faults_at_once() {
+fn errors_of_all_sources_are_reported_together() {
     let world = World::new()
         .user("[agent]\nmax_tool_iteration = 3\nmax_parallel_calls = 0\n")
         .project("[tools]\nmode = 'full'\n[memory]\npath = 'x'\nsynchronus = 'full'\n")
@@ -173,7 +173,7 @@ fn unknown_variables_are_warnings() {
 
 /// Proves CLI-1: `--provider`, `--model` and `--mode`.
 #[test]
-fn flags_with_names() {
+fn named_flags_set_provider_model_and_mode() {
     let two = format!("{LOCAL}{}", LOCAL.replace("local", "other"));
     let world = World::new().user(two);
     let flags = FlagOverrides {
@@ -208,7 +208,7 @@ fn flags_with_names() {
 
 /// Proves CFG-1: a link in the repository does not widen the sandbox.
 #[test]
-fn a_project_cannot_widen_through_a_link() {
+fn project_cannot_widen_through_a_link() {
     let world = World::new().project("tools.file.allowed_paths = ['src', 'link']");
     fs::create_dir(world.env.cwd.join("src")).unwrap();
     std::os::unix::fs::symlink("..", world.env.cwd.join("link")).unwrap();
@@ -226,7 +226,7 @@ fn a_project_cannot_widen_through_a_link() {
 
 /// Proves CFG-1: an unreadable project file is an error, not a missing file.
 #[test]
-fn an_unreadable_project_file_stops() {
+fn unreadable_project_file_is_an_error() {
     let world = World::new();
     fs::create_dir(world.env.cwd.join(".zeph/config.toml")).unwrap();
     let error = world.load().unwrap_err();
@@ -297,7 +297,7 @@ fn one_file_can_be_checked_alone() {
 
 /// Loading takes a negligible part of the start time.
 #[test]
-fn loading_is_quick() {
+fn configuration_is_loaded_quickly() {
     let world = World::new()
         .user(include_str!("../../../../config/default.toml"))
         .project("tools.mode = 'plan'")
@@ -318,12 +318,12 @@ proptest! {
 
     /// Arbitrary files cause neither a panic nor a looser mode through the project.
     #[test]
-    fn no_bytes_make_it_panic(user in any::<Vec<u8>>(), project in any::<Vec<u8>>()) {
+    fn any_bytes_are_loaded_without_a_panic(user in any::<Vec<u8>>(), project in any::<Vec<u8>>()) {
         let _ = World::new().user(user).project(project).load();
     }
 
     #[test]
-    fn a_project_is_never_looser(mode in "plan|ask|auto-edit|full|pla.|\\PC{0,4}", n in -5_i64..30) {
+    fn project_is_never_looser(mode in "plan|ask|auto-edit|full|pla.|\\PC{0,4}", n in -5_i64..30) {
         let text = format!("tools.mode = {mode:?}\nagent.max_tool_iterations = {n}");
         if let Ok(loaded) = World::new().project(text).load() {
             prop_assert!(loaded.config.tools.mode <= zeph_tools::Mode::Ask);

@@ -65,7 +65,7 @@ fn old_keys_are_replaced_in_place() {
 
 /// Proves CFG-4: the values do not change in any notation.
 #[test]
-fn migration_keeps_the_values() {
+fn migration_preserves_the_values() {
     let other = "[[llm.providers]]\nname = 'a'\ntype = 'openai'\nmodel = 'm'\n";
     for text in [
         "tools.filters = { git = { enabled = false }, enabled = true }",
@@ -145,7 +145,7 @@ fn invalid_file_is_refused() {
 proptest! {
     /// A file with any combination of old keys, in any order, preserves its values and comments.
     #[test]
-    fn combinations_keep_their_values(parts in prop::sample::subsequence(vec![
+    fn combinations_preserve_their_values(parts in prop::sample::subsequence(vec![
         "[agent]\n# a1\nmax_tool_retries = 1\n",
         "[llm.ollama]\n# a2\nmodel = 'm'\n",
         "[tools.filters.test]\n# a3\nenabled = false\nmax_failures = 2\n",

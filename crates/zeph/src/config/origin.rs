@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_columns() {
+    fn offset_is_converted_to_line_and_column() {
         let check = |text: &str, offset: usize, expect: (usize, usize)| {
             assert_eq!(
                 Lines::new(text).position(offset),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_replaced_takes_the_origins_of_its_items_along() {
+    fn replaced_list_drops_the_origins_of_its_items() {
         let mut weak = Provenance::default();
         for key in ["a", "a[0].x", "a[1].x", "ab", "b"] {
             weak.set(key, Origin::Flag("weak".to_owned()));

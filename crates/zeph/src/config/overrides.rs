@@ -166,7 +166,7 @@ mod tests {
 
     /// Proves CFG-1: the name of the variable is in the error.
     #[test]
-    fn faults_of_variables() {
+    fn invalid_variable_is_named() {
         let (_, errors, warnings) = read(&[
             ("ZEPH_TOOLS_SHELL_TIMEOUT", "0"),
             ("ZEPH_TOOLS_SHEL_TIMEOUT", "1"),

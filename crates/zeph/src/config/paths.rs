@@ -191,7 +191,7 @@ mod tests {
 
     /// Proves CFG-1.
     #[test]
-    fn the_nearest_project_file_up_to_the_repository() {
+    fn nearest_project_file_up_to_the_repository_is_used() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path();
         for directory in [
@@ -223,7 +223,7 @@ mod tests {
 
     /// Proves CFG-5.
     #[test]
-    fn without_a_home_it_says_what_to_set() {
+    fn missing_home_names_the_variable_to_set() {
         let env = Environment::of("/", &[]);
         let error = Paths::locate(&env, None).unwrap_err().to_string();
         assert_eq!(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_is_bounded_and_never_waits() {
+    fn reading_is_bounded_and_does_not_block() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("f");
         let check = |must_be_regular: bool, expect: &str| {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_paths_and_home() {
+    fn relative_and_home_paths_become_absolute() {
         let check = |path: &str, home: Option<&str>, expect: Result<&str, &str>| {
             let found = absolute(Path::new(path), Path::new("/base"), home.map(Path::new));
             let expect = expect.map(PathBuf::from).map_err(str::to_owned);

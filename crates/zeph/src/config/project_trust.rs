@@ -543,7 +543,7 @@ mod tests {
 
     /// Proves CFG-1, FILE-4: a project may add denied files and remove allowed ones.
     #[test]
-    fn a_projects_read_rules_only_tighten() {
+    fn project_read_rules_only_tighten() {
         let check = |user: &str, project: &str, expect: Result<&str, &str>| match (
             enforce(user, project),
             expect,
@@ -597,7 +597,7 @@ mod tests {
     /// Proves CFG-1: a project chooses no provider, address, program, environment or file. A new setting with a text
     /// value must be added to one of the lists.
     #[test]
-    fn setting_that_names_a_recipient_or_a_program_is_the_users() {
+    fn recipient_and_program_settings_belong_to_the_user() {
         const OF_THE_USER: &[&str] = &[
             "agent.compress_provider",
             "hooks",
@@ -705,7 +705,7 @@ mod tests {
 
     /// Proves CFG-1.
     #[test]
-    fn a_project_tightens() {
+    fn project_can_tighten() {
         let check = |user: &str, project: &str, expect: &str| {
             let found = enforce(user, project).unwrap_or_else(|error| panic!("{project}: {error}"));
             assert_eq!(found, expect.parse().unwrap(), "{project}");
@@ -780,7 +780,7 @@ mod tests {
 
     /// Proves CFG-1.
     #[test]
-    fn a_project_never_loosens() {
+    fn project_cannot_loosen() {
         let check = |user: &str, project: &str, expect: &str| {
             let error = enforce(user, project).expect_err(project);
             assert!(error.starts_with("c.toml:1:"), "{error}");

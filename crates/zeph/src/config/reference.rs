@@ -188,7 +188,7 @@ mod tests {
 
     /// Proves PKG-3: the reference in the repository matches the structs.
     #[test]
-    fn the_file_is_up_to_date() {
+    fn reference_file_is_up_to_date() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
         let found = std::fs::read_to_string(file).unwrap_or_default();
         assert!(

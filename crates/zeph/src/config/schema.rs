@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shape_of_known_keys() {
+    fn known_keys_have_their_shapes() {
         let settings = root().settings();
         let of = |key: &str| {
             let found = settings.iter().find(|(path, _)| path == key);
@@ -428,7 +428,7 @@ mod tests {
     /// Proves CFG-3: the schema refuses unknown keys, explains every key, and has no constraint that loading would
     /// not check.
     #[test]
-    fn the_schema_is_closed_documented_and_understood() {
+    fn schema_is_closed_documented_and_understood() {
         const KNOWN: &[&str] = &[
             "$schema",
             "title",
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_keys() {
+    fn key_paths_are_quoted() {
         for (path, key, expect) in [
             ("", "a", "a"),
             ("a.b", "c-d_1", "a.b.c-d_1"),

@@ -128,7 +128,7 @@ mod tests {
 
     /// Proves CLI-9.
     #[test]
-    fn setting_has_a_value_or_none() {
+    fn setting_has_a_value_or_is_unset() {
         let config = Config::default();
         let value = |key| setting(&config, key);
         assert_eq!(value("llm.default").unwrap(), Setting::Unset);

@@ -325,7 +325,7 @@ mod tests {
 
     /// Proves CFG-3: the file in the repository matches the structs.
     #[test]
-    fn the_file_is_up_to_date() {
+    fn template_file_is_up_to_date() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
         let found = std::fs::read_to_string(file).unwrap_or_default();
         assert!(
@@ -350,7 +350,7 @@ mod tests {
 
     /// Proves CFG-3: the template has every key, with its default value.
     #[test]
-    fn it_holds_every_key_with_its_default() {
+    fn template_has_every_key_with_its_default() {
         let text = template();
         let layer = read(&text);
         assert_eq!(
@@ -432,7 +432,7 @@ mod tests {
 
     /// Proves CFG-2: the output is TOML, has the same values when it is read again, and shows the origins.
     #[test]
-    fn effective_values_can_be_read_again() {
+    fn effective_values_can_be_parsed() {
         let text = "[[llm.providers]]\nname = \"a\"\ntype = \"openai\"\nmodel = \"m\"\n[tools]\nmode = \"plan\"\n\
             [tools.shell.env]\nset = { A = \"1\\n2\", \"b.c\" = \"\" }\n";
         let layer = read(text);

@@ -180,7 +180,7 @@ mod tests {
 
     /// Proves OPS-4: the number and the size of the files are limited.
     #[test]
-    fn full_file_is_replaced_and_old_files_go() {
+    fn full_file_is_replaced_and_old_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("zeph.log");
         let file = LogFile::new(Some(path.clone()));

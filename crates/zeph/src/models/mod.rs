@@ -201,7 +201,7 @@ mod tests {
 
     #[cfg(feature = "candle")]
     #[test]
-    fn paths() {
+    fn model_paths_become_absolute() {
         let env = Environment::of("/here", &[("HOME", "/h")]);
         for (model, expect) in [
             ("smollm2", None),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn invalid_model_names_are_refused() {
         let store = ModelStore::of(Path::new("/d"));
         for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", "a\n"] {
             assert!(store.directory(name).is_err(), "{name:?}");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_its_note_is_no_model() {
+    fn directory_without_a_manifest_is_not_a_model() {
         let data = tempfile::tempdir().unwrap();
         let store = ModelStore::of(data.path());
         assert_eq!(store.list().unwrap(), []);

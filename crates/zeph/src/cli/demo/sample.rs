@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_steer_the_build_is_left_out() {
+    fn variables_that_affect_the_build_are_removed() {
         let check =
             |name: &str, expect: bool| assert_eq!(is_left_out(name.as_ref()), expect, "{name}");
         check("PATH", false);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_written_to_the_folder() {
+    fn sample_is_written_completely() {
         let outer = Environment::of(
             "/cwd",
             &[
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn toolchains_stand_beside_the_folder_of_cargo() {
+    fn toolchains_are_next_to_the_cargo_directory() {
         let temp = tempfile::tempdir().unwrap();
         let at = |path: &str| temp.path().join(path);
         for directory in [
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_exists_is_left_alone() {
+    fn existing_directory_is_unchanged() {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("mine"), "x").unwrap();
         let outer = Environment::of(temp.path(), &[]);

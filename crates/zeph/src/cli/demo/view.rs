@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_printable_and_not_too_long() {
+    fn lines_are_printable_and_bounded() {
         let check = |line: &str, expect: &str| assert_eq!(printable(line), expect);
         check("a\tb", "a    b");
         check("\x1b[31mred\x07\r", "[31mred");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_wrapped_between_words() {
+    fn narration_is_wrapped_between_words() {
         let check = |line: &str, expect: &[&str]| assert_eq!(wrapped(line), expect);
         check("", &[""]);
         check("one\x07  two", &["one two"]);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_about_its_command_pattern_or_path() {
+    fn call_subject_is_its_command_pattern_or_path() {
         let check = |params: Value, expect: &str| assert_eq!(subject(&params), expect);
         check(json!({"timeout_secs": 9, "command": "ls"}), "ls");
         check(json!({"glob": "*.rs", "pattern": "x", "path": "src"}), "x");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn durations_are_shown_in_seconds() {
         let check = |ms, expect: &str| assert_eq!(seconds(ms), expect);
         check(0, "0.0 s");
         check(99, "0.0 s");

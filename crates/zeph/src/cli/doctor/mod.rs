@@ -416,7 +416,7 @@ mod tests {
 
     /// Proves SH-20.
     #[test]
-    fn the_sandbox_line_says_what_this_machine_enforces() {
+    fn sandbox_line_describes_the_enforcement_of_this_machine() {
         use SandboxMode::{BestEffort, Off, Required};
         let check = |mode, network, landlock, seccomp, verdict, words: &[&str]| {
             let found = Enforcement {
@@ -449,7 +449,7 @@ mod tests {
 
     /// Proves SH-20a.
     #[test]
-    fn the_line_on_reading_says_what_holds_for_commands() {
+    fn reading_line_describes_the_rules_for_commands() {
         use SandboxMode::{BestEffort, Off, Required};
         use Verdict::{Failed, Ok, Warning};
         let check = |mode, denies, allows, hides, verdict, words: &[&str]| {

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_files_may_come_from() {
+    fn only_https_and_loopback_downloads_are_allowed() {
         for (url, expect) in [
             ("https://example.org/x", true),
             ("http://127.0.0.1:8080/x", true),

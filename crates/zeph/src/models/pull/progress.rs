@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn progress_line_has_a_bar_and_sizes() {
         for (at, whole, expect) in [
             (
                 0,

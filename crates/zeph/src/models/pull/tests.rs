@@ -144,7 +144,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn a_download_goes_on_where_it_broke_off() {
+async fn interrupted_download_resumes() {
     let file = gguf();
     let (sha256, sent) = (digest_of(&file), file.clone());
     let server = serve(Box::new(move |n, head| {
@@ -194,7 +194,7 @@ async fn a_download_goes_on_where_it_broke_off() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_is_fetched_anew() {
+async fn changed_file_is_downloaded_again() {
     let file = gguf();
     let (sha256, sent) = (digest_of(&file), file.clone());
     let server = serve(Box::new(move |n, _| match n {
@@ -209,7 +209,7 @@ async fn a_file_that_changed_is_fetched_anew() {
 }
 
 #[tokio::test]
-async fn the_hub_tells_the_digest_and_another_file_is_refused() {
+async fn file_with_another_digest_than_the_hub_reports_is_refused() {
     let file = gguf();
     let (sha256, sent) = (digest_of(&file), file.clone());
     let tag = format!("X-Linked-Etag: \"{sha256}\"\r\nLocation: https://elsewhere.invalid/\r\n");
@@ -229,7 +229,7 @@ async fn the_hub_tells_the_digest_and_another_file_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_model_leaves_nothing() {
+async fn invalid_model_leaves_nothing() {
     let server = serve(Box::new(|_, _| reply("200 OK", "", b"no model", 8)));
     let place = place("HF_ENDPOINT", &server.url);
     let error = place.pull(Some(&digest_of(b"no model"))).await.unwrap_err();
