@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_of_the_definitions_is_that_of_the_compact_array() {
+    fn definition_size_is_that_of_the_compact_array() {
         let body = br#"{"model":"x","tools":[{"type":"function","function":{"name":"a"}}]}"#;
         assert_eq!(definitions(body).unwrap(), 45);
         assert!(definitions(br#"{"tools":[]}"#).is_err());
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_are_ordinary() {
+    fn project_files_have_ordinary_sizes() {
         let home = Home::new().unwrap();
         let files = files(&home.project()).unwrap();
         for (path, name) in files {

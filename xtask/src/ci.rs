@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_smoke_run_reports_failure_and_ends_what_hangs() {
+    fn smoke_run_reports_failure_and_ends_a_hanging_program() {
         let check = |program: &str, arg: &str, limit: Duration| {
             smoke(Path::new(program), arg, limit).map_err(|error| format!("{error:#}"))
         };

@@ -81,7 +81,7 @@ mod tests {
 
     /// Proves PKG-2, PKG-6.
     #[test]
-    fn a_package_has_what_it_needs_and_no_state() {
+    fn package_has_its_files_and_no_state() {
         let check = |files: &[&str], expect: &[&str]| {
             assert_eq!(package_findings("p", files), expect, "{files:?}");
         };

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_link_of_the_documentation_leads_nowhere() {
+    fn documentation_has_no_broken_link() {
         let findings = check(&Project::locate().unwrap()).unwrap();
         assert!(findings.is_empty(), "{}", findings.join("\n"));
     }

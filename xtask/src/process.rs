@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_ended_and_what_fails_is_told() {
+    fn hanging_process_is_ended_and_failure_is_reported() {
         let check = |script: &str, limit: u64| {
             within(shell(script), Duration::from_millis(limit))
                 .map(|printed| printed.stdout)
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_ends_when_it_is_dropped() {
+    fn dropped_server_ends_its_process() {
         let start = |script: &str, limit: u64| {
             Server::start("it", shell(script), Duration::from_millis(limit))
         };

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_what_resembles_them() {
+    fn ids_and_similar_words_are_recognized() {
         let check = |word: &str, id: bool, resembles: bool| {
             assert_eq!((is_id(word), resembles_id(word)), (id, resembles), "{word}");
         };
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_and_citations_must_meet() {
+    fn claims_and_citations_must_match() {
         let claim = |id: &str, at: &str| Claim {
             id: id.into(),
             at: at.into(),

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_request_is_found() {
+    fn end_of_a_request_is_found() {
         let check = |bytes: &str, expect: Option<(usize, usize)>| {
             assert_eq!(ends(bytes.as_bytes()).unwrap(), expect, "{bytes:?}");
         };
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_answered_in_order_and_watched() {
+    fn scripted_responses_are_sent_in_order() {
         let script = vec![
             Answer::call(0, "read", &json!({"path": "a"})),
             Answer::text("bye").held(),

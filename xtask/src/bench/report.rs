@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians() {
+    fn median_is_computed() {
         let check = |samples: &[u64], expect: f64| {
             let samples: Vec<_> = samples
                 .iter()
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts() {
+    fn verdict_compares_value_and_target() {
         let check = |unit, value, target, expect| {
             let figure = Figure::new("x", unit, value).at_most(target);
             assert_eq!(figure.verdict(), expect, "{value} of {target}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_aligned() {
+    fn report_table_is_aligned() {
         let figures = [
             Figure::new("short", Unit::Ms, 1.0)
                 .at_most(5.0)

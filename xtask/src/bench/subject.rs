@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_or_missing_call_is_an_error() {
+    fn failed_or_missing_call_is_an_error() {
         let check = |printed: &str, expected: usize, expect: Option<&str>| {
             let found = all_succeeded(printed, expected)
                 .err()
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_status() {
+    fn status_fields_are_parsed() {
         let status = "Name:\tx\nVmHWM:\t   12 kB\nVmRSS:\t 7 kB\n";
         assert_eq!(kibibytes(status, "VmHWM"), Some(12));
         assert_eq!(kibibytes(status, "VmRSS"), Some(7));

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_of_all_forms() {
+    fn link_targets_of_all_forms_are_found() {
         let check = |line: &str, expect: &[&str]| {
             let found: Vec<_> = targets(line)
                 .into_iter()
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_and_their_anchors() {
+    fn headings_have_their_anchors() {
         let text =
             "# The `zeph` tool: how?\n#hash\n## Same\n## Same\n```\n# code\n```\n####### seven";
         let found: Vec<_> = anchors(text).collect();

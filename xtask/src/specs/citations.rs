@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_ids() {
+    fn lists_of_ids_are_parsed() {
         let ids = |text: &str| ids_from(text, &[]).0.join(" ");
         assert_eq!(ids("EXE-1, EXE-2 and CLI-2a."), "EXE-1 EXE-2 CLI-2a");
         assert_eq!(ids("EXE-1: as EXE-2 says"), "EXE-1");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_citation_without_a_test_is_reported() {
+    fn citation_without_a_test_is_reported() {
         check(&["/// Proves EXE-1.", "fn helper() {"], &[], 1);
         check(&["// Proves EXE-1.", "#[test]", "fn a() {"], &[], 1);
         check(&["//! Proves EXE-1.", "", "#[test]", "fn a() {"], &[], 1);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_citation() {
+    fn other_text_is_not_a_citation() {
         check(&["let s = \"/// Proves EXE-1.\";"], &[], 0);
         check(&["/// It Proves EXE-1.", "#[test]", "fn a() {"], &[], 0);
         check(&[""], &[], 0);

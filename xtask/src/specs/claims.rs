@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_specs() {
+    fn spec_names_are_recognized() {
         let check = |name: &str, expect| assert_eq!(is_spec(name), expect, "{name}");
         check("01-execution.md", true);
         check("README.md", false);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_and_near_misses() {
+    fn near_misses_of_claims_are_reported() {
         let check = |line: &str, ids: &[&str], findings: usize| {
             let (claims, wrong) = parse("specs/01-a.md", line);
             let found: Vec<_> = claims.iter().map(|claim| claim.id.as_str()).collect();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_knows_its_line() {
+    fn claim_has_its_line() {
         let (claims, _) = parse("specs/01-a.md", "# Title\n\n- **EXE-1** text");
         let expect = Claim {
             id: "EXE-1".into(),

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_in_a_circle_are_found() {
+    fn module_cycles_are_found() {
         let check = |sources: &[(&str, &str)], expect: &[&str]| {
             assert_eq!(circles(&imports("lib.rs", sources)), expect, "{sources:?}");
         };

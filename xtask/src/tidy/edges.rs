@@ -222,7 +222,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn edges_between_packages() {
+    fn unlisted_edges_between_packages_are_found() {
         let check = |name: &str, dependencies: Value, expect: &[&str]| {
             let package = json!({"name": name, "dependencies": dependencies});
             assert_eq!(edges(&package), expect, "{package}");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_a_tree() {
+    fn absent_names_are_searched_in_a_tree() {
         let absent = |names: &'static [&'static str]| Absent {
             tree: "-p x",
             names,

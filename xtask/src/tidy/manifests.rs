@@ -116,7 +116,7 @@ mod tests {
 
     /// Proves PKG-2.
     #[test]
-    fn fields_of_a_manifest() {
+    fn missing_manifest_fields_are_found() {
         let whole = json!({
             "description": "What it is.", "license": "MIT", "readme": "README.md",
             "rust_version": "1.95", "repository": "https://example.org", "keywords": ["a"],

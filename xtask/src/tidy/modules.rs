@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declarations() {
+    fn module_declarations_are_parsed() {
         let check = |line: &str, expect: Option<&str>| assert_eq!(declared(line), expect, "{line}");
         check("mod a;", Some("a"));
         check("pub mod a;", Some("a"));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_files() {
+    fn unreachable_files_are_found() {
         let check = |files: &[(&'static str, &str)], expect: &[&str]| {
             let sources = files.iter().copied().collect();
             let roots = ["src/lib.rs".to_owned(), "tests/it/main.rs".to_owned()];

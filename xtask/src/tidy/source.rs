@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers() {
+    fn module_headers_are_required() {
         let check = |text: &str, good: bool| {
             assert_eq!(header("a.rs", text).is_none(), good, "{text:?}");
         };
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn file_sizes_are_limited() {
         let lines = |n: usize| "x\n".repeat(n);
         assert_eq!(size("src/a.rs", &lines(WARN)), Size::Fits);
         assert!(matches!(size("src/a.rs", &lines(WARN + 1)), Size::Large(_)));

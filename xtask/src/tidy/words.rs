@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn reminders() {
+    fn reminders_are_found() {
         let word = REMINDERS[0];
         check("a.rs", &format!("// {word}: later"), 1);
         check("Cargo.toml", &format!("description = \"{word}\""), 1);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_tests() {
+    fn disabled_tests_are_found() {
         check("a.rs", &format!("    {SWITCHED_OFF}]"), 1);
         check("a.rs", &format!("{SWITCHED_OFF} = \"slow\"]"), 1);
         check("a.rs", &format!("{ROLE}the other process\"]"), 0);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_paths() {
+    fn machine_paths_are_found() {
         let home = HOMES[0];
         let root = MACHINE[0];
         check("a.txt", &format!("at {home}joe/src"), 1);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_names_file_and_line() {
+    fn finding_names_file_and_line() {
         let found = findings("a/b.md", &format!("fine\n{}", REMINDERS[1]));
         assert!(found[0].starts_with("a/b.md:2: "), "{found:?}");
     }
