@@ -149,12 +149,12 @@ proptest! {
         }
         let printed = lines.join(if crlf { "\r\n" } else { "\n" });
         let result = filtered(command, &printed, &cuts, exit_code);
-        for (_, (line, told)) in &facts {
+        for (_, (line, shown)) in &facts {
             // For other commands the headline of a resource is an ordinary line.
             if line.starts_with("  # ") && !command.starts_with("terraform") {
                 continue;
             }
-            prop_assert!(result.text.contains(told.as_str()), "{command}: {line:?} is lost of\n{printed}\n---\n{}", result.text);
+            prop_assert!(result.text.contains(shown.as_str()), "{command}: {line:?} is lost of\n{printed}\n---\n{}", result.text);
         }
         prop_assert!(result.text.len() <= printed.len() + 1);
         prop_assert_eq!(result, filtered(command, &printed, &[], exit_code));

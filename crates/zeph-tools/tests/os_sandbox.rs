@@ -257,8 +257,8 @@ async fn configured_directories_are_writable() {
     world
         .text("echo x > sub/new; echo x > $OUT/cache/new; echo x > $OUT/file; echo x > $TMPDIR/new")
         .await;
-    let told = world.refused("echo x > here").await;
-    assert!(told.contains("policy_blocked"), "{told}");
+    let reported = world.refused("echo x > here").await;
+    assert!(reported.contains("policy_blocked"), "{reported}");
     assert!(!world.base.join("project/here").exists());
     world.refused("echo x > $OUT/new").await;
 
@@ -315,16 +315,20 @@ async fn refused_write_is_reported_to_the_model() {
          python3 -c 'import os; open(os.environ[\"OUT\"] + \"/new\", \"w\")'",
     ] {
         let error = world.run(command).await.unwrap_err();
-        let told = format_for_llm(&error);
-        assert_eq!(error.category(), ToolErrorCategory::PolicyBlocked, "{told}");
+        let reported = format_for_llm(&error);
+        assert_eq!(
+            error.category(),
+            ToolErrorCategory::PolicyBlocked,
+            "{reported}"
+        );
         let named = world.outside("new").display().to_string();
         let inside = world.base.join("project").display().to_string();
         for word in [named.as_str(), &inside, "[tools.shell.sandbox] writable"] {
-            assert!(error.to_string().contains(word), "{word}: {told}");
+            assert!(error.to_string().contains(word), "{word}: {reported}");
         }
         assert!(
-            told.contains("ermission denied"),
-            "the output follows: {told}"
+            reported.contains("ermission denied"),
+            "the output follows: {reported}"
         );
     }
     // Failures that the sandbox did not cause.
@@ -427,8 +431,8 @@ async fn other_processes_are_inaccessible() {
     for file in ["mem", "fd/0"] {
         let read = format!("head -c 1 /proc/{supervisor}/{file}");
         let error = world.run(&read).await.unwrap_err();
-        let told = format_for_llm(&error);
-        assert!(told.contains("ermission denied"), "{file}: {told}");
+        let reported = format_for_llm(&error);
+        assert!(reported.contains("ermission denied"), "{file}: {reported}");
     }
     // The error does not name the sandbox if a file was only read.
     let error = world.run("cat /proc/1/mem").await.unwrap_err();
@@ -461,8 +465,8 @@ async fn user_is_warned_once_if_the_system_lacks_a_feature() {
     for _ in 0..3 {
         world.run_in("true", &cx).await.unwrap();
     }
-    let told = notices.0.lock().unwrap();
-    assert_eq!(told.len(), usize::from(!enforced()), "{told:?}");
+    let reported = notices.0.lock().unwrap();
+    assert_eq!(reported.len(), usize::from(!enforced()), "{reported:?}");
 }
 
 /// A runner on a system without the sandbox.
@@ -564,18 +568,18 @@ async fn system_without_the_sandbox_warns_or_refuses() {
         for _ in 0..times {
             last = Some(shell.execute_tool_call(&call, &cx).await);
         }
-        let told = notices.0.lock().unwrap().clone();
-        (last.unwrap(), told)
+        let reported = notices.0.lock().unwrap().clone();
+        (last.unwrap(), reported)
     };
-    let (result, told) = run(false, 3).await;
+    let (result, reported) = run(false, 3).await;
     assert!(result.is_ok());
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("it lacks all"), "{told:?}");
-    let (result, told) = run(true, 1).await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains("it lacks all"), "{reported:?}");
+    let (result, reported) = run(true, 1).await;
     let error = result.unwrap_err();
     assert_eq!(error.category(), ToolErrorCategory::PolicyBlocked);
     assert!(error.to_string().contains("it lacks all"), "{error}");
-    assert!(told.is_empty(), "{told:?}");
+    assert!(reported.is_empty(), "{reported:?}");
 }
 
 /// Proves SH-20: the overhead. The limit is generous, because other tests run concurrently.

@@ -352,9 +352,11 @@ async fn printing_background_child_is_neither_blocked_nor_broken() {
         .await;
     assert!(text.contains("started"), "{text}");
     let done = shell.file("done");
-    until("the child ended by itself", Duration::from_secs(10), || {
-        done.exists()
-    })
+    until(
+        "the child ended on its own",
+        Duration::from_secs(10),
+        || done.exists(),
+    )
     .await;
 }
 

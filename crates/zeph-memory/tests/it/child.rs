@@ -56,7 +56,7 @@ impl Other {
             .find_map(|line| line.split_once("child> ").map(|(_, said)| said.to_owned()))
     }
 
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         writeln!(self.input, "{line}").unwrap();
     }
 

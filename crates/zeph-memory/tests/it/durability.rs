@@ -16,24 +16,27 @@ async fn appended_messages_survive_kill_9() {
         .ensure_session("s", std::path::Path::new("/p"))
         .await
         .unwrap();
-    let mut told = Vec::new();
+    let mut acknowledged = Vec::new();
     for round in 0..5 {
         let mut other = Other::run("append", &path);
         for _ in 0..(40 + 97 * round) {
-            told.push(other.hear().unwrap().parse::<i64>().unwrap());
+            acknowledged.push(other.hear().unwrap().parse::<i64>().unwrap());
         }
         other.kill();
         // Messages that it printed before its death count too.
         while let Some(Ok(seq)) = other.hear().map(|said| said.parse()) {
-            told.push(seq);
+            acknowledged.push(seq);
         }
         check_integrity(&path).await;
         let messages = open(&path).await.messages("s").await.unwrap();
         let stored: Vec<i64> = messages.iter().map(|message| message.seq).collect();
-        assert!(stored.len() >= told.len());
-        assert!(stored.len() <= told.len() + round + 1, "one unheard a kill");
+        assert!(stored.len() >= acknowledged.len());
+        assert!(
+            stored.len() <= acknowledged.len() + round + 1,
+            "one unheard a kill"
+        );
         assert_eq!(stored, (1..=stored.len() as i64).collect::<Vec<_>>());
-        assert!(told.iter().all(|seq| stored.contains(seq)));
+        assert!(acknowledged.iter().all(|seq| stored.contains(seq)));
         assert!(messages.iter().all(|message| message.content.len() >= 3002));
     }
 }

@@ -41,7 +41,7 @@ async fn lock_holder_is_named_and_its_death_frees_the_lock() {
         if killed {
             other.kill();
         } else {
-            other.tell("release");
+            other.send("release");
             assert_eq!(other.hear().as_deref(), Some("released"));
         }
         store.lock_session("s").await.unwrap().release().await;

@@ -147,7 +147,7 @@ async fn confirmed_call_is_not_judged_again() {
         .execute_tool_call_confirmed(&other, &cx)
         .await
         .unwrap();
-    assert_eq!(world.asked(), 2, "what was judged is not what would run");
+    assert_eq!(world.asked(), 2, "other arguments are judged again");
     // Another call with the same id and arguments.
     world
         .stack

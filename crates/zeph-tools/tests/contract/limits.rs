@@ -113,7 +113,11 @@ async fn confirmed_call_is_counted_once() {
         let ToolError::ConfirmationRequired(question) = asked else {
             panic!("{asked}")
         };
-        assert_eq!(counter.0.load(Ordering::Relaxed), 2, "both at once");
+        assert_eq!(
+            counter.0.load(Ordering::Relaxed),
+            2,
+            "both are counted together"
+        );
         let cx = cx.with_approval(question.digest);
         stack.execute_tool_call_confirmed(&call, &cx).await.unwrap();
     }

@@ -221,20 +221,20 @@ async fn truncated_entry_is_reported() {
     };
     let world = World::new(config, Kept::default());
     let output = world.say(&numbered(2000)).await;
-    let told = "the first 4995 of 18893 bytes (lines 1-567) are stored";
-    assert!(output.summary.contains(told), "{}", output.summary);
+    let reported = "the first 4995 of 18893 bytes (lines 1-567) are stored";
+    assert!(output.summary.contains(reported), "{}", output.summary);
     assert!(
         output.summary.chars().count() <= 1000,
         "{}",
         output.summary.len()
     );
     assert!(output.summary.ends_with("line 2000\n"));
-    let told = "(it was cut before it was stored: the first 4995 of 18893 bytes \
+    let reported = "(it was cut before it was stored: the first 4995 of 18893 bytes \
                 ([tools.overflow] max_overflow_bytes))";
     let read = world.lines(json!({"offset": 567})).await;
-    assert_eq!(read, format!("567\tline 567\n{told}"));
+    assert_eq!(read, format!("567\tline 567\n{reported}"));
     let read = world.lines(json!({"pattern": "line 1999"})).await;
-    assert_eq!(read, told.replace("(it", "(no line matches; it"));
+    assert_eq!(read, reported.replace("(it", "(no line matches; it"));
     let params = json!({"id": world.last().to_string(), "offset": 568});
     let error = world.read(params).await.unwrap_err();
     assert_eq!(error.category(), ToolErrorCategory::InvalidParameters);

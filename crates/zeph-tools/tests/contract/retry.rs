@@ -123,8 +123,8 @@ async fn transient_failure_is_retried() {
     let audit = Arc::new(Audit::default());
     let stack = stack_of(&faulty, &audit, ToolRetryConfig::default());
     let notices = Arc::new(Notices::default());
-    let told = Arc::clone(&notices) as _;
-    let cx = CallContext::new(CancellationToken::new(), told, UserDecision::Nobody);
+    let events = Arc::clone(&notices) as _;
+    let cx = CallContext::new(CancellationToken::new(), events, UserDecision::Nobody);
     let start = Instant::now();
     let output = stack
         .execute_tool_call(&call("read", json!({"path": "p"})), &cx)

@@ -351,12 +351,12 @@ async fn required_entries_come_before_the_call() {
     assert_eq!(good.entries.lock().unwrap().len(), 1);
     assert!(
         good.reserved.lock().unwrap().is_empty(),
-        "nobody asked for it"
+        "it was not requested"
     );
 
     let (result, ran, warnings) = warned(reads(), vec![Arc::clone(&good), broken()], true).await;
     assert_eq!(result.unwrap_err(), Category::PolicyBlocked);
-    assert_eq!((ran, warnings), (0, 1), "told once, and not run");
+    assert_eq!((ran, warnings), (0, 1), "reported once, and not run");
     {
         let entries = good.entries.lock().unwrap();
         assert_eq!(entries[1].result, AuditResult::Blocked);
@@ -403,8 +403,8 @@ async fn approval_covers_only_the_shown_arguments() {
             .unwrap_err();
         assert_eq!(error.category(), Category::PolicyBlocked, "{error}");
     }
-    let nobody = stack.execute_tool_call_confirmed(&shown, &asking()).await;
-    assert_eq!(nobody.unwrap_err().category(), Category::PolicyBlocked);
+    let unapproved = stack.execute_tool_call_confirmed(&shown, &asking()).await;
+    assert_eq!(unapproved.unwrap_err().category(), Category::PolicyBlocked);
     assert!(recorder.log().is_empty());
     // Arguments with another key order or a repaired key are equal.
     let same = call("write", json!({"content": "shown", "path": "p"}));
@@ -576,7 +576,7 @@ async fn trust_level_applies_to_later_calls() {
         let entries = audit.entries.lock().unwrap();
         assert_eq!(entries.last().unwrap().trust, level);
     }
-    let told = recorder.log();
-    let told = told.iter().rfind(|line| line.starts_with("trust"));
-    assert_eq!(told.map(String::as_str), Some("trust untrusted"));
+    let logged = recorder.log();
+    let logged = logged.iter().rfind(|line| line.starts_with("trust"));
+    assert_eq!(logged.map(String::as_str), Some("trust untrusted"));
 }

@@ -38,7 +38,7 @@ impl Writer {
     }
 
     /// An event about the item.
-    fn tell(&mut self, kind: &str, mut data: Value) {
+    fn emit(&mut self, kind: &str, mut data: Value) {
         data["output_index"] = json!(self.index);
         data["item_id"] = self.item["id"].clone();
         self.send(kind, data);
@@ -66,7 +66,7 @@ impl Writer {
                 item.as_object_mut().unwrap().remove("text");
                 item["status"] = json!("completed");
                 item["content"] = json!([{"type": "output_text", "text": text, "annotations": []}]);
-                self.tell(
+                self.emit(
                     "response.output_text.done",
                     json!({"content_index": 0, "text": text}),
                 );
@@ -74,7 +74,7 @@ impl Writer {
             Open::Call => {
                 item["status"] = json!("completed");
                 let arguments = item["arguments"].clone();
-                self.tell(
+                self.emit(
                     "response.function_call_arguments.done",
                     json!({"arguments": arguments}),
                 );
@@ -117,13 +117,13 @@ pub(super) fn events(said: &[Said<'_>]) -> Vec<String> {
                     let item = json!({"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []});
                     writer.begin(Open::Message, item);
                     let part = json!({"type": "output_text", "text": "", "annotations": []});
-                    writer.tell(
+                    writer.emit(
                         "response.content_part.added",
                         json!({"content_index": 0, "part": part}),
                     );
                 }
                 writer.grow("text", text);
-                writer.tell(
+                writer.emit(
                     "response.output_text.delta",
                     json!({"content_index": 0, "delta": text, "logprobs": []}),
                 );
@@ -133,12 +133,12 @@ pub(super) fn events(said: &[Said<'_>]) -> Vec<String> {
                     let item = json!({"id": "rs_1", "type": "reasoning", "summary": []});
                     writer.begin(Open::Reasoning, item);
                     let part = json!({"type": "summary_text", "text": ""});
-                    writer.tell(
+                    writer.emit(
                         "response.reasoning_summary_part.added",
                         json!({"summary_index": 0, "part": part}),
                     );
                 }
-                writer.tell(
+                writer.emit(
                     "response.reasoning_summary_text.delta",
                     json!({"summary_index": 0, "delta": text}),
                 );
@@ -149,7 +149,7 @@ pub(super) fn events(said: &[Said<'_>]) -> Vec<String> {
             }
             Said::Arguments(more) => {
                 writer.grow("arguments", more);
-                writer.tell(
+                writer.emit(
                     "response.function_call_arguments.delta",
                     json!({"delta": more}),
                 );
