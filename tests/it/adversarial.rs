@@ -394,11 +394,11 @@ fn gate_applies_to_one_shot() {
             assert_eq!(home.has("ran"), runs, "{format} {word}: {output}");
             assert_eq!(judge.requests().len(), 1, "judged once");
             assert_eq!(asked(&judge.last())["origin"], "model");
-            let (_, told) = results_of(&model.last().messages()).remove(0);
-            assert_eq!(told.contains(DENIED), !runs, "{told}");
+            let (_, reported) = results_of(&model.last().messages()).remove(0);
+            assert_eq!(reported.contains(DENIED), !runs, "{reported}");
             assert!(
-                !told.contains("adversarial") && !told.contains(POLICY),
-                "{told}"
+                !reported.contains("adversarial") && !reported.contains(POLICY),
+                "{reported}"
             );
             assert_eq!(decision(&home), word.to_lowercase());
             let approved = entry(&home).approved_by;
@@ -654,9 +654,9 @@ fn doctor_reports_the_gate() {
         let found = text.lines().find(|line| line.contains("  adversarial "));
         found.map(str::to_owned)
     };
-    let told = line(&closed).unwrap();
+    let reported = line(&closed).unwrap();
     assert_has(
-        &told,
+        &reported,
         &[
             "ok    adversarial",
             "judge (test-model)",

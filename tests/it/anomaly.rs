@@ -42,9 +42,9 @@ fn frequently_failing_tool_is_blocked() {
         "{categories:?}"
     );
     assert_eq!(categories[20..], ["policy_blocked", "policy_blocked"]);
-    let told = forms[21]["data"].as_str().unwrap();
+    let reported = forms[21]["data"].as_str().unwrap();
     assert_has(
-        told,
+        reported,
         &[
             "read is blocked",
             "14 of its last 20 calls failed (70 %)",
@@ -108,12 +108,12 @@ fn refusals_and_commands_that_fail_do_not_count() {
 /// reported.
 #[test]
 fn anomaly_detector_can_report_only_or_be_off() {
-    let check = |setting: &str, told: usize| {
+    let check = |setting: &str, reported: usize| {
         let home = home();
         home.config(&format!("[tools.anomaly]\nwindow_size = 2\n{setting}\n"));
         let (categories, _, stderr) = run(&home, &[FAILS, FAILS, FAILS, WORKS]);
         assert_eq!(categories[3], "", "{setting}");
-        assert_eq!(stderr.matches("too often").count(), told, "{stderr}");
+        assert_eq!(stderr.matches("too often").count(), reported, "{stderr}");
     };
     check("auto_block = false", 1);
     check("enabled = false", 0);

@@ -90,7 +90,7 @@ fn every_outcome_has_its_entry() {
     ]);
     home.more_config(&openai_config(&server.url()));
     home.zeph(["--yes", "-p", "go"]).code(0);
-    assert_eq!(home.read("a.txt"), "a\n", "it was taken back");
+    assert_eq!(home.read("a.txt"), "a\n", "it was undone");
 
     let expect = [
         ("read", "success", None),
@@ -109,7 +109,7 @@ fn every_outcome_has_its_entry() {
         ("bash", "rollback", Some(2)),
     ];
     let found = entries(&home);
-    let told: Vec<_> = found
+    let recorded: Vec<_> = found
         .iter()
         .map(|entry| {
             (
@@ -119,7 +119,7 @@ fn every_outcome_has_its_entry() {
             )
         })
         .collect();
-    assert_eq!(told, expect);
+    assert_eq!(recorded, expect);
     for entry in &found {
         for name in [
             "v",
@@ -254,14 +254,14 @@ fn every_entry_point_writes_one_chain() {
 fn kill_at_any_moment_leaves_a_complete_audit_trail() {
     let home = Home::new();
     home.config("[tools.audit]\njsonl = true\n");
-    let mut told = 0;
+    let mut printed = 0;
     for round in 0..40 {
         let calls = script(8, |n| json!({ "command": format!("echo {round}.{n}") }));
         let mut running = home.zeph(["tools", "run", "--yes"]).stdin(calls).start();
         for _ in 0..round % 8 {
             let line = running.next_line().unwrap();
             assert_has(&line, &["\"success\":true"]);
-            told += 1;
+            printed += 1;
         }
         // The kill happens at a varying time after the line.
         std::thread::park_timeout(std::time::Duration::from_micros(round * 97 % 1500));
@@ -279,9 +279,9 @@ fn kill_at_any_moment_leaves_a_complete_audit_trail() {
             .filter(|entry| entry["tool"] == "bash" && entry["result"] == "success")
             .count()
     };
-    assert!(seen(entries(&home)) >= told, "{told} told");
+    assert!(seen(entries(&home)) >= printed, "{printed} printed");
     let text = std::fs::read_to_string(log(&home)).unwrap();
-    assert!(text.matches("\"result\":\"success\"").count() >= told);
+    assert!(text.matches("\"result\":\"success\"").count() >= printed);
 }
 
 /// Proves OUT-52: concurrent processes write one chain in each sink.
@@ -511,8 +511,11 @@ fn call_with_a_required_entry_does_not_run_on_a_full_disk() {
     let output = Zeph::through_bash(&home, &script).run().code(0);
     assert_has(&output.stderr, &["bash did not run", "No space left"]);
     let ran = (0..30).filter(|n| home.has(&format!("ran{n}"))).count();
-    let told = output.stdout.matches("\"success\":true").count();
-    assert!(ran < 25 && ran == told, "{ran} ran, {told} told: {output}");
+    let printed = output.stdout.matches("\"success\":true").count();
+    assert!(
+        ran < 25 && ran == printed,
+        "{ran} ran, {printed} printed: {output}"
+    );
     assert!(home.has("first") && home.has("last"));
     // Refusals may have used the remaining space for their entries.
     assert_has(&output.stdout, &["policy_blocked", "intact: "]);

@@ -47,7 +47,7 @@ fn directory_as_database_is_refused() {
 #[test]
 fn foreign_file_is_unchanged() {
     let (home, server) = home_with_database();
-    let mine = "Dear diary, this is no database at all. ".repeat(200);
+    let mine = "Dear diary, this is not a database. ".repeat(200);
     std::fs::write(home.database(), &mine).unwrap();
     refused(
         &home,
@@ -174,8 +174,8 @@ fn full_disk_loses_no_data() {
         '
     "#;
     let output = Zeph::through_bash(&home, script).run().code(0);
-    let told = "no space is left for the database";
-    assert_eq!(output.stderr.matches(told).count(), 3, "{output}");
+    let reported = "no space is left for the database";
+    assert_eq!(output.stderr.matches(reported).count(), 3, "{output}");
     assert_has(&output.stderr, &["zeph.db", "free some"]);
     let exits: Vec<_> = output
         .stdout

@@ -503,15 +503,15 @@ fn diagnostics_are_cached_until_a_file_changes() {
     ]);
     let run = home.zeph(["tools", "run", "--yes"]).with_toolchain();
     let forms = run.stdin(script).code(0).json_lines();
-    let told = |at: usize| {
+    let reported = |at: usize| {
         (
             forms[at]["cached"].as_bool().unwrap(),
             forms[at]["raw_response"]["warnings"].as_u64().unwrap(),
         )
     };
     // A file that changed just before the call is not trusted, so the first result may not be cached.
-    assert_eq!(told(0), (false, 1), "{forms:#?}");
-    assert_eq!(told(2), (true, 1), "{forms:#?}");
-    assert_eq!(told(5), (false, 0), "{forms:#?}");
-    assert_eq!(told(6).1, 0, "{forms:#?}");
+    assert_eq!(reported(0), (false, 1), "{forms:#?}");
+    assert_eq!(reported(2), (true, 1), "{forms:#?}");
+    assert_eq!(reported(5), (false, 0), "{forms:#?}");
+    assert_eq!(reported(6).1, 0, "{forms:#?}");
 }

@@ -72,10 +72,10 @@ fn long_conversation_is_summarized() {
         assert_eq!(say(&home, &long(&format!("p{n}")))["stop_reason"], "done");
     }
     assert!(!server.requests().iter().any(sums_up));
-    let told = home
+    let output = home
         .zeph(["--yes", "--continue", "-p", &long("p4")])
         .code(0);
-    assert_has(&told.stderr, &["compacted:", "zeph sessions show"]);
+    assert_has(&output.stderr, &["compacted:", "zeph sessions show"]);
     let requests = server.requests();
     let [.., summing, last] = requests.as_slice() else {
         panic!()
@@ -88,7 +88,7 @@ fn long_conversation_is_summarized() {
     assert_has(&record, &["p0 lorem", "Fine."]);
     let prompt = system(last);
     assert_has(&prompt, &["# Knowledge", NOTES, "## Messages 1-"]);
-    assert!(prompt.trim_end().ends_with(NOTES), "it stands at the end");
+    assert!(prompt.trim_end().ends_with(NOTES), "it is at the end");
     let sent = last.messages();
     assert_eq!(sent[1]["role"], "user");
     assert!(
@@ -349,9 +349,9 @@ fn failed_summary_leaves_the_messages() {
             9
         );
         // `/compact` reports the failure too.
-        let told = home.zeph(["--continue", "-p", "/compact"]).code(1);
-        assert_has(&told.stderr, &["error: ", "not compacted"]);
-        assert_has(&told.stderr, words);
+        let output = home.zeph(["--continue", "-p", "/compact"]).code(1);
+        assert_has(&output.stderr, &["error: ", "not compacted"]);
+        assert_has(&output.stderr, words);
     };
     check(
         Reply::error(400, "bad", "no such thing"),
@@ -369,9 +369,9 @@ fn failed_summary_leaves_the_messages() {
     for n in 0..4 {
         say(&home, &long(&format!("p{n}")));
     }
-    let told = home.zeph(["--continue", "-p", &long("p4")]).code(4);
+    let output = home.zeph(["--continue", "-p", &long("p4")]).code(4);
     assert_has(
-        &told.stderr,
+        &output.stderr,
         &["as long as the messages", "/compact", "/clear"],
     );
 }
@@ -391,7 +391,7 @@ fn kill_or_budget_during_compaction_leaves_the_originals() {
     assert_eq!(object["stop_reason"], "context_budget", "{object}");
     assert!(
         !server.requests().iter().any(sums_up),
-        "there is no money for it"
+        "the budget is exhausted"
     );
 
     let config = openai_config(&server.url());

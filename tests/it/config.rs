@@ -108,7 +108,7 @@ fn missing_provider_lists_three_ways() {
     home.zeph(["-p", "hi"]).code(1).says(&ways);
     assert!(
         !home.database().exists(),
-        "nothing is stored of a prompt that nobody can answer"
+        "an unanswered prompt is not stored"
     );
 }
 
@@ -231,10 +231,7 @@ fn printed_template_equals_the_file_in_the_repository() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
     let stored = std::fs::read_to_string(file).unwrap();
     let write = "`zeph config init --print > config/default.toml`";
-    assert!(
-        printed == stored,
-        "it is out of date: {write} writes it anew"
-    );
+    assert!(printed == stored, "it is out of date: {write} updates it");
     assert!(!home.config_file().exists(), "--print writes nothing");
 
     home.zeph(["config", "init"]).code(0).prints(&["wrote"]);
@@ -276,10 +273,7 @@ fn printed_reference_equals_the_documentation() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
     let stored = std::fs::read_to_string(file).unwrap();
     let write = "`zeph config reference > docs/configuration.md`";
-    assert!(
-        printed == stored,
-        "it is out of date: {write} writes it anew"
-    );
+    assert!(printed == stored, "it is out of date: {write} updates it");
 }
 
 /// Proves CFG-5, CLI-2.

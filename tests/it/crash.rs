@@ -235,22 +235,22 @@ fn killed_script_has_audited_every_printed_result() {
         json!({ "tool": "bash", "params": echo }).to_string() + "\n"
     };
     let script: String = (0..12).map(line).collect();
-    for told in [0, 1, 2, 5, 8, 11] {
+    for printed in [0, 1, 2, 5, 8, 11] {
         let home = Home::new();
         let mut running = home
             .zeph(["tools", "run", "--yes"])
             .stdin(script.clone())
             .start();
-        for _ in 0..told {
+        for _ in 0..printed {
             running.next_line().unwrap();
         }
         running.kill();
         home.wait_until_alone();
-        if told > 0 {
+        if printed > 0 {
             let entries = audit(&home.database());
             assert!(
-                entries.len() >= told,
-                "{told} told, {} audited",
+                entries.len() >= printed,
+                "{printed} printed, {} audited",
                 entries.len()
             );
             assert!(

@@ -164,7 +164,7 @@ fn round(wait: Duration) -> &'static str {
 #[test]
 #[allow(
     clippy::disallowed_methods,
-    reason = "how many rounds is a matter of whoever runs it"
+    reason = "the caller sets the number of rounds"
 )]
 fn kill_at_a_random_time_loses_nothing() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());

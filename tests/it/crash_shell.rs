@@ -62,9 +62,9 @@ fn background_process_ends_with_the_session() {
     let server = OpenAi::replies([Reply::calls("s", &[("bash", call)]), Reply::text("ok")]);
     let home = Home::openai(&server);
     home.zeph(["--yes", "-p", "go"]).code(0);
-    let told = server.last().messages().pop().unwrap()["content"].to_string();
+    let sent = server.last().messages().pop().unwrap()["content"].to_string();
     crate::rig::assert_has(
-        &told,
+        &sent,
         &["started", "background process still runs", "sleep"],
     );
     wait_for("the end of the sleep", || {

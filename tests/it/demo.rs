@@ -74,7 +74,7 @@ fn assert_nothing_left(home: &Home) {
 fn failing_test_is_fixed_and_nothing_remains() {
     let home = Home::new();
     // If the demo read any of these files, it would end with a configuration error or not edit.
-    home.config("this is no TOML [");
+    home.config("this is not TOML [");
     let before = tree(&home.home());
     let output = demo(&home, &[])
         .env("ZEPH_TOOLS_MODE", "plan")

@@ -351,9 +351,9 @@ fn facts_are_found_by_meaning() {
     let home = Home::new();
     home.config(&config(&server.url()));
     home.zeph(["-p", "go", "--yes"]).code(0);
-    let told = server.last().json().to_string();
-    assert_eq!(told.matches("): A needle is what").count(), 2, "{told}");
-    assert!(!told.contains("): Each task"), "{told}");
+    let sent = server.last().json().to_string();
+    assert_eq!(sent.matches("): A needle is what").count(), 2, "{sent}");
+    assert!(!sent.contains("): Each task"), "{sent}");
     let asked = asked(&server);
     assert_eq!(asked[0].len(), 3, "{asked:?}");
     assert_eq!(asked[1], ["which regex?"]);

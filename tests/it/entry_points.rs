@@ -51,13 +51,13 @@ fn gates_apply_to_one_shot() {
         let home = Home::openai(&server);
         let run = home.zeph(["-p", "go", "--output-format", format]);
         is_denied(&home, run, "confirmation_required");
-        let told = server.last().messages().pop().unwrap();
+        let sent = server.last().messages().pop().unwrap();
         assert!(
-            told["content"]
+            sent["content"]
                 .as_str()
                 .unwrap()
                 .contains("confirmation_required"),
-            "{told}"
+            "{sent}"
         );
     }
     let server = model_that_touches();

@@ -83,6 +83,6 @@ fn model_can_read_json_results() {
     }
     assert!(results[0]["data"].as_str().unwrap().contains("some words"));
     assert_eq!(results[0]["error_message"], Value::Null);
-    let told = results[1]["error_message"].as_str().unwrap();
-    assert!(told.contains("nope.txt"), "{told}");
+    let reported = results[1]["error_message"].as_str().unwrap();
+    assert!(reported.contains("nope.txt"), "{reported}");
 }

@@ -292,9 +292,9 @@ fn long_output_is_grouped_to_its_end() {
         "cat server.log",
         "tail -n 99999 server.log",
     ] {
-        let told = run(command);
+        let reported = run(command);
         assert_has(
-            &told,
+            &reported,
             &[
                 " [×40000 like this]\n",
                 "\nerror: it broke\n",

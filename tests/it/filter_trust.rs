@@ -351,12 +351,12 @@ fn trusted_rule_weakens_neither_the_fact_guard_nor_the_secret_scan() {
     let args = ["tools", "call", "bash", &params, "--json", "--yes"];
     let form = home.zeph(args).run().json();
     assert_eq!(form["filter"]["rule"], "all", "{form:#}");
-    let told = form.to_string();
+    let reported = form.to_string();
     assert_has(
-        &told,
+        &reported,
         &["error[E0308]: mismatched types", "boom", "omitted"],
     );
-    for text in [output.stdout, told] {
+    for text in [output.stdout, reported] {
         assert!(!text.contains(&token), "{text}");
         // The secret scan covers the lines that the rule drops.
         assert_has(&text.to_lowercase(), &["secret"]);

@@ -149,8 +149,8 @@ fn savings_are_shown_to_the_user() {
     let home = project(&cargo_test(339), 101);
     let params = json!({ "command": CARGO }).to_string();
     let args = ["tools", "call", "bash", &params, "--yes"];
-    let told = home.zeph(args).run().stderr;
-    let line = told
+    let reported = home.zeph(args).run().stderr;
+    let line = reported
         .lines()
         .find(|line| line.starts_with("[shell] "))
         .unwrap();
@@ -298,6 +298,6 @@ fn job_output_is_sanitized() {
     );
     let output = home.zeph(["tools", "run", "calls.jsonl", "--yes"]).run();
     let lines = output.json_lines();
-    let told = lines.last().unwrap()["data"].as_str().unwrap();
-    assert!(told.starts_with("red\n["), "{told:?}");
+    let reported = lines.last().unwrap()["data"].as_str().unwrap();
+    assert!(reported.starts_with("red\n["), "{reported:?}");
 }

@@ -61,14 +61,14 @@ fn lone_surrogates_do_not_end_the_session() {
             "application/json",
             r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"whole \udc00 answer"},"finish_reason":"stop"}]}"#,
         ),
-        _ => Reply::text("goes on"),
+        _ => Reply::text("continues"),
     });
     let home = Home::openai(&server);
     let output = home.zeph(["-p", "hi", "--yes"]).code(0);
     assert_has(&output.stdout, &["whole \u{FFFD} answer"]);
     assert_eq!(home.read("half.txt"), "a\u{FFFD}b");
     let output = home.zeph(["--continue", "-p", "more"]).code(0);
-    assert_has(&output.stdout, &["goes on"]);
+    assert_has(&output.stdout, &["continues"]);
     let request: Value = server.last().json();
     assert!(request.to_string().contains("half \u{FFFD} here"));
 }
@@ -91,7 +91,7 @@ fn endless_response_is_refused_and_the_session_continues() {
             if at < 8 && !request.json().to_string().contains("go on then") {
                 Reply::raw(200, kind, body.clone())
             } else {
-                Reply::text("goes on")
+                Reply::text("continues")
             }
         });
         let home = Home::openai(&server);
@@ -105,7 +105,7 @@ fn endless_response_is_refused_and_the_session_continues() {
         assert!(said.contains("bytes"), "{said}");
         assert!(output.stderr.len() < 20_000, "{said}");
         let output = home.zeph(["--continue", "-p", "go on then"]).code(0);
-        assert_has(&output.stdout, &["goes on"]);
+        assert_has(&output.stdout, &["continues"]);
         let sent = server.last().json().to_string().len();
         assert!(sent < 400_000, "{kind}: {sent} bytes sent again");
     }

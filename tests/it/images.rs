@@ -104,10 +104,10 @@ fn unusable_image_is_refused() {
         assert_eq!(sent.last().unwrap()["role"], "user");
         results_of(&sent)
     };
-    let told = results(&home);
-    assert_has(&told[0].1, &["PNG image, 800×600"]);
+    let results = results(&home);
+    assert_has(&results[0].1, &["PNG image, 800×600"]);
     assert_has(
-        &told[1].1,
+        &results[1].1,
         &[
             "[tool_error]",
             "image/png, 5242939 bytes",
@@ -115,7 +115,7 @@ fn unusable_image_is_refused() {
         ],
     );
     assert_has(
-        &told[2].1,
+        &results[2].1,
         &["cut.png is binary: a damaged PNG image", "40 bytes"],
     );
 }
@@ -128,9 +128,9 @@ fn model_without_images_receives_type_and_size() {
     home.zeph(["-p", "look"]).code(0);
     let sent = messages(&server);
     assert_eq!(sent.last().unwrap()["role"], "tool");
-    let told = &results_of(&sent)[0].1;
+    let results = &results_of(&sent)[0].1;
     assert_has(
-        told,
+        results,
         &["[tool_error]", "image/png, 59 bytes", "takes no images"],
     );
     assert_eq!(audit(&home.database())[0].result, "error");
@@ -159,7 +159,7 @@ fn image_properties_are_shown_to_the_user() {
 /// Proves LLM-9, FILE-11: a scenario accepts images if it says so.
 #[test]
 fn scenario_can_accept_images() {
-    for (images, told) in [(true, "PNG image, 800×600"), (false, "takes no images")] {
+    for (images, expected) in [(true, "PNG image, 800×600"), (false, "takes no images")] {
         let home = Home::scripted(&format!(
             r#"
             images = {images}
@@ -167,7 +167,7 @@ fn scenario_can_accept_images() {
             expect = {{ images = 0 }}
             calls = [{{ tool = "read", input = {{ path = "a.png" }} }}]
             [[steps]]
-            expect = {{ images = {}, tool_result_contains = "{told}" }}
+            expect = {{ images = {}, tool_result_contains = "{expected}" }}
             text = "Seen."
             "#,
             u8::from(images)

@@ -91,7 +91,7 @@ fn second_interrupt_ends_the_program() {
 #[test]
 fn interrupted_response_is_stored() {
     let server = OpenAi::replies([
-        Reply::text("A long story begins and goes on.").hang_after("begins "),
+        Reply::text("A long story begins and continues.").hang_after("begins "),
         Reply::text("Went on."),
     ]);
     let home = Home::openai(&server);

@@ -90,7 +90,7 @@ fn job_lives_between_calls_and_reports_its_output() {
     );
 
     let entries = audit(&home.database());
-    let told: Vec<_> = entries
+    let entries_made: Vec<_> = entries
         .iter()
         .map(|entry| (entry.tool.as_str(), entry.exit_code))
         .collect();
@@ -103,7 +103,7 @@ fn job_lives_between_calls_and_reports_its_output() {
         ("job_output", Some(3)),
         ("job_list", None),
     ];
-    assert_eq!(told, expect);
+    assert_eq!(entries_made, expect);
     assert_eq!(entries[0].call["background"], true);
 }
 
@@ -169,9 +169,9 @@ fn kill_ends_the_process_tree() {
     let forms = script(&home, &lines);
     assert!(start.elapsed() < Duration::from_secs(15));
     assert!(home.has("begun"));
-    let told = data(&forms[2]);
+    let output = data(&forms[2]);
     assert_has(
-        told,
+        output,
         &[
             "got TERM",
             "[exit code: 137] (killed by SIGKILL)",
@@ -459,7 +459,7 @@ fn conversation_starts_reads_and_ends_jobs() {
         .says(&["Background jobs end with", "job-2 (echo up"]);
     assert!(!output.stderr.contains("job-1 (echo"), "{output}");
     assert!(!is_running(&killed) && !is_running(&left));
-    let told: Vec<_> = audit(&home.database())
+    let entries_made: Vec<_> = audit(&home.database())
         .into_iter()
         .map(|entry| (entry.tool, entry.exit_code))
         .collect();
@@ -469,7 +469,10 @@ fn conversation_starts_reads_and_ends_jobs() {
         ("job_output", None),
         ("job_kill", Some(143)),
     ];
-    assert_eq!(told, expect.map(|(tool, code)| (tool.to_owned(), code)));
+    assert_eq!(
+        entries_made,
+        expect.map(|(tool, code)| (tool.to_owned(), code))
+    );
 }
 
 /// A JSON object as an inline TOML table.
@@ -580,13 +583,13 @@ fn job_that_floods_uses_bounded_memory() {
     running.until_line("raw_response");
     let before = peak(&running);
     running.until_line("it is over\\n");
-    let told: Value = serde_json::from_str(&running.next_line().unwrap()).unwrap();
+    let form: Value = serde_json::from_str(&running.next_line().unwrap()).unwrap();
     assert_has(
-        data(&told),
+        data(&form),
         &["bytes) left out", "[exit code: 0]", "job-1 ended"],
     );
-    assert_eq!(told["raw_response"]["truncated"], true);
-    assert!(data(&told).len() < 51_000, "{}", data(&told).len());
+    assert_eq!(form["raw_response"]["truncated"], true);
+    assert!(data(&form).len() < 51_000, "{}", data(&form).len());
     let grown = peak(&running) - before;
     assert!(grown < 4096, "{grown} KiB more");
     running.kill();

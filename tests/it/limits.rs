@@ -145,8 +145,8 @@ fn three_equal_iterations_are_a_doom_loop() {
     assert_eq!(object["stop_reason"], "doom_loop");
     assert_has(object["message"].as_str().unwrap(), &["three times"]);
     assert_eq!(server.requests().len(), 3);
-    let told = home.zeph(["--yes", "--continue", "-p", "again"]).code(4);
-    assert_has(&told.stderr, &["three times in a row"]);
+    let stopped = home.zeph(["--yes", "--continue", "-p", "again"]).code(4);
+    assert_has(&stopped.stderr, &["three times in a row"]);
     results_of(&server.last().messages());
 }
 

@@ -79,14 +79,14 @@ fn best_match_comes_first() {
 fn invalid_fact_is_refused() {
     let home = Home::new();
     let refuse = |content: &str, words: &[&str]| {
-        let told = call(&home, "s", "memory_save", &json!({ "content": content }), 1);
-        assert_has(&told, words);
+        let reported = call(&home, "s", "memory_save", &json!({ "content": content }), 1);
+        assert_has(&reported, words);
     };
     refuse(" \n", &["nothing to keep"]);
     refuse(&"x".repeat(20_000), &["20000 bytes", "16384"]);
     let params = json!({ "query": "x", "limit": 0 });
-    let told = call(&home, "s", "memory_search", &params, 1);
-    assert_has(&told, &["limit"]);
+    let reported = call(&home, "s", "memory_search", &params, 1);
+    assert_has(&reported, &["limit"]);
 }
 
 /// Proves NAT-1: in a conversation; a fact outlives the session that saved it.

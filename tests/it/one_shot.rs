@@ -166,7 +166,11 @@ fn resume_accepts_the_prefix_of_an_id() {
     home.zeph(["--resume", prefix, "--continue", "-p", "x"])
         .code(2)
         .says(&["--continue"]);
-    assert_eq!(server.requests().len(), 3, "what is refused asks no model");
+    assert_eq!(
+        server.requests().len(),
+        3,
+        "a refused command sends no request"
+    );
 }
 
 /// Proves CLI-2: sessions are listed, shown, exported and removed.
@@ -209,7 +213,7 @@ fn sessions_are_listed_shown_exported_and_removed() {
         .code(1)
         .says(&["no session"]);
     let audited = crate::rig::audit(&home.database());
-    assert_eq!(audited.len(), 1, "what was done stays on record");
+    assert_eq!(audited.len(), 1, "the audit entry remains");
 }
 
 /// Proves CLI-1: flags that choose provider and model reach the request.

@@ -98,7 +98,7 @@ fn many_stored_lines_are_read_by_line() {
     let other = call(&home, "other", "read_overflow", &json!({ "id": id })).code(1);
     let never = "overflow:00000000-0000-4000-8000-000000000000";
     let unknown = call(&home, "other", "read_overflow", &json!({ "id": never })).code(1);
-    let told = |output: &Output, id: &str| {
+    let reported = |output: &Output, id: &str| {
         let form = output.json();
         assert_eq!(form["error_type"], "not_found");
         (
@@ -106,7 +106,7 @@ fn many_stored_lines_are_read_by_line() {
             data(&form).replace(id, "REF"),
         )
     };
-    assert_eq!(told(&other, &id), told(&unknown, never));
+    assert_eq!(reported(&other, &id), reported(&unknown, never));
     let wrong = call(&home, "mine", "read_overflow", &json!({"id": "' OR 1=1"})).code(1);
     assert_eq!(wrong.json()["error_category"], "invalid_parameters");
 

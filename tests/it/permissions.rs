@@ -252,10 +252,10 @@ fn refusal_names_the_missing_rule() {
             .run()
     };
     let command = "echo a; printf '%s*' b > out";
-    let told = run(command, &[]).code(3).stderr;
+    let stderr = run(command, &[]).code(3).stderr;
     let file = home.config_file().display().to_string();
-    assert_has(&told, &["--yes", &file, &format!("{file}:2")]);
-    let rules: Vec<&str> = told
+    assert_has(&stderr, &["--yes", &file, &format!("{file}:2")]);
+    let rules: Vec<&str> = stderr
         .lines()
         .map(str::trim)
         .filter(|line| {
@@ -264,17 +264,17 @@ fn refusal_names_the_missing_rule() {
                 || line.starts_with("action = ")
         })
         .collect();
-    assert_eq!(rules.len(), 6, "{told}");
+    assert_eq!(rules.len(), 6, "{stderr}");
     home.more_config(&rules.join("\n"));
     run(command, &[]).code(0);
     assert_eq!(home.read("out"), "b*");
     // Similar calls still need approval.
     run("printf x", &[]).code(3);
     // No rule allows a command that cannot be resolved.
-    let told = run("X=1; $X", &[]).code(3).stderr;
+    let stderr = run("X=1; $X", &[]).code(3).stderr;
     assert!(
-        told.contains("--yes") && !told.contains("[[tools."),
-        "{told}"
+        stderr.contains("--yes") && !stderr.contains("[[tools."),
+        "{stderr}"
     );
     let entries = audit(&home.database());
     let approved: Vec<&str> = entries
@@ -392,16 +392,16 @@ fn invalid_rules_stop_the_start() {
     let file = home.config_file().display().to_string();
     let check = |text: &str, line: usize, words: &[&str]| {
         home.config(text);
-        let told = home.zeph([
+        let start = home.zeph([
             "tools",
             "call",
             "bash",
             "{\"command\":\"touch ran\"}",
             "--yes",
         ]);
-        let told = told.code(2).stderr;
-        assert_has(&told, &[&format!("{file}:{line}:")]);
-        assert_has(&told, words);
+        let stderr = start.code(2).stderr;
+        assert_has(&stderr, &[&format!("{file}:{line}:")]);
+        assert_has(&stderr, words);
         home.zeph(["config", "check"]).code(2);
         assert!(!home.has("ran"));
     };
@@ -540,9 +540,9 @@ fn project_rules_only_tighten() {
         &[&format!("{}:5", home.config_file().display()), "touch *"],
     );
     project(&[("bash", "deny", "rm *"), ("bash", "allow", "touch *")]);
-    let told = home.zeph(["config", "check"]).code(2).stderr;
+    let stderr = home.zeph(["config", "check"]).code(2).stderr;
     assert_has(
-        &told,
+        &stderr,
         &[&format!("{file}:6:"), "only add rules that deny or ask"],
     );
     assert_eq!(home.zeph(["tools", "list"]).run().code, Some(2));
@@ -716,12 +716,12 @@ fn rules_apply_to_the_interactive_session() {
     assert!(home.has("denied"));
     assert_eq!(home.read("ran"), "agreed\n");
     let entries = audit(&home.database());
-    let told: Vec<(&str, &str)> = entries
+    let recorded: Vec<(&str, &str)> = entries
         .iter()
         .map(|entry| (entry.result.as_str(), entry.approved_by.as_str()))
         .collect();
     assert_eq!(
-        told[..3],
+        recorded[..3],
         [
             ("blocked", "auto"),
             ("success", "user"),

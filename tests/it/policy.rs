@@ -110,9 +110,12 @@ fn denied_call_runs_in_no_mode() {
                 form["error_category"], "policy_blocked",
                 "{mode} {params}: {form}"
             );
-            let told = form.to_string();
-            assert_has(&told, &["policy denied this call"]);
-            assert!(!told.contains("rules[") && !told.contains("hush"), "{told}");
+            let reported = form.to_string();
+            assert_has(&reported, &["policy denied this call"]);
+            assert!(
+                !reported.contains("rules[") && !reported.contains("hush"),
+                "{reported}"
+            );
             assert_has(&output.stderr, &[rule, "deny by"]);
             let entries = audit(&home.database());
             let matched = entries.last().and_then(|entry| entry.policy_match.clone());
@@ -307,8 +310,8 @@ fn changed_policy_applies_after_a_restart() {
         &["\"success\":true"],
     );
     session.hush();
-    let told = session.wait().code(0).stderr;
-    assert_has(&told, &["after a restart", "tools.policy.rules"]);
+    let reported = session.wait().code(0).stderr;
+    assert_has(&reported, &["after a restart", "tools.policy.rules"]);
     assert_eq!(
         form(&home, "read", &json!({ "path": "src/a" }), &[])["success"],
         false
@@ -323,12 +326,12 @@ fn explain_prints_the_rule_of_each_part() {
     home.config("[[tools.permissions.bash]]\npattern = 'cargo *'\naction = 'allow'\n[[tools.permissions.bash]]\npattern = 'rm *'\naction = 'deny'\n");
     let file = home.config_file().display().to_string();
     let command = "env A=1 cargo test && touch ran > out/log";
-    let told = home
+    let reported = home
         .zeph(["policy", "explain", "bash", command])
         .code(0)
         .stdout;
     assert_has(
-        &told,
+        &reported,
         &[
             "cargo test",
             "touch ran",
@@ -524,9 +527,9 @@ fn policy_explain_matches_enforcement() {
     // Stateful gates are named, with the facts that cannot be known.
     let home = Home::new();
     home.config("[tools]\nmax_tool_calls_per_session = 7\n[tools.utility]\nenabled = true\n");
-    let told = home.zeph(["policy", "explain", "read", "a"]).code(0).stdout;
+    let reported = home.zeph(["policy", "explain", "read", "a"]).code(0).stdout;
     assert_has(
-        &told,
+        &reported,
         &[
             "quota        at most 7 calls",
             "adversarial  is off",

@@ -126,19 +126,19 @@ mod shared {
     #[test]
     fn killed_server_delays_a_turn_and_loses_nothing() {
         let mut server = Postgres::start();
-        let (told, hears) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (goes, waits) = std::sync::mpsc::channel::<()>();
         let waits = std::sync::Mutex::new(waits);
         let model = OpenAi::start(move |n, _| {
             if n == 0 {
-                told.send(()).unwrap();
+                sender.send(()).unwrap();
                 waits.lock().unwrap().recv().unwrap();
             }
             Reply::text(&format!("response {n}"))
         });
         let home = machine(&model, &server);
         let running = home.zeph(["-p", "one"]).start();
-        hears.recv_timeout(Duration::from_secs(60)).unwrap();
+        receiver.recv_timeout(Duration::from_secs(60)).unwrap();
         server.kill();
         goes.send(()).unwrap();
         server.resume();
@@ -155,18 +155,18 @@ mod shared {
     #[test]
     fn unavailable_server_is_an_error_after_the_wait() {
         let mut server = Postgres::start();
-        let (told, hears) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (goes, waits) = std::sync::mpsc::channel::<()>();
         let waits = std::sync::Mutex::new(waits);
         let model = OpenAi::start(move |n, _| {
-            told.send(()).unwrap();
+            sender.send(()).unwrap();
             waits.lock().unwrap().recv().unwrap();
             Reply::text(&format!("response {n}"))
         });
         let home = machine(&model, &server);
         let zeph = home.zeph(["-p", "one"]).env("ZEPH_MEMORY_WAIT_SECS", "3");
         let running = zeph.start();
-        hears.recv_timeout(Duration::from_secs(60)).unwrap();
+        receiver.recv_timeout(Duration::from_secs(60)).unwrap();
         server.kill();
         goes.send(()).unwrap();
         let output = running.wait();

@@ -266,7 +266,7 @@ fn local_ollama_is_the_default_provider() {
     let server = ollama(models, |model| match model {
         "embed" => json!(["embedding"]),
         "plain" => json!(["completion"]),
-        "later" => panic!("it is not looked at"),
+        "later" => panic!("it is not checked"),
         _ => json!(["completion", "tools", "vision"]),
     });
     let home = Home::new();

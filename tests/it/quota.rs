@@ -84,8 +84,8 @@ fn response_over_the_limit_is_blocked_whole_and_ends_the_turn() {
         .args([session_ids(&home.database()).remove(0)])
         .code(0);
     // The text for the user.
-    let told = home.zeph(["--yes", "--continue", "-p", "again"]).code(4);
-    told.says(&["5 of 5", "max_tool_calls_per_session"]);
+    let stopped = home.zeph(["--yes", "--continue", "-p", "again"]).code(4);
+    stopped.says(&["5 of 5", "max_tool_calls_per_session"]);
     assert_eq!(ran(&home), 4);
 }
 
@@ -240,8 +240,8 @@ fn script_reports_calls_over_the_limit() {
         .stdin([line; 4].join("\n"))
         .code(0);
     let forms = output.json_lines();
-    let told: Vec<_> = forms.iter().map(|form| form["success"] == true).collect();
-    assert_eq!(told, [true, true, false, false]);
+    let outcomes: Vec<_> = forms.iter().map(|form| form["success"] == true).collect();
+    assert_eq!(outcomes, [true, true, false, false]);
     assert_has(
         forms[2]["data"].as_str().unwrap(),
         &["quota_blocked: 2 of 2 tool calls of this session are used\n"],

@@ -69,7 +69,7 @@ fn reflections_are_limited() {
 }
 
 /// The notice about a call of `read`, and its audit entry.
-fn told(path: &str, more: &str, reasoning: bool) -> (String, Value) {
+fn reported(path: &str, more: &str, reasoning: bool) -> (String, Value) {
     let reasoning = if reasoning {
         "reasoning = \"Hm.\"\n"
     } else {
@@ -93,7 +93,7 @@ fn suspected_hallucination_is_reported() {
     let on = "[agent]\nhallucination_detection = true\n";
     let reasoning = "[agent]\nreasoning_model_detection = true\n";
     let check = |path: &str, more: &str, reasons: bool, expect: bool| {
-        let (stderr, noted) = told(path, more, reasons);
+        let (stderr, noted) = reported(path, more, reasons);
         let words = format!("warning: HallucinationSuspect: read: \"{path}\" does not exist");
         assert_eq!(stderr.contains(&words), expect, "{path} {more}: {stderr}");
         assert!(!stderr.contains("error:"), "{stderr}");

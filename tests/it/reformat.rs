@@ -55,7 +55,7 @@ fn arguments_are_repaired_by_one_request() {
     );
     assert!(
         !said.contains("read it"),
-        "it is beside the conversation: {said}"
+        "it is separate from the conversation: {said}"
     );
     assert_eq!(asked["max_tokens"], 4096);
 

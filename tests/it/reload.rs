@@ -188,7 +188,7 @@ fn script_follows_the_configuration() {
         ],
     );
     let refused = said.matches("was not taken over").count();
-    assert_eq!(refused, 5, "each is told once:\n{said}");
+    assert_eq!(refused, 5, "each is reported once:\n{said}");
 }
 
 /// Proves SH-13, CFG-1: a project file tightens immediately; a file that the model can write never loosens.

@@ -72,8 +72,8 @@ fn unattended_task_never_asks() {
             .args(args.iter().copied())
             .run();
         let entry = audit(&home.database()).remove(0);
-        let told = server.requests()[1].json().to_string();
-        (home.has("ran"), entry.error_category, told)
+        let sent = server.requests()[1].json().to_string();
+        (home.has("ran"), entry.error_category, sent)
     };
     let outcome = |config: &str, args: &[&str]| {
         let (ran, category, _) = run(config, args);
@@ -93,19 +93,19 @@ fn unattended_task_never_asks() {
     assert_eq!(outcome(&block, &[]), (false, denied));
     let list = "[tools.shell]\nconfirm_patterns = [\"touch*\"]\n";
     assert_eq!(outcome(&format!("{skip}{list}"), &[]), (true, None));
-    let beside = "[[tools.permissions.bash]]\npattern = \"make *\"\naction = \"allow\"\n";
-    assert_eq!(outcome(&format!("{skip}{beside}{list}"), &[]), (true, None));
+    let other = "[[tools.permissions.bash]]\npattern = \"make *\"\naction = \"allow\"\n";
+    assert_eq!(outcome(&format!("{skip}{other}{list}"), &[]), (true, None));
     // The error names the fix: a setting or a rule.
     for config in ["", "[tools.shell]\nconfirm_patterns = [\"touch*\"]\n"] {
-        let (.., told) = run(config, &["--yes"]);
+        let (.., sent) = run(config, &["--yes"]);
         assert_has(
-            &told,
+            &sent,
             &["scheduler.skip_questions", "--yes does not answer"],
         );
-        assert!(!told.contains("--yes allows"), "{told}");
+        assert!(!sent.contains("--yes allows"), "{sent}");
     }
-    let (.., told) = run("", &[]);
-    assert_has(&told, &["[[tools.permissions.bash]]", "allows it for good"]);
+    let (.., sent) = run("", &[]);
+    assert_has(&sent, &["[[tools.permissions.bash]]", "allows it for good"]);
 }
 
 /// Proves NAT-3: a project file cannot extend the permissions of scheduled tasks.

@@ -73,12 +73,12 @@ fn session_edits_files_that_it_has_read() {
     succeeds(&home, "write", write.clone());
 
     // Calls of the user are not restricted, and do not mark files as read for the session.
-    let person = |params: Value| {
+    let user_call = |params: Value| {
         let params = params.to_string();
         home.zeph(["tools", "call", "edit", &params, "--yes"])
             .code(0);
     };
-    person(edit("x", "y"));
+    user_call(edit("x", "y"));
     refused(&home, "write", write.clone(), &["-x\n+y\n"]);
     home.zeph(["sessions", "rm", "s"]).code(0);
     refused(&home, "write", write, &["not read"]);

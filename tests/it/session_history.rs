@@ -64,8 +64,8 @@ fn chosen_title_remains() {
     let home = home(&server);
     home.zeph(["-p", "the first prompt"]).code(0);
     assert_has(&listed(&home), &["the first prompt"]);
-    let told = say(&home, "/rename  My  own title");
-    assert_has(&told, &["this session is now called \"My own title\""]);
+    let reply = say(&home, "/rename  My  own title");
+    assert_has(&reply, &["this session is now called \"My own title\""]);
     say(&home, "/clear");
     say(&home, "another prompt");
     let list = listed(&home);

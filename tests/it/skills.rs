@@ -182,8 +182,8 @@ fn untrusted_skill_requires_approval() {
     let touch = || Reply::calls("t", &[("bash", json!({ "command": "touch ran" }))]);
     let talk = |home: &Home, server: &OpenAi| {
         home.zeph(["-p", "go"]).code(0);
-        let told = server.last().json().to_string();
-        (home.has("ran"), told)
+        let sent = server.last().json().to_string();
+        (home.has("ran"), sent)
     };
     let replies = || {
         [
@@ -204,10 +204,10 @@ fn untrusted_skill_requires_approval() {
     };
     let server = OpenAi::replies(replies());
     let home = make(&server);
-    let (ran, told) = talk(&home, &server);
-    assert!(!ran, "{told}");
+    let (ran, sent) = talk(&home, &server);
+    assert!(!ran, "{sent}");
     assert_has(
-        &told,
+        &sent,
         &[
             "- notes (untrusted): Write notes.",
             "mark-in-a",
@@ -231,9 +231,9 @@ fn untrusted_skill_requires_approval() {
     home.zeph(["skills", "trust", "notes", "--yes"])
         .code(0)
         .prints(&["Touch ran.", "is trusted until"]);
-    let (ran, told) = talk(&home, &server);
-    assert!(ran, "{told}");
-    assert_has(&told, &["- notes: Write notes."]);
+    let (ran, sent) = talk(&home, &server);
+    assert!(ran, "{sent}");
+    assert_has(&sent, &["- notes: Write notes."]);
 }
 
 /// Proves NAT-2: a declared tool is a command: the rules, blocklist and approvals of `bash` apply, and each

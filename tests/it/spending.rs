@@ -59,7 +59,7 @@ fn cost_is_reported() {
     let exported = &home.export(&session)["spending"];
     assert_eq!(exported[0]["cost_nanos"], 2_600_000, "{exported}");
     assert_eq!(exported.as_array().unwrap().len(), 1);
-    assert_eq!(server.requests().len(), 2, "/cost asks nobody");
+    assert_eq!(server.requests().len(), 2, "/cost sends no request");
 }
 
 /// Proves LLM-11: a model without a known price has no cost, and is not used if a cost budget is set.
@@ -102,11 +102,11 @@ fn cost_budget_ends_the_turn() {
     assert_eq!(object["stop_reason"], "budget");
     assert_eq!(object["usage"]["cost_usd"], 0.0039);
     assert_eq!(server.requests().len(), 3);
-    let told = "stopped: this session cost $0.0039 of $0.0030 ([agent] max_cost_usd)";
-    assert_eq!(object["message"], told);
+    let message = "stopped: this session cost $0.0039 of $0.0030 ([agent] max_cost_usd)";
+    assert_eq!(object["message"], message);
     home.zeph(["--continue", "-p", "more"])
         .code(4)
-        .says(&[told]);
+        .says(&[message]);
     assert_eq!(server.requests().len(), 3);
     let budget = "budget: $0.0039 of $0.0030 ([agent] max_cost_usd)";
     home.zeph(["--continue", "-p", "/cost"])
@@ -128,8 +128,8 @@ fn token_budget_ends_the_turn() {
     let object = ask(&home, &[], 4);
     assert_eq!(object["stop_reason"], "budget");
     assert_eq!(server.requests().len(), 2);
-    let told = "stopped: this session took 2040 tokens of 2040 ([agent] max_tokens_per_session)";
-    assert_eq!(object["message"], told);
+    let message = "stopped: this session took 2040 tokens of 2040 ([agent] max_tokens_per_session)";
+    assert_eq!(object["message"], message);
 }
 
 /// Proves LLM-11: a judge has the price of its own model, and scripted responses cost nothing.

@@ -258,8 +258,8 @@ fn session_switches_between_native_and_text_calls() {
     home.zeph(["--yes", "--continue", "-p", "two"])
         .code(0)
         .prints(&["Text done."]);
-    let told = said(&text.last());
-    let words: Vec<_> = told[1..].iter().map(|(_, words)| words.as_str()).collect();
+    let sent = said(&text.last());
+    let words: Vec<_> = sent[1..].iter().map(|(_, words)| words.as_str()).collect();
     assert_eq!(words[0], "one");
     assert_eq!(words[1], "I look.\n\n```bash\necho native-$((1 + 1))\n```");
     assert_has(words[2], &["[tool result: bash]\n", "native-2"]);

@@ -96,7 +96,7 @@ fn reasoning_field_is_stored_nowhere() {
         Reply::text("done"),
     ]);
     let home = Home::openai(&server);
-    home.write("a.txt", "what stands there\n");
+    home.write("a.txt", "the old text\n");
     home.write("b.txt", "and there\n");
     home.more_config(
         "[tools.tafc]\nenabled = true\ncomplexity_threshold = 0.0\n[tools.audit]\njsonl = true\n",
@@ -119,7 +119,7 @@ fn reasoning_field_is_stored_nowhere() {
     assert_eq!(thinking["properties"]["_tafc_think"]["type"], "string");
     assert_eq!(thinking["required"], json!(["path"]));
     let results = results_of(&server.requests()[1].messages());
-    assert_has(&results[0].1, &["what stands there"]);
+    assert_has(&results[0].1, &["the old text"]);
     assert_has(&results[1].1, &["Only reasoning came"]);
     assert_has(&results[2].1, &["The task list is empty"]);
     let results = results_of(&server.last().messages());
@@ -137,7 +137,7 @@ fn reasoning_field_is_stored_nowhere() {
     }
     let mut kept = format!("{}{}", output.stdout, output.stderr);
     everything_in(home.root(), &mut kept);
-    assert!(kept.contains("what stands there"));
+    assert!(kept.contains("the old text"));
     assert!(!kept.contains(REASONS), "it was kept");
 }
 
@@ -209,7 +209,7 @@ fn tools_similar_to_the_prompt_are_exposed() {
     assert!(first.contains(&"add_task".to_owned()), "{first:?}");
     assert!(first.contains(&"grep".to_owned()), "{first:?}");
     let second = turn("rename this directory, then use copy_path", 1);
-    assert_eq!(second[..3], first, "what was offered stays in its place");
+    assert_eq!(second[..3], first, "exposed tools stay in their place");
     assert!(second.contains(&"move_path".to_owned()), "{second:?}");
     assert!(second.contains(&"copy_path".to_owned()), "{second:?}");
     let third = turn("search the contents of all files by a regex", 2);
@@ -242,7 +242,7 @@ fn exposed_tools_are_stored_with_the_session() {
     let first = turn(&[], search);
     assert_eq!(first.len(), 3, "{first:?}");
     let second = turn(&["--continue"], "rename this directory, then use copy_path");
-    assert_eq!(second[..3], first, "what was offered stays in its place");
+    assert_eq!(second[..3], first, "exposed tools stay in their place");
     assert!(second.len() > 3, "{second:?}");
     assert_eq!(turn(&["--continue"], search), second);
     home.zeph(["--continue", "-p", "/compact"])
@@ -354,7 +354,7 @@ fn tool_is_hidden_until_its_requirements_succeeded() {
     let seen: Vec<bool> = (0..requests.len()).map(has).collect();
     assert_eq!(seen, [false, false, false, false, true, true]);
     let (before, after) = (offered(&requests[0]), offered(&requests[4]));
-    assert_eq!(after[..before.len()], before, "what is new is appended");
+    assert_eq!(after[..before.len()], before, "new tools are appended");
     let results = results_of(&server.last().messages());
     assert_has(
         &results[2].1,

@@ -18,7 +18,7 @@ fn script_runs_in_order_in_one_session() {
     let script = lines.map(|line| line.to_string()).join("\n\n");
     let output = home.zeph(["tools", "run", "--yes"]).stdin(script).code(0);
     let forms = output.json_lines();
-    let told: Vec<_> = forms
+    let outcomes: Vec<_> = forms
         .iter()
         .map(|form| {
             (
@@ -34,7 +34,7 @@ fn script_runs_in_order_in_one_session() {
         ("nothing", false),
         ("list_tasks", true),
     ];
-    assert_eq!(told, expect, "{output}");
+    assert_eq!(outcomes, expect, "{output}");
     assert_eq!(forms[2]["raw_response"]["stdout"], "two\n");
     let sessions = session_ids(&home.database());
     assert_eq!(sessions.len(), 1);

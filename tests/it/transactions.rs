@@ -13,12 +13,12 @@ const ON: &str = "[tools.shell]\ntransactional = true\nauto_rollback = true\n";
 
 /// A home whose model runs `command` and then expects these texts in the result, with `settings` of
 /// `[tools.shell]`.
-fn home(settings: &str, command: &str, told: &[&str]) -> Home {
+fn home(settings: &str, command: &str, reported: &[&str]) -> Home {
     let input = Value::from(command);
-    let told: Vec<String> = told.iter().map(|text| (*text).to_owned()).collect();
+    let reported: Vec<String> = reported.iter().map(|text| (*text).to_owned()).collect();
     let home = Home::scripted(&format!(
         "[[steps]]\ncalls = [{{ tool = \"bash\", input = {{ command = {input} }} }}]\n\
-         [[steps]]\nexpect = {{ tool_result_contains = {told:?} }}\ntext = \"I saw it.\"\n"
+         [[steps]]\nexpect = {{ tool_result_contains = {reported:?} }}\ntext = \"I saw it.\"\n"
     ));
     home.more_config(settings);
     home.write("src/deep/kept.rs", "fn kept() {}\n");
@@ -106,8 +106,8 @@ fn classified_failure_is_rolled_back() {
 /// Proves SH-30, SH-33: success, other exit codes and disabled settings leave the changes in place.
 #[test]
 fn success_or_a_disabled_setting_leaves_the_changes() {
-    let check = |settings: &str, command: &str, told: &[&str], expect: &str| {
-        let home = home(settings, command, told);
+    let check = |settings: &str, command: &str, reported: &[&str], expect: &str| {
+        let home = home(settings, command, reported);
         let (events, result) = converse(&home);
         assert_eq!(home.read("notes"), "new\n", "{settings} {command}");
         assert_eq!(result, expect);
@@ -216,12 +216,12 @@ fn command_without_a_snapshot_runs_only_if_allowed() {
     );
 
     let required = format!("{cap}snapshot_required = true\n");
-    let told = [
+    let reported = [
         "category: permanent_failure",
         "the snapshot before the command failed",
         why,
     ];
-    let refused = home(&required, command, &told);
+    let refused = home(&required, command, &reported);
     let (_, result) = converse(&refused);
     is_untouched(&refused);
     assert_eq!(result, "error");
@@ -235,11 +235,11 @@ fn command_without_a_snapshot_runs_only_if_allowed() {
 #[test]
 fn background_job_is_not_a_transaction() {
     let why = "a background job cannot be rolled back";
-    let check = |settings: &str, told: &[&str], runs: bool| {
+    let check = |settings: &str, reported: &[&str], runs: bool| {
         let home = home(settings, "true", &[]);
         home.scenario(&format!(
             "[[steps]]\ncalls = [{{ tool = \"bash\", input = {{ command = \"touch made; exit 1\", background = true }} }}]\n\
-             [[steps]]\nexpect = {{ tool_result_contains = {told:?} }}\n\
+             [[steps]]\nexpect = {{ tool_result_contains = {reported:?} }}\n\
              calls = [{{ tool = \"bash\", input = {{ command = \"while ! [ -f made ] && [ {} = true ]; do sleep 0.01; done\" }} }}]\n\
              [[steps]]\ntext = \"I saw it.\"\n",
             runs

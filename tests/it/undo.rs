@@ -97,9 +97,9 @@ fn conversation_is_undone_response_by_response() {
     assert_eq!(home.read("new/b.txt"), "b\n");
     assert_ne!(tree(&home.project()), after);
     home.zeph(["--continue", "-p", "what now?"]).code(0);
-    let told = server.last().messages();
-    let told = serde_json::to_string(&told[told.len() - 2]).unwrap();
-    assert_has(&told, &["the user took back", "brought back old"]);
+    let sent = server.last().messages();
+    let sent = serde_json::to_string(&sent[sent.len() - 2]).unwrap();
+    assert_has(&sent, &["the user took back", "brought back old"]);
 
     // `zeph undo` in its own process, which notifies the model too.
     let undone = home.zeph(["undo"]).code(0);
@@ -109,8 +109,8 @@ fn conversation_is_undone_response_by_response() {
     );
     assert_eq!(tree(&home.project()), before);
     home.zeph(["--continue", "-p", "and now?"]).code(0);
-    let told = serde_json::to_string(&server.last().messages()).unwrap();
-    assert_has(&told, &["removed new/b.txt"]);
+    let sent = serde_json::to_string(&server.last().messages()).unwrap();
+    assert_has(&sent, &["removed new/b.txt"]);
     let nothing = home.zeph(["undo"]).code(1);
     assert_has(&nothing.stderr, &["nothing to undo"]);
 

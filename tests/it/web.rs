@@ -23,7 +23,7 @@ impl Trap {
 
     #[track_caller]
     fn was_left_alone(&self) {
-        let error = self.0.accept().expect_err("somebody connected");
+        let error = self.0.accept().expect_err("a client connected");
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     }
 }

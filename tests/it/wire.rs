@@ -181,7 +181,7 @@ fn key_is_absent_from_all_outputs() {
     check(&["-p", "go"], 0);
     assert!(
         !String::from_utf8_lossy(&server.last().raw).contains(KEY),
-        "nor told to the model"
+        "nor sent to the model"
     );
     let refused = check(&["-p", "go"], 1);
     assert_has(&refused.stderr, &["401", "TEST_KEY"]);

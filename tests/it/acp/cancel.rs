@@ -32,7 +32,7 @@ fn cancelled(editor: &mut Editor, session: &str, prompt: i64) {
 fn cancellation_ends_a_streaming_response() {
     for reply in [
         Reply::hang(),
-        Reply::text("A story goes on.").hang_after("story "),
+        Reply::text("A story continues.").hang_after("story "),
     ] {
         let server = server(reply);
         let home = Home::openai(&server);

@@ -144,7 +144,7 @@ fn slash_commands_change_the_options() {
 fn mode_changes_while_a_prompt_runs() {
     let write = json!({ "path": "a", "content": "x" });
     let server = OpenAi::replies([
-        Reply::text("A story goes on.").hang_after("story "),
+        Reply::text("A story continues.").hang_after("story "),
         Reply::calls("w", &[("write", write)]),
         Reply::text("Done."),
     ]);

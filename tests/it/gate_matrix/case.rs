@@ -156,7 +156,7 @@ pub(super) struct Expect {
     /// Texts that the model must not read.
     pub(super) hidden: Vec<&'static str>,
     /// Texts that the user must read.
-    pub(super) person: Vec<&'static str>,
+    pub(super) user_text: Vec<&'static str>,
     /// The exit code of a one-shot turn.
     pub(super) turn_code: i32,
     /// The exit code of a refused start, in which no call is made.
@@ -174,7 +174,7 @@ impl Expect {
             matched: None,
             model: Vec::new(),
             hidden: Vec::new(),
-            person: Vec::new(),
+            user_text: Vec::new(),
             turn_code: 0,
             no_start: None,
         }
@@ -193,7 +193,7 @@ impl Expect {
     /// The call does not run, because no user can be asked.
     pub(super) fn unasked() -> Self {
         let category = Some("confirmation_required");
-        Self::of(false, "blocked", category).tells_model(&["Nobody can be asked here"])
+        Self::of(false, "blocked", category).model_reads(&["Nobody can be asked here"])
     }
 
     /// The call is invalid, or fails.
@@ -206,12 +206,12 @@ impl Expect {
         Self {
             result: None,
             no_start: Some(2),
-            person: words.to_vec(),
+            user_text: words.to_vec(),
             ..Self::of(false, "", None)
         }
     }
 
-    pub(super) fn tells_model(mut self, words: &[&'static str]) -> Self {
+    pub(super) fn model_reads(mut self, words: &[&'static str]) -> Self {
         self.model.extend(words);
         self
     }
@@ -221,8 +221,8 @@ impl Expect {
         self
     }
 
-    pub(super) fn tells_person(mut self, words: &[&'static str]) -> Self {
-        self.person.extend(words);
+    pub(super) fn user_reads(mut self, words: &[&'static str]) -> Self {
+        self.user_text.extend(words);
         self
     }
 
@@ -404,7 +404,7 @@ impl Case {
             return Some("the protocol has no other arguments than objects");
         }
         if entry == Entry::Typed && (self.call.0 != "bash" || !self.call.1.is_object()) {
-            return Some("a person types commands alone");
+            return Some("the user types only commands");
         }
         self.skipped.get(&entry).copied()
     }

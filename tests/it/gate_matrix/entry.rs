@@ -16,13 +16,13 @@ const END: &str = "That is all.";
 const SESSION: &str = "matrix";
 
 /// The observations of a call.
-pub(super) struct Seen {
+pub(super) struct Observed {
     /// The entries of the trail since the home was prepared.
     pub(super) entries: Vec<Audit>,
     /// The text that the model reads, if there is a model.
     pub(super) model: Option<String>,
     /// The text that the user reads, on one line.
-    pub(super) person: String,
+    pub(super) user_text: String,
     /// The category of the failure in the JSON result, if there is one. `Some(None)` is success.
     pub(super) category: Option<Option<String>>,
     pub(super) code: Option<i32>,
@@ -32,7 +32,7 @@ pub(super) struct Seen {
 
 /// Makes the calls of a row through an entry point.
 #[track_caller]
-pub(super) fn run(case: &Case, entry: Entry) -> Seen {
+pub(super) fn run(case: &Case, entry: Entry) -> Observed {
     let home = Arc::new(Home::new());
     home.write("a.txt", &format!("{MARK}\n"));
     let server = server(case, entry, &home);
@@ -48,7 +48,7 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
         prepare(&home);
     }
     let prepared = entries(&home).len();
-    let mut seen = match entry {
+    let mut observed = match entry {
         Entry::Terminal | Entry::Typed => at_terminal(case, entry, &home),
         Entry::Tui => on_full_screen(case, &home),
         Entry::Acp => in_editor(case, &home),
@@ -61,14 +61,15 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
     if entry.has_model() {
         let mut requests = server.requests();
         requests.retain(|request| entry != Entry::SubAgent || is_of_sub_agent(request));
-        seen.model = requests.last().and_then(read_last);
+        observed.model = requests.last().and_then(read_last);
     }
-    seen.entries = entries(&home).split_off(prepared);
+    observed.entries = entries(&home).split_off(prepared);
     // The entries of hooks, and of the call that starts a sub-agent, are not those of the tested call.
-    seen.entries
+    observed
+        .entries
         .retain(|found| !["hook", "task"].contains(&&*found.tool));
-    seen.file = home.has("ran");
-    seen
+    observed.file = home.has("ran");
+    observed
 }
 
 /// Whether a sub-agent sends a request.
@@ -158,7 +159,7 @@ fn args(case: &Case, entry: Entry) -> Vec<&'static str> {
 }
 
 #[track_caller]
-fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Seen {
+fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Observed {
     let mut terminal = Terminal::start(home, &args(case, entry));
     if case.expected(entry).no_start.is_none() {
         terminal.prompts("");
@@ -184,7 +185,7 @@ fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Seen {
             terminal.prompts("");
         }
     }
-    for word in &case.expected(entry).person {
+    for word in &case.expected(entry).user_text {
         terminal.until(word, |text| one_line(text).contains(word));
     }
     let shown = terminal.text();
@@ -192,11 +193,11 @@ fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Seen {
         None => terminal.leaves(),
         Some(_) => terminal.ends(),
     };
-    seen(shown, status.code())
+    observed(shown, status.code())
 }
 
 #[track_caller]
-fn on_full_screen(case: &Case, home: &Home) -> Seen {
+fn on_full_screen(case: &Case, home: &Home) -> Observed {
     // Narrow enough that no panel is next to the conversation.
     let (rows, columns) = (NonZeroU16::new(90).unwrap(), NonZeroU16::new(99).unwrap());
     let args = [vec!["--tui"], args(case, Entry::Tui)].concat();
@@ -221,18 +222,18 @@ fn on_full_screen(case: &Case, home: &Home) -> Seen {
         terminal.type_keys("\x0f");
     }
     let shown = |text: &str| one_line(&format!("{asked}\n{text}"));
-    for word in &expect.person {
+    for word in &expect.user_text {
         terminal.until(word, |text| shown(text).contains(word));
     }
-    let person = shown(&terminal.text());
+    let user_text = shown(&terminal.text());
     if expect.no_start.is_none() {
         terminal.type_keys("\x04");
     }
-    seen(person, terminal.ends().0.code())
+    observed(user_text, terminal.ends().0.code())
 }
 
 #[track_caller]
-fn in_editor(case: &Case, home: &Home) -> Seen {
+fn in_editor(case: &Case, home: &Home) -> Observed {
     let mut editor = Editor::with_args(home, &args(case, Entry::Acp));
     editor.decision = Decision::Option(match case.say {
         Some(Say::Yes) => "once",
@@ -242,7 +243,7 @@ fn in_editor(case: &Case, home: &Home) -> Seen {
     if let Some(code) = case.expected(Entry::Acp).no_start {
         // The process serves other directories, so only the session is refused.
         let (_, message) = editor.fails("session/new", new);
-        return seen(message, Some(code));
+        return observed(message, Some(code));
     }
     let session = editor.session(&home.project());
     editor.prompt(&session, "go");
@@ -251,7 +252,7 @@ fn in_editor(case: &Case, home: &Home) -> Seen {
     assert_eq!(is_asked, case.say.is_some(), "a question");
     let shown: Vec<String> = editor.seen.iter().map(texts).collect();
     let output = editor.leave();
-    seen(
+    observed(
         format!("{}\n{}", shown.join("\n"), output.stderr),
         output.code,
     )
@@ -268,7 +269,7 @@ fn texts(message: &Value) -> String {
 }
 
 #[track_caller]
-fn one_shot(case: &Case, entry: Entry, home: &Home) -> Seen {
+fn one_shot(case: &Case, entry: Entry, home: &Home) -> Observed {
     let format = match entry {
         Entry::Json => "json",
         Entry::Stream => "stream-json",
@@ -293,23 +294,23 @@ fn one_shot(case: &Case, entry: Entry, home: &Home) -> Seen {
         }
         _ => None,
     };
-    let mut seen = seen(format!("{}\n{}", output.stdout, output.stderr), output.code);
-    seen.category = category;
-    seen
+    let mut observed = observed(format!("{}\n{}", output.stdout, output.stderr), output.code);
+    observed.category = category;
+    observed
 }
 
 #[track_caller]
-fn scheduled(case: &Case, home: &Home) -> Seen {
+fn scheduled(case: &Case, home: &Home) -> Observed {
     if case.expected(Entry::Scheduled).no_start.is_none() {
         home.zeph(["scheduler", "add", "now", "go"]).code(0);
     }
     let run = home.zeph(["scheduler", "run", "--once"]);
     let output = run.args(args(case, Entry::Scheduled)).run();
-    seen(format!("{}\n{}", output.stdout, output.stderr), output.code)
+    observed(format!("{}\n{}", output.stdout, output.stderr), output.code)
 }
 
 #[track_caller]
-fn tools_call(case: &Case, entry: Entry, home: &Home) -> Seen {
+fn tools_call(case: &Case, entry: Entry, home: &Home) -> Observed {
     let call = |(tool, params): &Call| {
         let params = match params {
             Value::String(text) => text.clone(),
@@ -330,26 +331,26 @@ fn tools_call(case: &Case, entry: Entry, home: &Home) -> Seen {
     let output = call(&case.call);
     let starts = case.expected(entry).no_start.is_none();
     let form = (entry == Entry::ToolsCallJson && starts).then(|| output.json());
-    let mut seen = seen(output.stderr.clone(), output.code);
+    let mut observed = observed(output.stderr.clone(), output.code);
     match form {
         Some(form) => {
-            seen.category = Some(form["error_category"].as_str().map(str::to_owned));
-            seen.model = form["data"].as_str().map(str::to_owned);
+            observed.category = Some(form["error_category"].as_str().map(str::to_owned));
+            observed.model = form["data"].as_str().map(str::to_owned);
         }
-        None => seen.model = Some(output.stdout),
+        None => observed.model = Some(output.stdout),
     }
-    seen
+    observed
 }
 
 #[track_caller]
-fn tools_run(case: &Case, home: &Home) -> Seen {
+fn tools_run(case: &Case, home: &Home) -> Observed {
     let line = |(tool, params): &Call| json!({ "tool": tool, "params": params }).to_string();
     let run = home
         .zeph(["tools", "run"])
         .args(args(case, Entry::ToolsRun));
     if case.expected(Entry::ToolsRun).no_start.is_some() {
         let output = run.stdin(line(&case.call)).run();
-        return seen(output.stderr, output.code);
+        return observed(output.stderr, output.code);
     }
     let mut running = run.open_stdin("").start();
     for made in &case.before {
@@ -363,18 +364,18 @@ fn tools_run(case: &Case, home: &Home) -> Seen {
     let form: Value = serde_json::from_str(&running.next_line().expect("a result")).unwrap();
     running.hush();
     let output = running.wait();
-    let mut seen = seen(output.stderr, output.code);
-    seen.category = Some(form["error_category"].as_str().map(str::to_owned));
-    seen.model = form["data"].as_str().map(str::to_owned);
-    seen
+    let mut observed = observed(output.stderr, output.code);
+    observed.category = Some(form["error_category"].as_str().map(str::to_owned));
+    observed.model = form["data"].as_str().map(str::to_owned);
+    observed
 }
 
 #[track_caller]
-fn mcp_serve(case: &Case, home: &Home) -> Seen {
+fn mcp_serve(case: &Case, home: &Home) -> Observed {
     let args = args(case, Entry::McpServe);
     if case.expected(Entry::McpServe).no_start.is_some() {
         let output = home.zeph(["mcp", "serve"]).args(args).run();
-        return seen(output.stderr, output.code);
+        return observed(output.stderr, output.code);
     }
     let mut client = McpClient::ready(home, &args);
     for (tool, params) in &case.before {
@@ -387,17 +388,17 @@ fn mcp_serve(case: &Case, home: &Home) -> Seen {
     let result = client.call(tool, params.clone());
     let text = text_of(&result).to_owned();
     let output = client.end();
-    let mut seen = seen(output.stderr, output.code);
+    let mut observed = observed(output.stderr, output.code);
     let category = text
         .lines()
         .find_map(|line| line.strip_prefix("category: "));
-    seen.category = Some(
+    observed.category = Some(
         category
             .filter(|_| result["isError"] == true)
             .map(str::to_owned),
     );
-    seen.model = Some(text);
-    seen
+    observed.model = Some(text);
+    observed
 }
 
 /// The text with all white space replaced by single spaces.
@@ -405,11 +406,11 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn seen(person: String, code: Option<i32>) -> Seen {
-    Seen {
+fn observed(user_text: String, code: Option<i32>) -> Observed {
+    Observed {
         entries: Vec::new(),
         model: None,
-        person: one_line(&person),
+        user_text: one_line(&user_text),
         category: None,
         code,
         file: false,

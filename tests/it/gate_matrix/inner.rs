@@ -18,23 +18,23 @@ pub(super) fn anomaly() -> Vec<Case> {
             .before(read("missing.txt"))
             .call(read("a.txt"))
             .expect(Expect::runs()),
-        case(Outcome::Allowed, "it is told alone")
+        case(Outcome::Allowed, "failures are only reported")
             .config("[tools.anomaly]\nwindow_size = 1\nauto_block = false")
             .before(read("missing.txt"))
             .call(read("a.txt"))
-            .expect(Expect::runs().tells_person(&["read fails too often"]))
-            .not_at(&ONE_CALL, "it looks at the calls of one process"),
+            .expect(Expect::runs().user_reads(&["read fails too often"]))
+            .not_at(&ONE_CALL, "it counts the calls of one process"),
         case(Outcome::Denied, "a tool that failed too often")
             .config("[tools.anomaly]\nwindow_size = 1")
             .before(read("missing.txt"))
             .call(read("a.txt"))
             .expect(
                 Expect::blocked()
-                    .tells_model(&["read is blocked in this session"])
-                    .tells_person(&["read fails too often"]),
+                    .model_reads(&["read is blocked in this session"])
+                    .user_reads(&["read fails too often"]),
             )
-            .not_at(&ONE_CALL, "it looks at the calls of one process"),
-        case(Outcome::Fault, "a threshold that is no share")
+            .not_at(&ONE_CALL, "it counts the calls of one process"),
+        case(Outcome::Fault, "a threshold that is not a share")
             .config(allowing!("[tools.anomaly]\nfailure_threshold = 1.5"))
             .expect(Expect::no_start(&["config.toml:2", "failure_threshold"])),
     ]
@@ -65,14 +65,14 @@ fn asks(what: [&'static str; 2], make: impl Fn(Case) -> Case) -> [Case; 2] {
     [
         case(no)
             .say(Say::No)
-            .expect(Expect::unasked().tells_model(&["--yes allows every question once"]))
+            .expect(Expect::unasked().model_reads(&["--yes allows every question once"]))
             .at(
                 &[Entry::Scheduled],
-                &Expect::unasked().tells_model(&["scheduler.skip_questions"]),
+                &Expect::unasked().model_reads(&["scheduler.skip_questions"]),
             )
             .at(
                 &[Entry::Terminal],
-                &Expect::blocked().tells_model(&["the user refused this call"]),
+                &Expect::blocked().model_reads(&["the user refused this call"]),
             ),
         case(yes)
             .say(Say::Yes)
@@ -93,7 +93,7 @@ pub(super) fn permission() -> Vec<Case> {
             ),
         case(Outcome::Allowed, "a reader needs no question")
             .call(read("a.txt"))
-            .expect(Expect::runs().by("auto").tells_model(&[MARK])),
+            .expect(Expect::runs().by("auto").model_reads(&[MARK])),
         case(Outcome::Allowed, "a change of a file in mode auto-edit")
             .args(&["--mode", "auto-edit"])
             .call(write())
@@ -101,43 +101,46 @@ pub(super) fn permission() -> Vec<Case> {
         case(Outcome::Allowed, "mode full")
             .args(&["--mode", "full", "--unsandboxed"])
             .expect(Expect::runs().by("auto")),
-        case(Outcome::Allowed, "what was agreed to for good")
+        case(Outcome::Allowed, "a permanent approval")
             .prepare(agree)
             .expect(
                 Expect::runs()
                     .by("remembered")
                     .matched("remembered bash \"touch ran\""),
             ),
-        case(Outcome::Denied, "a rule that denies, whoever agrees")
-            .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
-            .args(&["--yes"])
-            .prepare(agree)
-            .expect(
-                Expect::blocked()
-                    .tells_model(&["says deny"])
-                    .matched("tools.permissions.bash[0]"),
-            ),
+        case(
+            Outcome::Denied,
+            "a rule that denies regardless of approvals",
+        )
+        .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
+        .args(&["--yes"])
+        .prepare(agree)
+        .expect(
+            Expect::blocked()
+                .model_reads(&["says deny"])
+                .matched("tools.permissions.bash[0]"),
+        ),
         case(Outcome::Denied, "mode plan")
             .config(allowing!(""))
             .args(&["--yes", "--mode", "plan"])
-            .expect(Expect::blocked().tells_model(&["plan"])),
+            .expect(Expect::blocked().model_reads(&["plan"])),
         case(Outcome::Denied, "a hidden tool")
             .config("[[tools.permissions.bash]]\npattern = \"*\"\naction = \"deny\"")
             .args(&["--yes"])
             .expect(Expect::blocked().matched("tools.permissions.bash[0]")),
-        case(Outcome::Fault, "a rule that is none")
+        case(Outcome::Fault, "an invalid rule")
             .config("[[tools.permissions.write]]\npattern = \"[\"\naction = \"deny\"")
             .expect(Expect::no_start(&[
                 "config.toml:2",
                 "tools.permissions.write[0]",
             ])),
-        case(Outcome::Fault, "a tool that is none")
+        case(Outcome::Fault, "an unknown tool")
             .config("[[tools.permissions.bsh]]\npattern = \"*\"\naction = \"deny\"")
             .expect(Expect::no_start(&["config.toml:2", "bsh"])),
-        case(Outcome::Fault, "what was agreed to cannot be read")
+        case(Outcome::Fault, "the approvals cannot be read")
             .prepare(spoil)
             .expect(Expect::no_start(&["policies.json:1"])),
-        case(Outcome::Fault, "others may write what was agreed to")
+        case(Outcome::Fault, "others can write the approvals")
             .prepare(|home| {
                 agree(home);
                 let file = home.home().join(".config/zeph/policies.json");
@@ -146,7 +149,7 @@ pub(super) fn permission() -> Vec<Case> {
             .expect(Expect::no_start(&["policies.json", "others may write it"])),
         case(
             Outcome::Fault,
-            "it can no longer be read while the session runs",
+            "the approvals become unreadable while the session runs",
         )
         .prepare(agree)
         .before(read("a.txt"))
@@ -155,7 +158,7 @@ pub(super) fn permission() -> Vec<Case> {
         .expect(Expect::unasked())
         .at(
             &[Entry::Terminal],
-            &Expect::blocked().tells_model(&["the user refused this call"]),
+            &Expect::blocked().model_reads(&["the user refused this call"]),
         )
         .at(&ONE_CALL, &Expect::no_start(&["policies.json:1"])),
     ];
@@ -200,24 +203,24 @@ pub(super) fn hooks() -> Vec<Case> {
             .config(allowing!(hook!(
                 r#"echo '{"decision": "deny", "reason": "no touching"}'"#
             )))
-            .expect(Expect::blocked().tells_model(&["denied it: no touching"])),
+            .expect(Expect::blocked().model_reads(&["denied it: no touching"])),
         case(Outcome::Denied, "a hook with exit code 2")
             .config(allowing!(hook!("echo no touching >&2; exit 2")))
-            .expect(Expect::blocked().tells_model(&["denied it: no touching"])),
+            .expect(Expect::blocked().model_reads(&["denied it: no touching"])),
         case(Outcome::Denied, "a call that the user approved")
             .config(hook!("echo no touching >&2; exit 2"))
             .say(Say::Yes)
-            .expect(Expect::blocked().tells_model(&["denied it: no touching"]))
+            .expect(Expect::blocked().model_reads(&["denied it: no touching"]))
             .at(&[Entry::Scheduled], &Expect::unasked()),
         case(Outcome::Fault, "a hook that fails")
             .config(allowing!(hook!("exit 1")))
-            .expect(Expect::blocked().tells_model(&["failed: it exited with code 1"])),
+            .expect(Expect::blocked().model_reads(&["failed: it exited with code 1"])),
         case(Outcome::Fault, "a hook that takes too long")
             .config(allowing!(hook!("sleep 100")))
-            .expect(Expect::blocked().tells_model(&["longer than 1 s"])),
+            .expect(Expect::blocked().model_reads(&["longer than 1 s"])),
         case(Outcome::Fault, "a hook that prints anything else")
             .config(allowing!(hook!(r#"echo '{"decision": "allow"}'"#)))
-            .expect(Expect::blocked().tells_model(&["cannot allow a call"])),
+            .expect(Expect::blocked().model_reads(&["cannot allow a call"])),
     ]
 }
 
@@ -225,13 +228,13 @@ pub(super) fn utility() -> Vec<Case> {
     let case = |outcome, what| Case::new("utility", outcome, what);
     const STRICT: &str = allowing!("[tools.utility]\nenabled = true\nthreshold = 1.0");
     vec![
-        case(Outcome::Allowed, "a call that is of use")
+        case(Outcome::Allowed, "a useful call")
             .config("[tools.utility]\nenabled = true")
             .call(read("a.txt"))
             .expect(Expect::runs()),
         case(
             Outcome::Allowed,
-            "a call that changes something, whatever its score",
+            "a call that changes something, regardless of its score",
         )
         .config(STRICT)
         .expect(Expect::runs()),
@@ -240,11 +243,11 @@ pub(super) fn utility() -> Vec<Case> {
             .call(read("a.txt"))
             .expect(
                 Expect::blocked()
-                    .tells_model(&["skipped, for its utility is", "below 1.00"])
+                    .model_reads(&["skipped, for its utility is", "below 1.00"])
                     .hides(&[MARK]),
             )
             .at(&OWN, &Expect::runs()),
-        case(Outcome::Fault, "a threshold that is no number")
+        case(Outcome::Fault, "a threshold that is not a number")
             .config(allowing!(
                 "[tools.utility]\nenabled = true\nthreshold = nan"
             ))
@@ -255,7 +258,7 @@ pub(super) fn utility() -> Vec<Case> {
 /// Refusals of the executors themselves, regardless of the gates.
 pub(super) fn executors() -> Vec<Case> {
     let case = |outcome, what| Case::new("executors", outcome, what);
-    let refused = |words| Expect::blocked().tells_model(words);
+    let refused = |words| Expect::blocked().model_reads(words);
     let fetch = |url: &str| -> Call { ("fetch", json!({ "url": url })) };
     vec![
         case(Outcome::Allowed, "a file in the sandbox")
@@ -265,7 +268,7 @@ pub(super) fn executors() -> Vec<Case> {
             .args(&["--yes"])
             .call(read("/etc/hostname"))
             .expect(refused(&["outside"])),
-        case(Outcome::Denied, "a file that may not be read")
+        case(Outcome::Denied, "a file that a rule denies")
             .config("[tools.file]\ndeny_read = [\"**/a.txt\"]")
             .args(&["--yes"])
             .call(read("a.txt"))
@@ -275,12 +278,12 @@ pub(super) fn executors() -> Vec<Case> {
             .at(&[Entry::Scheduled], &Expect::unasked())
             .call(fetch("https://127.0.0.1:9/"))
             .expect(refused(&["127.0.0.1"])),
-        case(Outcome::Fault, "a snapshot that cannot be made")
+        case(Outcome::Fault, "a failed snapshot")
             .config(allowing!(
                 "[tools.shell]\ntransactional = true\nsnapshot_required = true\nmax_snapshot_bytes = 1"
             ))
             .call(bash("cp a.txt ran"))
-            .expect(Expect::fails("permanent_failure").tells_model(&["the snapshot"]))
+            .expect(Expect::fails("permanent_failure").model_reads(&["the snapshot"]))
             .at(&OWN, &Expect::runs()),
     ]
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use case::{Case, Entry, Expect, MARK, Outcome};
-use entry::{Seen, run};
+use entry::{Observed, run};
 
 use crate::rig::{CALLER, Home};
 
@@ -34,9 +34,9 @@ const GATES: [Gate; 14] = [
         never: &[
             (
                 Outcome::Denied,
-                "it refuses alone what it cannot record, which is its fault",
+                "it refuses only calls that it cannot record, which is a fault",
             ),
-            (Outcome::Asked, "no answer makes up for an entry"),
+            (Outcome::Asked, "no decision replaces an entry"),
         ],
     },
     Gate {
@@ -51,7 +51,7 @@ const GATES: [Gate; 14] = [
     Gate {
         name: "known",
         cases: outer::known,
-        never: &[(Outcome::Asked, "it asks a model, and no person")],
+        never: &[(Outcome::Asked, "it asks a model, and not the user")],
     },
     Gate {
         name: "quota",
@@ -71,25 +71,25 @@ const GATES: [Gate; 14] = [
     Gate {
         name: "policy",
         cases: outer::policy,
-        never: &[(Outcome::Asked, "its rules allow and deny alone")],
+        never: &[(Outcome::Asked, "its rules only allow and deny")],
     },
     Gate {
         name: "dependencies",
         cases: outer::dependencies,
-        never: &[(
-            Outcome::Asked,
-            "no answer makes up for what has not succeeded",
-        )],
+        never: &[(Outcome::Asked, "no decision replaces a required success")],
     },
     Gate {
         name: "adversarial",
         cases: outer::adversarial,
-        never: &[(Outcome::Asked, "it asks a model, and no person")],
+        never: &[(Outcome::Asked, "it asks a model, and not the user")],
     },
     Gate {
         name: "anomaly",
         cases: inner::anomaly,
-        never: &[(Outcome::Asked, "the person lifts it by `/tools unblock`")],
+        never: &[(
+            Outcome::Asked,
+            "the user unblocks the tool by `/tools unblock`",
+        )],
     },
     Gate {
         name: "permission",
@@ -99,30 +99,30 @@ const GATES: [Gate; 14] = [
     Gate {
         name: "hooks",
         cases: inner::hooks,
-        never: &[(Outcome::Asked, "a program decides, and asks no one")],
+        never: &[(Outcome::Asked, "a program decides, and does not ask")],
     },
     Gate {
         name: "utility",
         cases: inner::utility,
-        never: &[(Outcome::Asked, "it skips, and says so")],
+        never: &[(Outcome::Asked, "it skips the call, and reports it")],
     },
     Gate {
         name: "executors",
         cases: inner::executors,
         never: &[(
             Outcome::Asked,
-            "what a command's words hide is asked as a row of the blocklist",
+            "an undetermined command is a row of the blocklist",
         )],
     },
 ];
 
 /// The layers that are not gates, with the reason.
 const NO_GATES: [(&str, &str); 5] = [
-    ("filter", "looks on"),
-    ("cache", "answers what the gates let through"),
-    ("retry", "makes again what they let through"),
-    ("overflow", "stores what came of it"),
-    ("redact", "takes secrets out of what came of it"),
+    ("filter", "only shortens results"),
+    ("cache", "serves calls that the gates allowed"),
+    ("retry", "repeats calls that the gates allowed"),
+    ("overflow", "stores the results"),
+    ("redact", "removes secrets from the results"),
 ];
 
 /// The commands of the program that do not call tools.
@@ -156,26 +156,26 @@ fn holds(name: &str) {
     let gate = GATES.iter().find(|gate| gate.name == name).unwrap();
     let mut wrong = Vec::new();
     let mut cells = 0;
-    let mut told = BTreeSet::new();
+    let mut outcomes = BTreeSet::new();
     for case in (gate.cases)() {
-        let forms = told.insert(case.outcome);
+        let forms = outcomes.insert(case.outcome);
         for entry in Entry::ALL {
             if case.why_not(entry).is_some() || (entry.is_form() && !forms) {
                 continue;
             }
             cells += 1;
             let expect = case.expected(entry);
-            let seen = run(&case, entry);
-            if let Err(fault) = check(&case, entry, expect, &seen) {
-                let Seen {
+            let observed = run(&case, entry);
+            if let Err(fault) = check(&case, entry, expect, &observed) {
+                let Observed {
                     entries,
                     model,
-                    person,
+                    user_text,
                     code,
                     ..
-                } = &seen;
+                } = &observed;
                 wrong.push(format!(
-                    "{name}, {:?}, {}, at {entry:?}: {fault}\n  exit {code:?}, model {model:?}\n  person {person:?}\n  {entries:#?}",
+                    "{name}, {:?}, {}, at {entry:?}: {fault}\n  exit {code:?}, model {model:?}\n  user text {user_text:?}\n  {entries:#?}",
                     case.outcome, case.what
                 ));
             }
@@ -191,47 +191,48 @@ fn holds(name: &str) {
 }
 
 /// Compares the observations with the expectation.
-fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), String> {
+fn check(case: &Case, entry: Entry, expect: &Expect, observed: &Observed) -> Result<(), String> {
     let is = |what: &str, found: bool| match found {
         true => Ok(()),
         false => Err(what.to_owned()),
     };
-    let told = seen.model.as_deref().unwrap_or_default();
-    is("a panic", !seen.person.contains("panicked"))?;
+    let model_text = observed.model.as_deref().unwrap_or_default();
+    is("a panic", !observed.user_text.contains("panicked"))?;
     if let Some(code) = expect.no_start {
-        is("it started", seen.code == Some(code))?;
-        is("it ran", !seen.file)?;
+        is("it started", observed.code == Some(code))?;
+        is("it ran", !observed.file)?;
         let made = if entry.is_one_call() {
             case.before.len()
         } else {
             0
         };
-        is("there is an entry", seen.entries.len() == made)?;
-        return has(&seen.person, &expect.person);
+        is("there is an entry", observed.entries.len() == made)?;
+        return has(&observed.user_text, &expect.user_text);
     }
     let (tool, params) = &case.call;
     match *tool {
         "read" => is(
-            "what was read",
-            !entry.has_model() && seen.model.is_none() || told.contains(MARK) == expect.ran,
+            "the read content",
+            !entry.has_model() && observed.model.is_none()
+                || model_text.contains(MARK) == expect.ran,
         )?,
         "fetch" => {}
-        _ => is("whether it ran", seen.file == expect.ran)?,
+        _ => is("the execution", observed.file == expect.ran)?,
     }
     if entry.has_model() || entry.is_one_call() || is_script(entry) {
-        has(told, &expect.model)?;
+        has(model_text, &expect.model)?;
         for word in &expect.hidden {
             is(
-                &format!("{word:?} was told to the model"),
-                !told.contains(word),
+                &format!("{word:?} was sent to the model"),
+                !model_text.contains(word),
             )?;
         }
-        if let (Some(category), false) = (expect.category, told.is_empty()) {
-            has(told, &[category])?;
+        if let (Some(category), false) = (expect.category, model_text.is_empty()) {
+            has(model_text, &[category])?;
         }
     }
-    has(&seen.person, &expect.person)?;
-    if let Some(category) = &seen.category {
+    has(&observed.user_text, &expect.user_text)?;
+    if let Some(category) = &observed.category {
         is(
             "the category that a program reads",
             category.as_deref() == expect.category,
@@ -254,15 +255,18 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
             Some(_) => 1,
         },
     };
-    is("the exit code", seen.code == Some(code))?;
+    is("the exit code", observed.code == Some(code))?;
     let Some(result) = expect.result else {
-        return is("there is an entry", seen.entries.len() == case.before.len());
+        return is(
+            "there is an entry",
+            observed.entries.len() == case.before.len(),
+        );
     };
     is(
         "one entry for each call",
-        seen.entries.len() == case.before.len() + 1,
+        observed.entries.len() == case.before.len() + 1,
     )?;
-    let last = seen.entries.last().ok_or("no entry")?;
+    let last = observed.entries.last().ok_or("no entry")?;
     is("the entry's tool", last.tool == *tool)?;
     let is_named = entry != Entry::McpServe || last.caller_id.as_deref() == Some(CALLER);
     is("the entry's caller", is_named)?;
@@ -277,15 +281,15 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
     )?;
     if case.gate != "executors" && case.outcome != Outcome::Asked {
         is(
-            "how often it was executed",
+            "the number of executions",
             (last.attempts > 0) == expect.ran,
         )?;
     }
     if let Some(by) = expect.approved_by {
-        is("who let it run", last.approved_by == by)?;
+        is("the approval", last.approved_by == by)?;
     }
     let judged = last.adversarial_policy_decision.as_deref();
-    is("what was judged", judged == expect.judged)?;
+    is("the judgement", judged == expect.judged)?;
     if let Some(rule) = expect.matched {
         let found = last.policy_match.as_deref().unwrap_or_default();
         is(&format!("{rule:?} is not the rule"), found.contains(rule))?;
@@ -301,7 +305,7 @@ fn is_script(entry: Entry) -> bool {
 fn has(text: &str, words: &[&str]) -> Result<(), String> {
     match words.iter().find(|word| !text.contains(**word)) {
         None => Ok(()),
-        Some(word) => Err(format!("{word:?} is not told")),
+        Some(word) => Err(format!("{word:?} is not reported")),
     }
 }
 
@@ -346,8 +350,8 @@ fn gate_table_is_complete() {
         let allowed = || cases.iter().filter(|case| case.outcome == Outcome::Allowed);
         for entry in Entry::ALL {
             let reached = allowed().any(|case| case.why_not(entry).is_none());
-            let person = entry == Entry::Typed && allowed().all(|case| case.call.0 != "bash");
-            assert!(reached || person, "{}: {entry:?}", gate.name);
+            let is_only_bash = entry == Entry::Typed && allowed().all(|case| case.call.0 != "bash");
+            assert!(reached || is_only_bash, "{}: {entry:?}", gate.name);
         }
     }
 }

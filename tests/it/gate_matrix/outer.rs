@@ -30,10 +30,10 @@ fn open(home: &Home) {
 pub(super) fn audit() -> Vec<Case> {
     let case = |outcome, what| Case::new("audit", outcome, what);
     let blocked = Expect::blocked()
-        .tells_model(&["leaves no audit entry"])
-        .tells_person(&["bash did not run"]);
+        .model_reads(&["leaves no audit entry"])
+        .user_reads(&["bash did not run"]);
     vec![
-        case(Outcome::Allowed, "a sink that takes the entry")
+        case(Outcome::Allowed, "a sink that stores the entry")
             .config(allowing!("[tools.audit]\nrequired = true"))
             .expect(Expect::runs()),
         case(Outcome::Fault, "one of two required sinks cannot be written")
@@ -62,7 +62,7 @@ pub(super) fn reputation() -> Vec<Case> {
         Case::new(
             "reputation",
             Outcome::Allowed,
-            "a tool that was called wrong",
+            "a tool with an invalid call before",
         )
         .config(allowing!(""))
         .before(("bash", json!({ "cmd_wrong": 1 })))
@@ -75,53 +75,53 @@ pub(super) fn known() -> Vec<Case> {
     let case = |outcome, what| Case::new("known", outcome, what).config(allowing!(""));
     let misfit = || ("bash", json!({ "comand_line": ["touch ran"] }));
     let reformatted = || Reply::text(r#"{"command": "touch ran"}"#);
-    let unfit = Expect::fails("invalid_parameters").tells_model(&["category: invalid_parameters"]);
+    let unfit = Expect::fails("invalid_parameters").model_reads(&["category: invalid_parameters"]);
     vec![
         case(Outcome::Allowed, "arguments that fit").expect(Expect::runs()),
         case(Outcome::Allowed, "an alias with repaired arguments")
             .call(("bash", json!({ "cmd": "touch ran" })))
-            .not_at(&[Entry::Typed], "what a person types is the command")
+            .not_at(&[Entry::Typed], "the typed text is the command")
             .expect(Expect::runs()),
-        case(Outcome::Allowed, "arguments that a model put right")
+        case(Outcome::Allowed, "arguments that a model repaired")
             .call(misfit())
             .reformat(reformatted)
-            .expect(Expect::runs().tells_model(&["the arguments did not fit"]))
-            .not_at(&[Entry::Typed], "what a person types is the command")
+            .expect(Expect::runs().model_reads(&["the arguments did not fit"]))
+            .not_at(&[Entry::Typed], "the typed text is the command")
             .at(&OWN, &unfit)
             .at(&[Entry::McpServe], &unfit),
         case(Outcome::Denied, "no such tool")
             .call(("bahs", json!({ "command": "touch ran" })))
-            .expect(Expect::fails("tool_not_found").tells_model(&["did you mean bash?"])),
+            .expect(Expect::fails("tool_not_found").model_reads(&["did you mean bash?"])),
         case(Outcome::Denied, "arguments that do not fit")
             .call(misfit())
             .reformat(|| Reply::text("null"))
-            .not_at(&[Entry::Typed], "what a person types is the command")
+            .not_at(&[Entry::Typed], "the typed text is the command")
             .expect(unfit.clone()),
-        case(Outcome::Denied, "arguments that are no JSON")
+        case(Outcome::Denied, "arguments that are not JSON")
             .call(("bash", Value::String("touch ran".to_owned())))
             .reformat(|| Reply::text("null"))
             .expect(unfit.clone()),
         Case::new(
             "known",
             Outcome::Denied,
-            "arguments put right, which rules deny",
+            "repaired arguments that rules deny",
         )
         .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
         .call(misfit())
         .reformat(reformatted)
-        .expect(Expect::blocked().tells_model(&["says deny"]))
-        .not_at(&[Entry::Typed], "what a person types is the command")
+        .expect(Expect::blocked().model_reads(&["says deny"]))
+        .not_at(&[Entry::Typed], "the typed text is the command")
         .at(&OWN, &unfit)
         .at(&[Entry::McpServe], &unfit),
-        case(Outcome::Fault, "who should put them right fails")
+        case(Outcome::Fault, "the repair request fails")
             .call(misfit())
             .reformat(|| Reply::error(500, "oops", "broken"))
-            .not_at(&OWN, "a person's own arguments are put right by nobody")
+            .not_at(&OWN, "arguments of the user are not repaired")
             .expect(unfit.clone()),
-        case(Outcome::Fault, "who should put them right talks")
+        case(Outcome::Fault, "the repair response is prose")
             .call(misfit())
             .reformat(|| Reply::text("Sure! I would run touch ran."))
-            .not_at(&OWN, "a person's own arguments are put right by nobody")
+            .not_at(&OWN, "arguments of the user are not repaired")
             .expect(unfit),
     ]
 }
@@ -129,27 +129,27 @@ pub(super) fn known() -> Vec<Case> {
 pub(super) fn quota() -> Vec<Case> {
     let case = |outcome, what| Case::new("quota", outcome, what);
     let blocked = Expect::blocked().turn_ends(4);
-    let uncounted = Expect::blocked().tells_model(&["cannot be counted"]);
+    let uncounted = Expect::blocked().model_reads(&["cannot be counted"]);
     vec![
         // The call that starts a sub-agent counts too.
-        case(Outcome::Allowed, "a call that fits")
+        case(Outcome::Allowed, "a call within the limit")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 3"))
             .before(("list_tasks", json!({})))
             .expect(Expect::runs()),
-        case(Outcome::Denied, "none is allowed")
+        case(Outcome::Denied, "the limit is 0")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 0"))
             .not_at(&[Entry::SubAgent], REFUSED_START)
-            .expect(blocked.clone().tells_model(&["quota_blocked: 0 of 0"])),
-        case(Outcome::Denied, "one was made already")
+            .expect(blocked.clone().model_reads(&["quota_blocked: 0 of 0"])),
+        case(Outcome::Denied, "the limit is reached")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 1"))
             .before(("list_tasks", json!({})))
-            .not_at(&[Entry::SubAgent], "the row after this one has its count")
-            .expect(blocked.clone().tells_model(&["quota_blocked: 1 of 1"])),
-        case(Outcome::Denied, "the start of a sub-agent is the last one that fits")
+            .not_at(&[Entry::SubAgent], "the next row has its count")
+            .expect(blocked.clone().model_reads(&["quota_blocked: 1 of 1"])),
+        case(Outcome::Denied, "the start of a sub-agent is the last allowed call")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 1"))
             .only_at(Entry::SubAgent, "no sub-agent is started")
-            .expect(blocked.tells_model(&["quota_blocked: 1 of 1"])),
-        case(Outcome::Fault, "the count is gone")
+            .expect(blocked.model_reads(&["quota_blocked: 1 of 1"])),
+        case(Outcome::Fault, "the count is missing")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 9"))
             .prepare(|home| {
                 open(home);
@@ -157,7 +157,7 @@ pub(super) fn quota() -> Vec<Case> {
             })
             .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(uncounted.clone()),
-        case(Outcome::Fault, "the count goes while the session runs")
+        case(Outcome::Fault, "the count disappears while the session runs")
             .config(allowing!("[tools]\nmax_tool_calls_per_session = 9"))
             .before(("list_tasks", json!({})))
             .meanwhile(|home| execute(&home.database(), "DROP TABLE call_quota"))
@@ -179,43 +179,43 @@ pub(super) fn quota() -> Vec<Case> {
 
 pub(super) fn blocklist() -> Vec<Case> {
     let case = |outcome, what| Case::new("blocklist", outcome, what);
-    let refused = Expect::blocked().tells_model(&["the shell's blocklist refuses this command"]);
+    let refused = Expect::blocked().model_reads(&["the shell's blocklist refuses this command"]);
     vec![
         case(Outcome::Allowed, "an ordinary command")
             .config(allowing!(""))
             .expect(Expect::runs()),
-        case(Outcome::Denied, "a part on the list")
+        case(Outcome::Denied, "a part of the command is listed")
             .config(allowing!(""))
             .args(&["--yes"])
             .call(bash("touch ran; sudo true"))
             .not_at(&[Entry::Typed], "it depends on whether sudo is installed")
-            .expect(refused.clone().tells_model(&["`sudo` is on the blocklist"])),
-        case(Outcome::Denied, "the configuration's own")
+            .expect(refused.clone().model_reads(&["`sudo` is on the blocklist"])),
+        case(Outcome::Denied, "an entry of the configuration")
             .config(allowing!("[tools.shell]\nblocked_commands = [\"touch\"]"))
             .args(&["--yes"])
             .expect(refused.clone()),
-        case(Outcome::Asked, "a word that is not known: no")
+        case(Outcome::Asked, "an undetermined word: no")
             .config(allowing!(""))
             .call(bash("X=touch; $X ran"))
             .say(Say::No)
             .expect(Expect::unasked())
             .at(
                 &[Entry::Terminal],
-                &Expect::blocked().tells_model(&["the user refused this call"]),
+                &Expect::blocked().model_reads(&["the user refused this call"]),
             ),
-        case(Outcome::Asked, "a word that is not known: yes")
+        case(Outcome::Asked, "an undetermined word: yes")
             .config(allowing!(""))
             .call(bash("X=touch; $X ran"))
             .say(Say::Yes)
             .at(&[Entry::Scheduled], &Expect::unasked())
             .expect(Expect::runs().by("user")),
-        case(Outcome::Fault, "a command that cannot be read")
+        case(Outcome::Fault, "a command that cannot be parsed")
             .config(allowing!(""))
             .args(&["--yes"])
             .call(bash("touch ran; \"open"))
-            .not_at(&[Entry::Typed], "the shell reads what the user types")
-            .expect(refused.tells_model(&["a command that cannot be read is not run"])),
-        case(Outcome::Fault, "an entry that is none")
+            .not_at(&[Entry::Typed], "the shell parses the typed text")
+            .expect(refused.model_reads(&["a command that cannot be read is not run"])),
+        case(Outcome::Fault, "an invalid entry")
             .config(allowing!("[tools.shell]\nblocked_commands = [\"\"]"))
             .expect(Expect::no_start(&["blocked_commands"])),
     ]
@@ -224,16 +224,16 @@ pub(super) fn blocklist() -> Vec<Case> {
 pub(super) fn policy() -> Vec<Case> {
     let case = |outcome, what| Case::new("policy", outcome, what);
     let denied = Expect::blocked()
-        .tells_model(&[DENIED])
+        .model_reads(&[DENIED])
         .hides(&["tools.policy", "config.toml", "touch"])
-        .tells_person(&["the policy did not let bash run", "config.toml"]);
+        .user_reads(&["the policy did not let bash run", "config.toml"]);
     vec![
         case(Outcome::Allowed, "a rule that allows")
             .config(allowing!(
                 "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"bash\", \"task\"] }]"
             ))
             .expect(Expect::runs().matched("tools.policy.rules[0]")),
-        case(Outcome::Denied, "a rule that denies, whoever agrees")
+        case(Outcome::Denied, "a rule that denies regardless of approvals")
             .config(allowing!(
                 "[tools.policy]\nenabled = true\ndefault_effect = \"allow\"\n\
                  rules = [{ effect = \"deny\", tools = [\"bash\"], args_match = \"touch\" }]"
@@ -249,35 +249,35 @@ pub(super) fn policy() -> Vec<Case> {
             .call(bash("touch ./ran"))
             .args(&["--mode", "auto-edit"])
             .expect(denied.matched("tools.authorization.rules[0]")),
-        case(Outcome::Denied, "no rule is about it")
+        case(Outcome::Denied, "no rule matches")
             .config(allowing!(
                 "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"task\"] }]"
             ))
             .expect(
                 Expect::blocked()
-                    .tells_model(&[DENIED])
+                    .model_reads(&[DENIED])
                     .hides(&["default_effect"])
                     .matched("default_effect"),
             ),
-        case(Outcome::Fault, "a glob that is none")
+        case(Outcome::Fault, "an invalid glob")
             .config(allowing!(
                 "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"bash\"], paths = [\"[\"] }]"
             ))
             .expect(Expect::no_start(&["config.toml:3", "tools.policy.rules[0]"])),
-        case(Outcome::Fault, "an expression that is none")
+        case(Outcome::Fault, "an invalid expression")
             .config(allowing!(
                 "[tools.policy]\nenabled = true\nrules = [{ effect = \"deny\", tools = [\"bash\"], args_match = \"(\" }]"
             ))
             .expect(Expect::no_start(&["config.toml:3", "tools.policy.rules[0]"])),
-        case(Outcome::Fault, "the file of its rules goes while the session runs")
+        case(Outcome::Fault, "the rules file disappears while the session runs")
             .config(allowing!(
                 "[tools.policy]\nenabled = true\ndefault_effect = \"allow\"\n\
                  rules = [{ effect = \"deny\", tools = [\"bash\"] }]"
             ))
             .before(read("a.txt"))
             .meanwhile(|home| std::fs::remove_file(home.config_file()).unwrap())
-            .expect(Expect::blocked().tells_model(&[DENIED]).matched("tools.policy.rules[0]"))
-            .not_at(&ONE_CALL, "each call reads the rules anew"),
+            .expect(Expect::blocked().model_reads(&[DENIED]).matched("tools.policy.rules[0]"))
+            .not_at(&ONE_CALL, "each call reads the rules again"),
     ]
 }
 
@@ -286,7 +286,7 @@ type Failure = (&'static str, fn() -> Reply, &'static str, &'static str);
 
 const FAILURES: [Failure; 4] = [
     (
-        "the judge talks",
+        "the judge responds with prose",
         || Reply::text("Sure, that is fine: ALLOW"),
         "deny (fail_closed: no_answer)",
         "allow (fail_open: no_answer)",
@@ -298,13 +298,13 @@ const FAILURES: [Failure; 4] = [
         "allow (fail_open: error)",
     ),
     (
-        "the judge says nothing that can be read",
+        "the response of the judge is unreadable",
         || Reply::raw(200, "text/event-stream", "nonsense\n\n"),
         "deny (fail_closed: error)",
         "allow (fail_open: error)",
     ),
     (
-        "the judge does not answer",
+        "the judge does not respond",
         Reply::hang,
         "deny (fail_closed: timeout)",
         "allow (fail_open: timeout)",
@@ -314,27 +314,27 @@ const FAILURES: [Failure; 4] = [
 pub(super) fn dependencies() -> Vec<Case> {
     let case = |outcome, what| Case::new("dependencies", outcome, what);
     let unmet =
-        Expect::blocked().tells_model(&["bash needs a successful call of list_tasks first"]);
-    let unknown = Expect::blocked().tells_model(&["it cannot be known which tools succeeded"]);
+        Expect::blocked().model_reads(&["bash needs a successful call of list_tasks first"]);
+    let unknown = Expect::blocked().model_reads(&["it cannot be known which tools succeeded"]);
     vec![
-        case(Outcome::Allowed, "what it requires succeeded")
+        case(Outcome::Allowed, "the required tool succeeded")
             .config(allowing!(
                 "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
             ))
             .before(("list_tasks", json!({})))
             .expect(Expect::runs()),
-        case(Outcome::Denied, "what it requires was not called")
+        case(Outcome::Denied, "the required tool was not called")
             .config(allowing!(
                 "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
             ))
             .expect(unmet.clone()),
-        case(Outcome::Denied, "what it requires failed")
+        case(Outcome::Denied, "the required tool failed")
             .config(allowing!(
                 "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"read\"]"
             ))
             .before(read("missing.txt"))
-            .expect(Expect::blocked().tells_model(&["a successful call of read first"])),
-        case(Outcome::Fault, "what succeeded cannot be read")
+            .expect(Expect::blocked().model_reads(&["a successful call of read first"])),
+        case(Outcome::Fault, "the successes cannot be read")
             .config(allowing!(
                 "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
             ))
@@ -344,7 +344,7 @@ pub(super) fn dependencies() -> Vec<Case> {
             })
             .not_at(&[Entry::SubAgent], REFUSED_START)
             .expect(unknown),
-        case(Outcome::Fault, "what succeeds cannot be kept")
+        case(Outcome::Fault, "a success cannot be stored")
             .config(allowing!(
                 "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
             ))
@@ -371,7 +371,7 @@ pub(super) fn adversarial() -> Vec<Case> {
     );
     let case = |outcome, what| Case::new("adversarial", outcome, what).config(ON);
     let denied = Expect::blocked()
-        .tells_model(&[DENIED])
+        .model_reads(&[DENIED])
         .hides(&["adversarial"]);
     let mut cases = vec![
         case(Outcome::Allowed, "the judge allows")
@@ -382,16 +382,16 @@ pub(super) fn adversarial() -> Vec<Case> {
                 "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nexempt_tools = [\"bash\", \"task\"]"
             ))
             .expect(Expect::runs()),
-        case(Outcome::Denied, "the judge denies, whoever agrees")
+        case(Outcome::Denied, "the judge denies regardless of approvals")
             .args(&["--yes"])
             .judge(|| Reply::text("DENY"))
             .expect(
                 denied
                     .clone()
                     .judged("deny")
-                    .tells_person(&["the adversarial policy denied it"]),
+                    .user_reads(&["the adversarial policy denied it"]),
             ),
-        case(Outcome::Fault, "there is no such judge")
+        case(Outcome::Fault, "the judge is unknown")
             .config(allowing!(
                 "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nprovider = \"locl\""
             ))
@@ -414,25 +414,25 @@ pub(super) fn adversarial() -> Vec<Case> {
                     denied
                         .clone()
                         .judged(closed)
-                        .tells_person(&["the adversarial policy could not be applied"]),
+                        .user_reads(&["the adversarial policy could not be applied"]),
                 ),
         );
         cases.push(
             case(Outcome::Fault, what)
                 .config(OPEN)
                 .judge(judge)
-                .expect(Expect::runs().judged(open).tells_person(&["runs unjudged"])),
+                .expect(Expect::runs().judged(open).user_reads(&["runs unjudged"])),
         );
     }
     cases.push(
-        case(Outcome::Denied, "the judge allows what rules deny")
+        case(Outcome::Denied, "the judge allows a call that rules deny")
             .config(concat!(
                 "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\n",
                 "[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"\n"
             ))
             .call(touch())
             .judge(|| Reply::text("ALLOW"))
-            .expect(Expect::blocked().judged("allow").tells_model(&["says deny"])),
+            .expect(Expect::blocked().judged("allow").model_reads(&["says deny"])),
     );
     cases
 }

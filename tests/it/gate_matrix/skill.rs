@@ -27,11 +27,11 @@ pub(super) fn skill() -> Vec<Case> {
     let invoke: fn() -> Call = || ("invoke_skill", json!({ "name": "notes" }));
     let make: fn() -> Call = || ("make_file", json!({}));
     let refused = Expect::blocked()
-        .tells_model(&["the skill notes runs until the end of this turn and allows"]);
-    let asked = Expect::unasked().tells_model(&["its source is not trusted"]);
-    let said_no = Expect::blocked().tells_model(&["the user refused this call"]);
+        .model_reads(&["the skill notes runs until the end of this turn and allows"]);
+    let asked = Expect::unasked().model_reads(&["its source is not trusted"]);
+    let said_no = Expect::blocked().model_reads(&["the user refused this call"]);
     vec![
-        case(Outcome::Allowed, "a skill runs that allows it")
+        case(Outcome::Allowed, "a running skill allows the tool")
             .prepare(|home| {
                 write(home, "bash");
                 trust(home);
@@ -47,7 +47,7 @@ pub(super) fn skill() -> Vec<Case> {
             .expect(Expect::runs()),
         case(
             Outcome::Denied,
-            "a skill runs that does not allow it, whoever agrees",
+            "a running skill does not allow the tool, regardless of approvals",
         )
         .args(&["--yes"])
         .prepare(|home| {
@@ -61,7 +61,7 @@ pub(super) fn skill() -> Vec<Case> {
         Case::new(
             "skill",
             Outcome::Denied,
-            "a tool that is a command which rules deny",
+            "a declared tool whose command rules deny",
         )
         .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
         .prepare(|home| {
@@ -69,20 +69,20 @@ pub(super) fn skill() -> Vec<Case> {
             trust(home);
         })
         .call(make())
-        .expect(Expect::blocked().tells_model(&["says deny"])),
+        .expect(Expect::blocked().model_reads(&["says deny"])),
         case(Outcome::Asked, "a tool of an untrusted skill")
             .prepare(|home| write(home, ""))
             .call(make())
             .say(Say::No)
             .expect(asked.clone())
             .at(&[Entry::Terminal], &said_no),
-        case(Outcome::Asked, "the same, agreed to")
+        case(Outcome::Asked, "an approved tool of an untrusted skill")
             .prepare(|home| write(home, ""))
             .call(make())
             .say(Say::Yes)
             .at(&[Entry::Scheduled], &Expect::unasked())
             .expect(Expect::runs().by("user")),
-        case(Outcome::Fault, "what is trusted cannot be read")
+        case(Outcome::Fault, "the trust record cannot be read")
             .prepare(|home| {
                 write(home, "");
                 trust(home);

@@ -173,13 +173,13 @@ fn results_are_redacted_and_overflow() {
     assert_has(
         &long.stdout,
         &[
-            "line 0 of what is long",
-            "line 8999 of what is long",
+            "line 0 of a long text",
+            "line 8999 of a long text",
             "overflow",
         ],
     );
     assert!(long.stdout.len() < 60_000, "{}", long.stdout.len());
-    assert!(!long.stdout.contains("line 4500 of what is long"));
+    assert!(!long.stdout.contains("line 4500 of a long text"));
 }
 
 /// Proves MCP-1: a server process has the environment of commands and the variables of its table, and runs

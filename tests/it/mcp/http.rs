@@ -173,11 +173,11 @@ fn missing_login_is_reported() {
         &listed,
         &["w: failed: it asks for a login: `zeph mcp login w`, or a header in `headers`"],
     );
-    let nobody = Home::new();
-    nobody.config(
+    let unreachable = Home::new();
+    unreachable.config(
         "[[mcp.servers]]\nname = \"w\"\nurl = \"http://127.0.0.1:1/mcp?key=secret-in-url\"\n",
     );
-    let listed = nobody.zeph(["mcp", "list"]).code(0).stdout;
+    let listed = unreachable.zeph(["mcp", "list"]).code(0).stdout;
     assert_has(&listed, &["w: restarting in", "refused"]);
     assert!(!listed.contains("secret-in-url"), "{listed}");
 }

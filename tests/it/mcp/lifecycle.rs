@@ -142,7 +142,7 @@ fn changed_tool_list_applies_in_the_next_turn() {
 /// Proves MCP-1: a missing or silent server delays the start at most by the configured time.
 #[test]
 fn slow_server_does_not_delay_the_start() {
-    let check = |mode: &str, told: &str| {
+    let check = |mode: &str, reported: &str| {
         let served = Served::in_mode(&[echo()], mode, "");
         served.home.more_config("[mcp]\nstart_wait_ms = 300\n");
         let began = Instant::now();
@@ -150,7 +150,7 @@ fn slow_server_does_not_delay_the_start() {
         let took = began.elapsed();
         assert!(took < Duration::from_secs(10), "{mode}: {took:?}");
         assert_has(&listed.stdout, &["bash", "read"]);
-        assert_has(&listed.stderr, &[told]);
+        assert_has(&listed.stderr, &[reported]);
         served.home.wait_until_alone();
     };
     check("mute", "MCP server t: connecting");
@@ -286,9 +286,9 @@ fn servers_run_concurrently() {
         .filter(|id| id.starts_with("mcp_"))
         .collect();
     assert_eq!(ids, ["mcp_a_b_b_c", "mcp_a_b_c", "mcp_a_c"]);
-    let told = served.home.zeph(["mcp", "list"]).code(0).stdout;
+    let reported = served.home.zeph(["mcp", "list"]).code(0).stdout;
     assert_has(
-        &told,
+        &reported,
         &[
             "a: connected, 2 tools",
             "a_b: connected, 1 tool\n",

@@ -59,7 +59,7 @@ fn long_resource_goes_to_the_overflow_store() {
     served.home.zeph(["-p", "Explain @t:note://long"]).code(0);
     let prompt = prompt(&server);
     assert!(prompt.len() < 100_000, "{}", prompt.len());
-    assert_has(&prompt, &["line 1 of what is long", "overflow"]);
+    assert_has(&prompt, &["line 1 of a long text", "overflow"]);
 }
 
 /// Proves MCP-1b: a resource that cannot be read stops the prompt; piped text attaches none.

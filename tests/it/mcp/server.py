@@ -97,7 +97,7 @@ def call(request):
     elif name == "where":
         answer(request, text(json.dumps({"cwd": os.getcwd(), "env": sorted(os.environ), "own": os.environ.get("OWN_KEY")})))
     elif name == "long":
-        answer(request, text("\n".join("line %d of what is long" % n for n in range(9000))))
+        answer(request, text("\n".join("line %d of a long text" % n for n in range(9000))))
     elif name == "fail":
         answer(request, {"content": [{"type": "text", "text": "the disk is full"}], "isError": True})
     elif name == "refuse":
@@ -216,7 +216,7 @@ for line in sys.stdin:
     elif method == "resources/read":
         uri = request["params"]["uri"]
         if uri.startswith("note://long"):
-            said = "\n".join("line %d of what is long" % n for n in range(9000))
+            said = "\n".join("line %d of a long text" % n for n in range(9000))
         elif uri.startswith("note://one"):
             said = "The note's text."
         else:

@@ -60,8 +60,8 @@ fn secrets_in_lines_are_replaced() {
         for (tool, output) in [("search_code", &output), ("grep", &words)] {
             for secret in [github.as_str(), cloud.as_str(), KEY] {
                 // The terminal shows the call of the user unchanged.
-                let told = output.stderr.contains(secret) && query != secret;
-                let shown = told || output.stdout.contains(secret);
+                let reported = output.stderr.contains(secret) && query != secret;
+                let shown = reported || output.stdout.contains(secret);
                 assert!(!shown, "{tool} shows {secret}: {output}");
             }
         }

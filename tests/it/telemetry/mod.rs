@@ -21,8 +21,8 @@ fn endpoint_without_the_feature_is_reported() {
     for output in [by_env, by_config] {
         assert_eq!(output.stdout, "hi\n");
         let lines = output.stderr.lines();
-        let told = lines.filter(|line| line.contains("built without telemetry"));
-        assert_eq!(told.count(), 1, "{output}");
+        let reported = lines.filter(|line| line.contains("built without telemetry"));
+        assert_eq!(reported.count(), 1, "{output}");
         assert_has(&output.stderr, &["--features otel"]);
     }
     let output = home.zeph(["doctor", "--set", set]).code(1);

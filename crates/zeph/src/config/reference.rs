@@ -193,7 +193,7 @@ mod tests {
         let found = std::fs::read_to_string(file).unwrap_or_default();
         assert!(
             found == reference(),
-            "docs/configuration.md is out of date; write it anew with\n\
+            "docs/configuration.md is out of date; write it again with\n\
              zeph config reference > docs/configuration.md"
         );
     }

@@ -330,7 +330,7 @@ mod tests {
         let found = std::fs::read_to_string(file).unwrap_or_default();
         assert!(
             found == template(),
-            "config/default.toml is out of date; write it anew with\n\
+            "config/default.toml is out of date; write it again with\n\
              zeph config init --print > config/default.toml"
         );
     }
