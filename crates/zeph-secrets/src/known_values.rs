@@ -15,6 +15,9 @@ const MIN_VALUE_BYTES: usize = 8;
 /// The minimum length in bytes of a value that is also searched in base64 and hexadecimal.
 const MIN_ENCODED_BYTES: usize = 12;
 
+/// The number of JSON texts that can be strings of each other, such that a value in the innermost one is found.
+const MAX_JSON_DEPTH: usize = 4;
+
 /// Finds values in their original and encoded forms.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -189,9 +192,13 @@ fn forms_of(value: &str) -> Vec<String> {
             let _ = write!(lower, "%{byte:02x}");
         }
     }
-    let json = value.replace('\\', "\\\\").replace('"', "\\\"");
-    let slashes = json.replace('/', "\\/");
-    for form in [upper, lower, json, slashes] {
+    let mut nested = Vec::new();
+    let mut json = value.to_owned();
+    for _ in 0..MAX_JSON_DEPTH {
+        json = json.replace('\\', "\\\\").replace('"', "\\\"");
+        nested.extend([json.clone(), json.replace('/', "\\/")]);
+    }
+    for form in [upper, lower].into_iter().chain(nested) {
         if !forms.contains(&form) {
             forms.push(form);
         }
