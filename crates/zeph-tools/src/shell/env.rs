@@ -36,11 +36,14 @@ const SECRET_NAMES: [&str; 25] = [
     "OTEL_EXPORTER_OTLP_*HEADERS",
 ];
 
+/// Names of variables that configure the telemetry of the agent. A program with OpenTelemetry would report as the agent.
+const TELEMETRY_NAMES: [&str; 1] = ["OTEL_*"];
+
 /// Builds the environment of a command: the allowed variables of `base`, then `set`, then the skill's variables. A
 /// later variable replaces an earlier one of the same name.
 ///
-/// A variable of `base` is allowed if no pattern of `block` matches its name, and if the name either matches `pass` or
-/// does not look like a secret. Names that are not UTF-8 are matched in their lossy form. `set` and the skill's
+/// A variable of `base` is allowed if no pattern of `block` matches its name, and if the name either matches `pass`, or
+/// neither looks like a secret nor configures telemetry. Names that are not UTF-8 are matched in their lossy form. `set` and the skill's
 /// variables are passed unchanged, because they are meant for commands.
 #[must_use]
 pub fn select(
@@ -80,7 +83,8 @@ fn passes(name: &str, config: &ShellEnvConfig) -> bool {
     if any(&config.block) {
         return false;
     }
-    any(&config.pass) || !SECRET_NAMES.iter().any(|pattern| matches(pattern, name))
+    let mut withheld = SECRET_NAMES.iter().chain(&TELEMETRY_NAMES);
+    any(&config.pass) || !withheld.any(|pattern| matches(pattern, name))
 }
 
 /// Whether `name` matches `pattern`, in which `*` matches any characters. ASCII case is ignored.
