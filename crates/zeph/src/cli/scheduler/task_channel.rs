@@ -27,9 +27,13 @@ impl TaskChannel {
 #[async_trait]
 impl Channel for TaskChannel {
     fn emit(&self, event: LoopbackEvent) {
-        if let LoopbackEvent::Warning(text) | LoopbackEvent::Error(text) = event {
-            let text = format!("scheduled task {}: {text}", self.task);
-            self.told_to.emit(LoopbackEvent::Notice(text));
+        let labelled = |text: String| format!("scheduled task {}: {text}", self.task);
+        match event {
+            LoopbackEvent::Warning(text) => {
+                self.told_to.emit(LoopbackEvent::Warning(labelled(text)));
+            }
+            LoopbackEvent::Error(text) => self.told_to.emit(LoopbackEvent::Error(labelled(text))),
+            _ => {}
         }
     }
 
@@ -47,5 +51,34 @@ impl Channel for TaskChannel {
 
     async fn ask_for_server(&self, _: &ServerQuestion) -> ServerAnswer {
         ServerAnswer::Decline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use zeph_core::EventChannel;
+
+    use super::*;
+
+    /// Proves NAT-3: a problem of a task keeps its severity, and names the task; other events are not shown.
+    #[test]
+    fn problem_keeps_its_severity() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let events = Arc::clone(&seen);
+        let user: Arc<dyn Channel> = Arc::new(EventChannel::new(move |event| {
+            events.lock().unwrap().push(event);
+        }));
+        let channel = TaskChannel::new(&user, 5);
+        channel.emit(LoopbackEvent::Warning("slow".to_owned()));
+        channel.emit(LoopbackEvent::Error("failed".to_owned()));
+        channel.emit(LoopbackEvent::Notice("begins".to_owned()));
+        let seen = seen.lock().unwrap();
+        let [LoopbackEvent::Warning(warning), LoopbackEvent::Error(error)] = seen.as_slice() else {
+            panic!("{seen:?}");
+        };
+        assert_eq!(warning, "scheduled task 5: slow");
+        assert_eq!(error, "scheduled task 5: failed");
     }
 }
