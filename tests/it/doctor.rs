@@ -122,3 +122,21 @@ fn report_is_complete_and_without_secrets() {
         assert!(!output.stdout.contains(secret), "{secret}: {output}");
     }
 }
+
+/// Proves OUT-21: with an invalid configuration, no value of a secret variable is in the output or in the log.
+#[test]
+fn secret_in_an_invalid_configuration_is_withheld() {
+    const SECRET: &str = "Xq7Lm2Vz9Rt4Wc6B";
+    let home = Home::new();
+    for args in [
+        &["doctor"] as &[&str],
+        &["doctor", "--json"],
+        &["doctor", "--report"],
+    ] {
+        let run = home.zeph(args.iter().copied()).env("DB_PASSWORD", SECRET);
+        let output = run.env("ZEPH_TOOLS_MODE", SECRET).code(1);
+        assert_has(&output.stdout, &["ZEPH_TOOLS_MODE"]);
+        let shown = output.stdout + &output.stderr;
+        assert!(!shown.contains(SECRET), "{args:?}: {shown}");
+    }
+}

@@ -14,7 +14,10 @@ use zeph_tools::shell::sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
-use crate::assemble::{App, AuditLines, BuildOptions, UserRules, chosen_config, judge, open_store};
+use crate::assemble::{
+    App, AuditLines, BuildOptions, UserRules, chosen_config, judge, open_store,
+    withhold_environment,
+};
 use crate::config::{Environment, Loaded, load};
 use crate::logs;
 use crate::output::json_lines;
@@ -72,6 +75,8 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
             return vec![check("directory", Verdict::Failed, error.to_string())];
         }
     };
+    // An error in the configuration may quote a value of the environment.
+    withhold_environment(&env);
     let loaded = match load(&env, &global.overrides()) {
         Ok(loaded) => loaded,
         Err(errors) => {

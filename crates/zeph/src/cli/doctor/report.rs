@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{Exit, GlobalArgs, Verdict, checks, line, print};
+use crate::assemble::withhold_environment;
 use crate::config::{Environment, load};
 use crate::output::redact::redacted;
 
@@ -14,6 +15,7 @@ const FEATURES: &[(&str, bool)] = &[
     ("secret-service", cfg!(feature = "secret-service")),
     ("candle", cfg!(feature = "candle")),
     ("otel", cfg!(feature = "otel")),
+    ("postgres", cfg!(feature = "postgres")),
 ];
 /// Variables that change how Zeph looks. Their values are no secrets.
 const VARIABLES: &[&str] = &[
@@ -28,6 +30,8 @@ const VARIABLES: &[&str] = &[
 /// Prints the report; the exit code is 1 if a check failed.
 pub(crate) async fn run(global: &GlobalArgs) -> anyhow::Result<Exit> {
     let env = Environment::of_process()?;
+    // An error in the configuration may quote a value of the environment.
+    withhold_environment(&env);
     let mut text = String::from(
         "Zeph report, without keys and conversations. Read it before you send it.\n\n",
     );
@@ -79,5 +83,29 @@ fn shortened(text: &str, home: Option<&Path>) -> String {
     match home.and_then(Path::to_str).filter(|home| home.len() > 1) {
         Some(home) => text.replace(home, "~"),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The report names every feature of the package.
+    #[test]
+    fn features_are_those_of_the_package() {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let mut declared: Vec<&str> = manifest["features"]
+            .as_table()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .filter(|name| *name != "default")
+            .collect();
+        let mut reported: Vec<&str> = FEATURES.iter().map(|(name, _)| *name).collect();
+        declared.sort_unstable();
+        reported.sort_unstable();
+        assert_eq!(reported, declared);
     }
 }
