@@ -200,7 +200,8 @@ fn record_in_json_names_its_spans() {
     });
     let failed = failed.unwrap_or_else(|| panic!("{records:#?}"));
     assert_eq!(failed["spans"][0]["name"], "turn");
-    assert_eq!(failed["spans"][0]["gen_ai.operation.name"], "invoke_agent");
+    let fields = &failed["spans"][0]["fields"];
+    assert_eq!(fields["gen_ai.operation.name"], "invoke_agent");
 }
 
 /// Proves OPS-4: a folder that cannot be written costs one notice, and nothing else.
@@ -253,4 +254,47 @@ fn full_file_is_replaced() {
     let earlier = fs::read_to_string(path.with_extension("log.1")).unwrap();
     assert_eq!(earlier.len(), full.len());
     assert!(!path.with_extension("log.2").exists());
+}
+
+/// Proves OPS-4: warnings about the configuration are in the file, also if they are not shown.
+#[test]
+fn warning_of_the_configuration_is_recorded_without_being_shown() {
+    let home = Home::scripted("[[steps]]\ntext = \"hi\"\n");
+    let run = |args: &[&str]| {
+        let _ = fs::remove_file(log_path(&home));
+        let run = home.zeph(args.iter().copied()).env("ZEPH_NO_SUCH_KEY", "1");
+        let output = run.code(0);
+        assert_has(&log(&home), &[" WARN ", "ZEPH_NO_SUCH_KEY"]);
+        output.stderr
+    };
+    assert_has(&run(&["tools", "list"]), &["ZEPH_NO_SUCH_KEY"]);
+    assert_eq!(run(&["-q", "tools", "list"]), "");
+    assert!(!run(&["-q", "-v", "tools", "list"]).contains("ZEPH_NO_SUCH_KEY"));
+}
+
+/// Proves OPS-4: a record before the configuration is loaded, or of one that is invalid, has the configured format.
+#[test]
+fn first_record_has_the_configured_format() {
+    let check = |prepare: &dyn Fn(&Home), args: &[&str], env: &str, message: &str| {
+        let home = Home::new();
+        prepare(&home);
+        let run = home.zeph(args.iter().copied());
+        let output = run.env("ZEPH_LOG_FORMAT", env).run();
+        assert_ne!(output.code, Some(0), "{output}");
+        let records = records(&home);
+        assert_has(&records[0]["message"].to_string(), &[message]);
+    };
+    let json = |home: &Home| home.config("[log]\nformat = \"json\"\n");
+    let gone = &["-C", "no-such-folder", "tools", "list"];
+    check(&json, gone, "", "no-such-folder");
+    check(&|_| (), gone, "json", "no-such-folder");
+    let set = "log.format=json";
+    check(
+        &|_| (),
+        &["--set", set, "-C", "gone", "tools", "list"],
+        "",
+        "gone",
+    );
+    let invalid = |home: &Home| home.config("[log]\nformat = \"json\"\n[agnet]\n");
+    check(&invalid, &["tools", "list"], "", "agnet");
 }

@@ -215,6 +215,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         phase: Default::default(),
         reload: None,
         response_schema: None,
+        span_content: Default::default(),
     }
     .build()
     .await

@@ -9,7 +9,7 @@ use crate::error::LlmError;
 use crate::provider::LlmProvider;
 use crate::scripted::ScriptedProvider;
 use crate::text_tools::TextTools;
-use crate::traced::Traced;
+use crate::traced::{SpanContent, Traced};
 
 /// Builds the provider of a configuration. A model without tool calls gets them by text ([`TextTools`]).
 ///
@@ -21,6 +21,19 @@ pub fn build_provider(
     config: &ProviderConfig,
     retry: RetryConfig,
     api_key: Option<SecretString>,
+) -> Result<Arc<dyn LlmProvider>, LlmError> {
+    build_traced_provider(config, retry, api_key, SpanContent::Omitted)
+}
+
+/// Builds a provider as [`build_provider`] does. `content` says whether the spans of its requests hold the messages.
+///
+/// # Errors
+/// As [`build_provider`].
+pub fn build_traced_provider(
+    config: &ProviderConfig,
+    retry: RetryConfig,
+    api_key: Option<SecretString>,
+    content: SpanContent,
 ) -> Result<Arc<dyn LlmProvider>, LlmError> {
     config.validate()?;
     let provider: Arc<dyn LlmProvider> = match config.kind {
@@ -40,7 +53,7 @@ pub fn build_provider(
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     };
     let provider = TextTools::wrap_if_needed(provider);
-    Ok(Arc::new(Traced::new(provider, config.kind)))
+    Ok(Arc::new(Traced::new(provider, config.kind, content)))
 }
 
 #[cfg(test)]

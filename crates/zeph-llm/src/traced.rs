@@ -1,7 +1,6 @@
 //! A `request` span around each chat and embedding request to a provider, with the names of the OpenTelemetry conventions for generative AI.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -23,17 +22,22 @@ const MAX_TEXT: usize = 8 * 1024;
 const MAX_MESSAGES: usize = 32 * 1024;
 
 /// Whether spans hold the content of messages and calls.
-static CONTENT: AtomicBool = AtomicBool::new(false);
-
-/// Sets whether spans hold the content of messages and calls. By default they do not.
-pub fn set_content(is_recorded: bool) {
-    CONTENT.store(is_recorded, Ordering::Relaxed);
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SpanContent {
+    /// No span holds content.
+    #[default]
+    Omitted,
+    /// Spans hold messages, arguments and results.
+    Recorded,
 }
 
-/// Whether spans hold the content of messages and calls.
-#[must_use]
-pub fn has_content() -> bool {
-    CONTENT.load(Ordering::Relaxed)
+impl SpanContent {
+    /// Records the beginning of a text in a field of a span, if content is recorded.
+    pub fn record<T: AsRef<str>>(self, span: &Span, field: &'static str, text: impl FnOnce() -> T) {
+        if self == Self::Recorded {
+            span.record(field, limited(text().as_ref()));
+        }
+    }
 }
 
 /// A provider whose requests have spans.
@@ -41,10 +45,15 @@ pub fn has_content() -> bool {
 pub(crate) struct Traced {
     inner: Arc<dyn LlmProvider>,
     kind: &'static str,
+    content: SpanContent,
 }
 
 impl Traced {
-    pub(crate) fn new(inner: Arc<dyn LlmProvider>, kind: ProviderKind) -> Self {
+    pub(crate) fn new(
+        inner: Arc<dyn LlmProvider>,
+        kind: ProviderKind,
+        content: SpanContent,
+    ) -> Self {
         let kind = match kind {
             ProviderKind::Claude => "anthropic",
             ProviderKind::Openai => "openai",
@@ -52,7 +61,18 @@ impl Traced {
             ProviderKind::Candle => "candle",
             ProviderKind::Scripted => "scripted",
         };
-        Self { inner, kind }
+        Self {
+            inner,
+            kind,
+            content,
+        }
+    }
+
+    fn ending(&self, span: &Span) -> Ending {
+        Ending {
+            span: Some(span.clone()),
+            content: self.content,
+        }
     }
 
     fn span(&self, operation: &str, model: &str, conversation: Option<&str>) -> Span {
@@ -79,18 +99,21 @@ impl Traced {
 }
 
 /// Records the end of a request in its span. Without a result, the request was cancelled.
-struct Ending(Option<Span>);
+struct Ending {
+    span: Option<Span>,
+    content: SpanContent,
+}
 
 impl Ending {
     fn response(mut self, response: &ChatResponse) {
-        let Some(span) = self.0.take() else { return };
+        let Some(span) = self.span.take() else { return };
         record_usage(&span, response.usage());
         let (reason, parts) = match response {
             ChatResponse::Text { stop, parts, .. } => (finish_reason(*stop), parts),
             ChatResponse::ToolUse { parts, .. } => (finish_reason(StopReason::ToolUse), parts),
         };
         span.record("gen_ai.response.finish_reasons", reason);
-        if has_content() {
+        if self.content == SpanContent::Recorded {
             let message =
                 json!([{ "role": "assistant", "parts": shown(parts), "finish_reason": reason }]);
             span.record("gen_ai.output.messages", message.to_string());
@@ -98,13 +121,13 @@ impl Ending {
     }
 
     fn embeddings(mut self, embeddings: &Option<Embeddings>) {
-        if let (Some(span), Some(embeddings)) = (self.0.take(), embeddings) {
+        if let (Some(span), Some(embeddings)) = (self.span.take(), embeddings) {
             record_usage(&span, embeddings.usage);
         }
     }
 
     fn error(mut self, error: &LlmError) {
-        if let Some(span) = self.0.take() {
+        if let Some(span) = self.span.take() {
             record_error(&span, error.kind.label());
         }
     }
@@ -112,7 +135,7 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        if let Some(span) = self.0.take() {
+        if let Some(span) = self.span.take() {
             record_error(&span, "cancelled");
         }
     }
@@ -192,8 +215,7 @@ fn shown(parts: &[MessagePart]) -> Value {
 }
 
 /// The beginning of a text. It ends with a word, so that no secret is cut into a part that no pattern finds.
-#[must_use]
-pub fn limited(text: &str) -> &str {
+fn limited(text: &str) -> &str {
     if text.len() <= MAX_TEXT {
         return text;
     }
@@ -233,11 +255,11 @@ impl LlmProvider for Traced {
         sink: StreamSink<'_>,
     ) -> Result<ChatResponse, LlmError> {
         let span = self.span("chat", self.model(), request.cache_key);
-        if has_content() {
+        if self.content == SpanContent::Recorded {
             span.record("gen_ai.system_instructions", limited(request.system));
             span.record("gen_ai.input.messages", messages(request.messages));
         }
-        let ending = Ending(Some(span.clone()));
+        let ending = self.ending(&span);
         let sent = self.inner.chat_stream(request, sink).instrument(span);
         let result = sent.await;
         match &result {
@@ -260,7 +282,7 @@ impl LlmProvider for Traced {
             return self.inner.embed(texts).await;
         };
         let span = self.span("embeddings", &model.name, None);
-        let ending = Ending(Some(span.clone()));
+        let ending = self.ending(&span);
         let result = self.inner.embed(texts).instrument(span).await;
         match &result {
             Ok(embeddings) => ending.embeddings(embeddings),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use zeph_llm::LlmProvider;
+use zeph_llm::traced::SpanContent;
 use zeph_memory::Store;
 use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::cache::ResultCaches;
@@ -23,7 +24,8 @@ use super::model_client::ModelClient;
 use super::session::Session;
 use super::sub_agent::{ParentAgent, SubAgentHost};
 use super::tool_runner::ToolRunner;
-use super::tool_runner::dispatch::{CallerIdentity, Dispatcher};
+use super::tool_runner::caller::CallerIdentity;
+use super::tool_runner::dispatch::Dispatcher;
 use super::tool_runner::sampling::Sampler;
 use super::tool_selection::ToolSelection;
 use super::{Agent, StatusLine, prompt, tokens};
@@ -98,6 +100,8 @@ pub struct AgentBuilder {
     pub reload: Option<Arc<dyn ConfigReload>>,
     /// JSON Schema of the response.
     pub response_schema: Option<Value>,
+    /// Whether the spans of calls hold arguments and results.
+    pub span_content: SpanContent,
 }
 
 impl AgentBuilder {
@@ -141,6 +145,7 @@ impl AgentBuilder {
             phase: Phase::default(),
             reload: None,
             response_schema: None,
+            span_content: SpanContent::default(),
         }
     }
 
@@ -224,6 +229,7 @@ impl AgentBuilder {
                 session: session.id().to_owned(),
                 project: session.project.clone(),
                 reload: self.reload.clone(),
+                span_content: self.span_content,
                 asking,
             })
         });
@@ -232,6 +238,7 @@ impl AgentBuilder {
             .with_grants(Arc::clone(&self.permissions.grants))
             .with_image_support(self.provider.supports_images())
             .with_argument_repair(self.reformatter)
+            .with_span_content(self.span_content)
             .with_sampler(Sampler {
                 provider: Arc::clone(&self.provider),
                 usage: Arc::clone(&self.side_usage),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracing::field::Empty;
 use tracing::{Span, info_span};
-use zeph_llm::traced::{has_content, limited, record_error};
+use zeph_llm::traced::{SpanContent, record_error};
 use zeph_tools::{ToolCall, ToolError, ToolResult};
 
 use super::outcome::{TurnEnd, TurnOutcome};
@@ -37,7 +37,7 @@ pub(super) fn end_turn(span: &Span, outcome: &TurnOutcome) {
 }
 
 /// The span of a call.
-pub(super) fn call(call: &ToolCall) -> Span {
+pub(super) fn call(call: &ToolCall, content: SpanContent) -> Span {
     let name = tool_name(&call.tool);
     let span = info_span!(
         "call",
@@ -53,28 +53,24 @@ pub(super) fn call(call: &ToolCall) -> Span {
         zeph.call.waited = Empty,
         error.type = Empty,
     );
-    if has_content() {
-        let arguments = call.params.to_string();
-        span.record("gen_ai.tool.call.arguments", limited(&arguments));
-    }
+    content.record(&span, "gen_ai.tool.call.arguments", || {
+        call.params.to_string()
+    });
     span
 }
 
 /// Records the end of a call, and the time that it waited for the user.
-pub(super) fn end_call(span: &Span, result: &ToolResult, waited: Duration) {
+pub(super) fn end_call(span: &Span, result: &ToolResult, waited: Duration, content: SpanContent) {
     if !waited.is_zero() {
         span.record("zeph.call.waited", waited.as_secs_f64());
     }
     if let Err(error) = result {
         record_error(span, error.category().label());
     }
-    if has_content() {
-        let text = match result {
-            Ok(output) => Cow::Borrowed(output.summary.as_str()),
-            Err(error) => Cow::Owned(ToolError::to_string(error)),
-        };
-        span.record("gen_ai.tool.call.result", limited(&text));
-    }
+    content.record(span, "gen_ai.tool.call.result", || match result {
+        Ok(output) => Cow::Borrowed(output.summary.as_str()),
+        Err(error) => Cow::Owned(ToolError::to_string(error)),
+    });
 }
 
 /// The name of a tool. A model can write any text in its place, and such a text belongs to the content.

@@ -25,7 +25,7 @@ use crate::assemble::{
 use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
 use crate::output::sanitize::clean;
-use crate::output::stderr_line;
+use crate::output::stderr_line_unless;
 use model_choice::ModelChoice;
 use servers::ClientServers;
 use session::{AcpSession, ConversationParts};
@@ -204,9 +204,7 @@ impl SessionHost for AcpHost {
     }
 
     fn report(&self, text: &str, is_problem: bool) {
-        if is_problem || !self.options.quiet {
-            stderr_line(&clean(text));
-        }
+        stderr_line_unless(self.options.quiet && !is_problem, &clean(text));
     }
 }
 

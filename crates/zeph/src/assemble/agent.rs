@@ -9,6 +9,7 @@ use zeph_llm::LlmProvider;
 use zeph_tools::{Mode, Phase};
 
 use super::App;
+use crate::telemetry;
 
 /// Whose the calls of a conversation are.
 #[derive(Debug, Clone, Default)]
@@ -83,6 +84,7 @@ impl App {
             },
             reload: Some(Arc::clone(&self.reload) as _),
             response_schema: schema,
+            span_content: telemetry::span_content(&self.loaded, &self.env),
         }
         .build()
         .await?;

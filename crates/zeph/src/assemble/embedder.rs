@@ -10,7 +10,7 @@ use zeph_memory::{SqliteVectors, Store};
 use super::provider::named_provider;
 use crate::config::{Environment, Loaded};
 use crate::output::sanitize::clean;
-use crate::output::stderr_line;
+use crate::output::stderr_line_unless;
 
 /// The provider that computes embeddings: the one in `[llm] embed_provider`, otherwise that of the `conversation`.
 /// `None` if keyword matching is used, because the provider has no embedding model.
@@ -70,11 +70,10 @@ pub(super) fn embedder(
         (None, name) => named_provider(loaded, env, name)
             .and_then(|provider| embedding_provider(loaded, env, &provider))
             .unwrap_or_else(|error| {
-                if !quiet {
-                    let text =
-                        format!("warning: embeddings unavailable, falling back to keyword matching: {error:#}");
-                    stderr_line(&clean(&text));
-                }
+                let text = format!(
+                    "warning: embeddings unavailable, falling back to keyword matching: {error:#}"
+                );
+                stderr_line_unless(quiet, &clean(&text));
                 None
             }),
     };

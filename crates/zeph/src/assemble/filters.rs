@@ -12,17 +12,17 @@ use zeph_tools::filter::{FilterPipeline, FilterWarning, Rule, RuleOverride, Rule
 use super::trust::{Pins, ProjectRules, Standing, read_text};
 use crate::config::{Environment, Loaded};
 use crate::output::sanitize::clean;
-use crate::output::stderr_line;
+use crate::output::stderr_line_unless;
 
-/// The filters of the configuration. Rules in files that are not used are reported on standard error, unless `quiet`
-/// is set.
+/// The filters of the configuration. Rules in files that are not used are reported: in the log file, and unless `quiet` is
+/// set, on standard error.
 pub(crate) fn filters(loaded: &Loaded, env: &Environment, quiet: bool) -> FilterPipeline {
     if !loaded.config.tools.filters.enabled {
         return FilterPipeline::off();
     }
     let added = UserRules::load(loaded, env);
-    for line in added.not_used().iter().filter(|_| !quiet) {
-        stderr_line(&format!("warning: {line}"));
+    for line in added.not_used() {
+        stderr_line_unless(quiet, &format!("warning: {line}"));
     }
     FilterPipeline::new(added.book())
 }

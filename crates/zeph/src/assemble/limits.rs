@@ -13,7 +13,7 @@ use zeph_tools::gate::utility::UtilityScorer;
 
 use crate::config::Loaded;
 use crate::output::sanitize::clean;
-use crate::output::stderr_line;
+use crate::output::stderr_line_unless;
 
 /// The limits of `loaded`, for all sessions of this process. The database stores the quota counter, so that it
 /// continues across processes.
@@ -79,8 +79,5 @@ pub(super) fn warn_of_unknown(limits: &CallLimits, registry: &ToolRegistry, quie
 }
 
 fn warn(text: &str, quiet: bool) {
-    match quiet {
-        true => tracing::warn!("{text}"),
-        false => stderr_line(&clean(&format!("warning: {text}"))),
-    }
+    stderr_line_unless(quiet, &clean(&format!("warning: {text}")));
 }

@@ -16,7 +16,8 @@ use crate::config::{Environment, Loaded};
 use crate::keys::{KeyPlace, KeyStore, StoredKey};
 #[cfg(feature = "candle")]
 use crate::models::ModelStore;
-use crate::output::stderr_line;
+use crate::output::stderr_line_unless;
+use crate::telemetry;
 
 /// The vendors that are used if no provider is configured and the variable of their key is set, in this order. Each
 /// has a default model and a variable for another server.
@@ -167,12 +168,13 @@ pub(crate) fn choose_provider(
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
     let config = chosen_config(loaded, env, model)?;
     let provider = with_substitutes(&config, loaded, env)?;
-    for config in substitutes(loaded).filter(|_| !quiet) {
+    for config in substitutes(loaded) {
         if let Some(missing) = missing_key(config, loaded, env) {
-            stderr_line(&format!(
+            let text = format!(
                 "warning: [llm] fallback passes over {:?}: {missing}",
                 config.name
-            ));
+            );
+            stderr_line_unless(quiet, &text);
         }
     }
     Ok(provider)
@@ -440,7 +442,8 @@ fn build(
             )
         })?),
     };
-    let provider = zeph_llm::build_provider(&config, retry, key)?;
+    let content = telemetry::span_content(loaded, env);
+    let provider = zeph_llm::build_traced_provider(&config, retry, key, content)?;
     if loaded.config.agent.max_cost_usd.is_some() && provider.prices().is_none() {
         bail!(
             "`[agent] max_cost_usd` is set, and what {} ({}) costs is not known: add prices = {{ input = …, output = … }} \

@@ -14,6 +14,7 @@ use zeph_core::{
     CallerIdentity, Channel, CheckIn, CheckInAnswer, ConfigReload, Dispatcher, LoopbackEvent,
     UserAnswer,
 };
+use zeph_llm::traced::SpanContent;
 use zeph_mcp::serve::{
     CallClient, CallDecision, CallQuestion, McpServer, ServedCall, ToolHost, is_local,
 };
@@ -34,6 +35,7 @@ use crate::assemble::{App, AuditLines};
 use crate::config::{Environment, Loaded};
 use crate::output::sanitize::clean;
 use crate::output::{redact, stderr_line};
+use crate::telemetry;
 
 /// The prefix of tools of configured MCP servers.
 const FOREIGN: &str = "mcp_";
@@ -103,6 +105,7 @@ async fn serve(
         exposed,
         yes: global.yes,
         quiet: global.quiet,
+        span_content: telemetry::span_content(&app.loaded, &app.env),
     };
     let parallel = app.loaded.config.agent.max_parallel_calls;
     let server = McpServer::new(Arc::new(host), env!("CARGO_PKG_VERSION"), parallel);
@@ -184,6 +187,7 @@ struct ServedTools {
     exposed: Vec<String>,
     yes: bool,
     quiet: bool,
+    span_content: SpanContent,
 }
 
 impl ServedTools {
@@ -247,6 +251,7 @@ impl ToolHost for ServedTools {
             .with_redaction(redact::secrets())
             .with_grants(Arc::clone(&self.grants))
             .with_config_reload(Some(Arc::clone(&self.reload)))
+            .with_span_content(self.span_content)
             .with_image_support(true);
         let is_exposed = self.is_exposed(&tool);
         let id = format!("call_{}", uuid::Uuid::new_v4().simple());

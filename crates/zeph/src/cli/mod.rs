@@ -53,7 +53,7 @@ pub(crate) use crate::exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
 use crate::logs::{self, Console};
 use crate::output::redact::{redacted, without_known};
 use crate::output::sanitize::clean;
-use crate::output::stderr_line;
+use crate::output::{stderr_line, stderr_line_unless};
 use crate::telemetry;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
 use prompt_words::PromptSource;
@@ -79,7 +79,7 @@ pub(crate) fn main() -> Exit {
             return exit;
         }
     };
-    logs::start(cli.global.verbose, console(&cli));
+    logs::start(cli.global.verbose, console(&cli), cli.global.overrides());
     if let Some(problem) = open_files::problem() {
         stderr_line(&format!("error: {problem}"));
         return Exit::Failed;
@@ -284,10 +284,8 @@ fn load_config(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
     let loaded = load(&env, &global.overrides())?;
     logs::set_format(&loaded.config.log);
     withhold(&loaded, &env);
-    if !global.quiet {
-        for warning in &loaded.warnings {
-            stderr_line(&redacted(&format!("warning: {warning}")));
-        }
+    for warning in &loaded.warnings {
+        stderr_line_unless(global.quiet, &redacted(&format!("warning: {warning}")));
     }
     Ok((loaded, env))
 }

@@ -30,6 +30,7 @@ use super::run::read_stdin;
 use super::{Exit, Outcome, UsageError, is_closed_pipe, load_config, overflow, print, print_as_is};
 use crate::assemble::{App, AuditLines, Reloader};
 use crate::output::{json_line, json_lines, redact, stderr_line};
+use crate::telemetry;
 use crate::terminal;
 
 /// The longest line of a script.
@@ -222,6 +223,7 @@ impl Calls {
         )
         .with_redaction(redact::secrets())
         .with_grants(Arc::clone(&assembly.permissions.grants))
+        .with_span_content(telemetry::span_content(&assembly.loaded, &assembly.env))
         .with_image_support(true);
         let cancel = CancellationToken::new();
         let signals = cancel_on_signals(cancel.clone());

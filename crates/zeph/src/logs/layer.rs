@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::sync::Once;
-use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,8 +13,10 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::file::LogFile;
 use super::record::{Fields, Record, SpanData};
-use super::{Console, JSON, TELEMETRY_FIELDS, notice};
+use super::{Console, TELEMETRY_FIELDS, format, notice};
+use crate::config::{FlagOverrides, LogFormat};
 use crate::output::redact;
+use crate::telemetry::CONTENT_FIELDS;
 
 /// The field with the text of a record.
 const MESSAGE: &str = "message";
@@ -25,14 +26,17 @@ const MESSAGE: &str = "message";
 pub(super) struct LogLayer {
     file: LogFile,
     console: Console,
+    /// The command line, which can set the format of the first records.
+    flags: FlagOverrides,
     told: Once,
 }
 
 impl LogLayer {
-    pub(super) fn new(file: LogFile, console: Console) -> Self {
+    pub(super) fn new(file: LogFile, console: Console, flags: FlagOverrides) -> Self {
         Self {
             file,
             console,
+            flags,
             told: Once::new(),
         }
     }
@@ -90,7 +94,8 @@ where
             fields,
             spans: spans.collect(),
         };
-        let line = record.line(JSON.load(Ordering::Relaxed), &redact::secrets());
+        let is_json = format(&self.flags) == LogFormat::Json;
+        let line = record.line(is_json, &redact::secrets());
         if let Err(error) = self.file.append(line.as_bytes())
             && self.console == Console::Messages
         {
@@ -99,14 +104,14 @@ where
     }
 }
 
-/// Collects fields, except those for telemetry.
+/// Collects fields, except those for telemetry: its own ones, and the content of messages and calls.
 #[derive(Default)]
 struct Collector(Fields);
 
 impl Collector {
     fn add(&mut self, field: &Field, value: impl FnOnce() -> Value) {
         let name = field.name();
-        if !name.starts_with(TELEMETRY_FIELDS) {
+        if !name.starts_with(TELEMETRY_FIELDS) && !CONTENT_FIELDS.contains(&name) {
             self.0.insert(name.to_owned(), value());
         }
     }

@@ -8,8 +8,7 @@ mod layer;
 mod record;
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
@@ -17,7 +16,7 @@ use tracing_subscriber::layer::{Filter, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::{Environment, LogConfig, LogFormat};
+use crate::config::{Environment, FlagOverrides, LogConfig, LogFormat};
 use crate::output::redact::LogWriter;
 use crate::output::{SHOWN, write_stderr};
 use crate::terminal;
@@ -30,8 +29,8 @@ const OWN: &str = "zeph";
 /// The fields of spans that are for telemetry alone.
 const TELEMETRY_FIELDS: &str = "otel.";
 
-/// Whether records in the file are JSON.
-static JSON: AtomicBool = AtomicBool::new(false);
+/// The format of records in the file, if it is known.
+static FORMAT: Mutex<Option<LogFormat>> = Mutex::new(None);
 /// The log file of this process.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
@@ -44,8 +43,8 @@ pub(crate) enum Console {
     Taken,
 }
 
-/// Starts the logs of this process.
-pub(crate) fn start(verbose: u8, console: Console) {
+/// Starts the logs of this process, which has this command line.
+pub(crate) fn start(verbose: u8, console: Console, flags: FlagOverrides) {
     let path = default_path();
     if let Some(path) = &path {
         let _ = FILE.set(path.clone());
@@ -77,7 +76,9 @@ pub(crate) fn start(verbose: u8, console: Console) {
             .with_filter(wanted.and(filter_fn(|metadata| metadata.target() != SHOWN)))
             .boxed()
     });
-    let layer = LogLayer::new(file, console).with_filter(to_file).boxed();
+    let layer = LogLayer::new(file, console, flags)
+        .with_filter(to_file)
+        .boxed();
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = vec![layer];
     layers.extend(to_stderr);
     #[cfg(feature = "otel")]
@@ -93,7 +94,20 @@ pub(crate) fn start(verbose: u8, console: Console) {
 
 /// Sets the format of the file.
 pub(crate) fn set_format(config: &LogConfig) {
-    JSON.store(config.format == LogFormat::Json, Ordering::Relaxed);
+    *FORMAT.lock().unwrap_or_else(PoisonError::into_inner) = Some(config.format);
+}
+
+/// The format of the file. Before the configuration is loaded, and if it is invalid, it is the one that its sources name.
+fn format(flags: &FlagOverrides) -> LogFormat {
+    let known = *FORMAT.lock().unwrap_or_else(PoisonError::into_inner);
+    known.unwrap_or_else(|| {
+        let named = match Environment::of_process() {
+            Ok(env) => LogFormat::of_sources(&env, flags),
+            Err(_) => LogFormat::default(),
+        };
+        let mut known = FORMAT.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.get_or_insert(named)
+    })
 }
 
 /// The log file of this process; `None` without HOME and XDG_STATE_HOME.

@@ -62,10 +62,11 @@ impl Record {
         }
         if !self.spans.is_empty() {
             let spans = self.spans.into_iter().map(|span| {
-                let mut fields = Map::new();
-                fields.insert("name".to_owned(), span.name.into());
-                fields.extend(span.fields);
-                Value::Object(fields)
+                let mut value = json!({ "name": span.name });
+                if !span.fields.is_empty() {
+                    value["fields"] = Value::Object(span.fields);
+                }
+                value
             });
             record["spans"] = spans.collect();
         }
@@ -85,11 +86,8 @@ fn text(record: &Value) -> String {
     );
     for span in record["spans"].as_array().into_iter().flatten() {
         let _ = write!(line, "{}", span["name"].as_str().unwrap_or_default());
-        let fields = span.as_object().into_iter().flatten();
-        let fields: Vec<String> = fields
-            .filter(|(name, _)| *name != "name")
-            .map(|(name, value)| field(name, value))
-            .collect();
+        let fields = span["fields"].as_object().into_iter().flatten();
+        let fields: Vec<String> = fields.map(|(name, value)| field(name, value)).collect();
         if !fields.is_empty() {
             let _ = write!(line, "{{{}}}", fields.join(" "));
         }
@@ -190,7 +188,27 @@ mod tests {
         let value: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["message"], "it fails");
         assert_eq!(value["fields"], fields());
-        assert_eq!(value["spans"], json!([{ "name": "turn", "session": "s1" }]));
+        let span = json!({ "name": "turn", "fields": { "session": "s1" } });
+        assert_eq!(value["spans"], json!([span]));
+    }
+
+    /// Proves OPS-4: a field of a span does not replace the name of the span.
+    #[test]
+    fn field_called_name_is_next_to_the_name_of_its_span() {
+        let named = || {
+            let mut record = record("it fails", json!({ "name": "inner" }));
+            record.spans[0].fields.insert("name".to_owned(), "x".into());
+            record
+        };
+        let line = plain(named());
+        assert!(
+            line.ends_with(": turn{session=s1 name=x}: it fails name=inner\n"),
+            "{line}"
+        );
+        let line = named().line(true, &Arc::default());
+        let value: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(value["spans"][0]["name"], "turn");
+        assert_eq!(value["spans"][0]["fields"]["name"], "x");
     }
 
     /// Proves OPS-4: no value begins a new line or steers a terminal.
@@ -224,6 +242,29 @@ mod tests {
             for part in [key, "word\\", "0123456789", "pass\\\"", "pass\""] {
                 assert!(!line.contains(part), "{part}: {line}");
             }
+        }
+    }
+
+    /// Proves OPS-4: a secret is not in the line, also within JSON that is a string of other JSON.
+    #[test]
+    fn secret_in_nested_json_is_not_in_the_line() {
+        let key = "pass\"word\\0123456789";
+        let known = KnownSecrets {
+            keys: vec![key.to_owned()],
+            likely: Vec::new(),
+        };
+        let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
+        let secrets = Arc::new(secrets);
+        let unknown = "hT7kQ2vX9mZ4bN6w";
+        let mut body = json!({ "key": key, "api_key": unknown }).to_string();
+        for depth in 1..=3 {
+            for is_json in [false, true] {
+                let line = record(&body, json!({ "body": body })).line(is_json, &secrets);
+                for part in ["0123456789", "pass\\", "word\\", unknown] {
+                    assert!(!line.contains(part), "{part} at depth {depth}: {line}");
+                }
+            }
+            body = json!({ "body": body }).to_string();
         }
     }
 

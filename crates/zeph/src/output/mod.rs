@@ -15,18 +15,26 @@ use self::sanitize::clean;
 pub(crate) use recorder::{Recorder, ResultObject};
 pub(crate) use zeph_tui::sanitize;
 
-/// The target of log records whose text standard error shows already.
+/// The target of log records for the file alone: standard error shows their text already, or it should be quiet.
 pub(crate) const SHOWN: &str = "zeph::shown";
 
 /// Writes a line to standard error, without secrets and control sequences. A warning or an error is logged too. A closed
 /// pipe is not an error.
 pub(crate) fn stderr_line(text: &str) {
-    record_shown(text);
+    record_in_file(text);
     write_stderr(text);
 }
 
-/// Logs a text that standard error shows, if it is a warning or an error.
-fn record_shown(text: &str) {
+/// Writes a line as [`stderr_line`] does, or with `is_quiet`, only the record of a warning or an error.
+pub(crate) fn stderr_line_unless(is_quiet: bool, text: &str) {
+    match is_quiet {
+        true => record_in_file(text),
+        false => stderr_line(text),
+    }
+}
+
+/// Writes a text to the log file alone, if it is a warning or an error.
+fn record_in_file(text: &str) {
     if let Some(text) = text.strip_prefix("error: ") {
         tracing::error!(target: SHOWN, "{text}");
     } else if let Some(text) = text.strip_prefix("warning: ") {

@@ -8,6 +8,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter, SpanLinks};
 
+use super::CONTENT_FIELDS;
 use crate::output::redact;
 
 /// The maximum length of a text that is not content.
@@ -31,14 +32,6 @@ const EXPORTED: [&str; 17] = [
     "process.exit.code",
     "zeph.call.waited",
     "zeph.layer",
-];
-/// The attributes that are exported if the user wants content.
-const CONTENT: [&str; 5] = [
-    "gen_ai.input.messages",
-    "gen_ai.output.messages",
-    "gen_ai.system_instructions",
-    "gen_ai.tool.call.arguments",
-    "gen_ai.tool.call.result",
 ];
 /// The one attribute that is a list.
 const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
@@ -78,7 +71,7 @@ fn limit(span: &mut SpanData, content: bool) {
     span.links = SpanLinks::default();
     span.attributes.retain(|attribute| {
         let name = attribute.key.as_str();
-        EXPORTED.contains(&name) || (content && CONTENT.contains(&name))
+        EXPORTED.contains(&name) || (content && CONTENT_FIELDS.contains(&name))
     });
     for KeyValue { key, value, .. } in &mut span.attributes {
         let Value::String(text) = value else { continue };
@@ -86,7 +79,7 @@ fn limit(span: &mut SpanData, content: bool) {
         *value = if name == FINISH_REASONS {
             let reason = StringValue::from(plain(text.as_str()));
             Value::Array(Array::String(vec![reason]))
-        } else if CONTENT.contains(&name) {
+        } else if CONTENT_FIELDS.contains(&name) {
             without_secrets(text.as_str()).into()
         } else {
             plain(text.as_str()).into()

@@ -20,7 +20,6 @@ pub(crate) struct Collector {
     #[cfg_attr(not(feature = "otel"), allow(dead_code))]
     pub(crate) headers: BTreeMap<String, String>,
     /// Whether content is exported.
-    #[cfg_attr(not(feature = "otel"), allow(dead_code))]
     pub(crate) content: bool,
 }
 

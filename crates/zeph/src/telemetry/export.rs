@@ -86,7 +86,6 @@ pub(super) fn start(collector: &Collector) -> Result<(), String> {
         .with_target(false)
         .with_level(false)
         .with_tracked_inactivity(false);
-    zeph_llm::traced::set_content(collector.content);
     IS_ON.store(true, Ordering::Relaxed);
     let _ = EXPORT.set(Export {
         traces,

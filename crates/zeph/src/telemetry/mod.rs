@@ -16,12 +16,24 @@ mod metrics;
 
 use std::sync::Once;
 
+use zeph_llm::traced::SpanContent;
+
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
 pub(crate) use collector::Collector;
 #[cfg(feature = "otel")]
 pub(crate) use export::{finish, layer};
+
+/// The fields of spans with text of users, models, tools and files. They are exported if the user wants content, and are never in
+/// the log file.
+pub(crate) const CONTENT_FIELDS: [&str; 5] = [
+    "gen_ai.input.messages",
+    "gen_ai.output.messages",
+    "gen_ai.system_instructions",
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.call.result",
+];
 
 /// The reason why a binary without the cargo feature exports nothing.
 pub(crate) const NOT_BUILT_IN: &str = "this binary was built without telemetry; build it with \
@@ -40,6 +52,14 @@ pub(crate) fn start(loaded: &Loaded, env: &Environment) {
             stderr_line(&format!("warning: no telemetry is exported: {error}"));
         }
     });
+}
+
+/// Whether spans hold content: only for a collector that gets it.
+pub(crate) fn span_content(loaded: &Loaded, env: &Environment) -> SpanContent {
+    match Collector::choose(&loaded.config.telemetry, env) {
+        Ok(Some(collector)) if collector.content && cfg!(feature = "otel") => SpanContent::Recorded,
+        _ => SpanContent::Omitted,
+    }
 }
 
 #[cfg(feature = "otel")]

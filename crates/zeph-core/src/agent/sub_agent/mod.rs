@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use zeph_llm::LlmProvider;
+use zeph_llm::traced::SpanContent;
 use zeph_memory::{Store, new_session_id};
 use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::cache::ResultCaches;
@@ -72,6 +73,7 @@ pub(super) struct SubAgentHost {
     pub(super) session: String,
     pub(super) project: PathBuf,
     pub(super) reload: Option<Arc<dyn ConfigReload>>,
+    pub(super) span_content: SpanContent,
     /// Only one question of the parent and its sub-agents is open at a time.
     pub(super) asking: Arc<Mutex<()>>,
 }
@@ -181,6 +183,7 @@ impl SubAgentHost {
             },
             reload: self.reload.clone(),
             response_schema: None,
+            span_content: self.span_content,
         }
     }
 }

@@ -10,16 +10,18 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use zeph_llm::ToolUseRequest;
+use zeph_llm::traced::SpanContent;
 use zeph_tools::argument_repair::{ArgumentRepairer, RepairOutcome};
 use zeph_tools::gate::quota::BatchQuota;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::question::QuestionPort;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{
-    CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError, ToolEvent,
-    ToolOutput, ToolResult, UserDecision,
+    CallContext, ErasedToolExecutor, EventSink, Origin, ToolCall, ToolError, ToolEvent, ToolOutput,
+    ToolResult, UserDecision,
 };
 
+use super::caller::CallerIdentity;
 use super::confirm::{CallPrompts, Confirmer, QuestionOutcome};
 use super::sampling::Sampler;
 use crate::agent::spans;
@@ -28,19 +30,6 @@ use crate::channel::{Channel, LoopbackEvent, UserAnswer};
 use crate::redacted::{RedactedChannel, without_secret_rules};
 use crate::reload::{ConfigReload, ConfigUpdate};
 use crate::sub_agent_port::SubAgentSlot;
-
-/// The caller of the calls of one conversation.
-#[derive(Debug, Clone)]
-pub struct CallerIdentity {
-    /// The conversation.
-    pub conversation: String,
-    /// The caller's id in the channel; `None` for the user of the command line.
-    pub caller_id: Option<String>,
-    /// The phase of the work.
-    pub phase: Phase,
-    /// The origin of the calls.
-    pub origin: Origin,
-}
 
 /// Runs calls through the stack, and asks through the channel.
 pub struct Dispatcher {
@@ -55,6 +44,7 @@ pub struct Dispatcher {
     sub_agents: Option<Arc<SubAgentHost>>,
     /// The session of the parent, and its batch, if a sub-agent makes the calls.
     parent: Option<(String, Option<String>)>,
+    span_content: SpanContent,
 }
 
 impl Dispatcher {
@@ -77,6 +67,7 @@ impl Dispatcher {
             sampler: None,
             sub_agents: None,
             parent: None,
+            span_content: SpanContent::default(),
         }
     }
 
@@ -93,6 +84,13 @@ impl Dispatcher {
     #[must_use]
     pub fn with_config_reload(mut self, reload: Option<Arc<dyn ConfigReload>>) -> Self {
         self.reload = reload;
+        self
+    }
+
+    /// Sets whether the spans of calls hold arguments and results.
+    #[must_use]
+    pub fn with_span_content(mut self, content: SpanContent) -> Self {
+        self.span_content = content;
         self
     }
 
@@ -259,11 +257,11 @@ impl Dispatcher {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }
         cx.trace().suspects = suspects;
-        let span = spans::call(call);
+        let span = spans::call(call, self.span_content);
         let executed = self.execute_and_confirm(call, &cx, cancel);
         let (result, waited) = executed.instrument(span.clone()).await;
         let waited = waited + prompt.map_or(Duration::ZERO, |prompt| prompt.waited());
-        spans::end_call(&span, &result, waited);
+        spans::end_call(&span, &result, waited, self.span_content);
         self.emit_finished(call, &result, start.elapsed().saturating_sub(waited));
         result
     }
@@ -277,9 +275,9 @@ impl Dispatcher {
     ) -> ToolResult {
         self.emit_started(call);
         let cx = self.context(cancel, UserDecision::Refused(reason));
-        let span = spans::call(call);
+        let span = spans::call(call, self.span_content);
         let result = self.execute(call, &cx).instrument(span.clone()).await;
-        spans::end_call(&span, &result, Duration::ZERO);
+        spans::end_call(&span, &result, Duration::ZERO, self.span_content);
         self.emit_finished(call, &result, Duration::ZERO);
         result
     }
@@ -360,10 +358,10 @@ impl Dispatcher {
 
     /// Executes a call of the user, which needs no confirmation.
     async fn execute_for_user(&self, call: &ToolCall, cx: &CallContext) -> ToolResult {
-        let span = spans::call(call);
+        let span = spans::call(call, self.span_content);
         let executed = self.execute_confirmed(call, cx);
         let result = executed.instrument(span.clone()).await;
-        spans::end_call(&span, &result, Duration::ZERO);
+        spans::end_call(&span, &result, Duration::ZERO, self.span_content);
         result
     }
 

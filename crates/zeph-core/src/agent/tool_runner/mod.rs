@@ -4,6 +4,7 @@
 
 pub(in crate::agent) mod attachments;
 mod batch;
+pub(crate) mod caller;
 mod confirm;
 pub(crate) mod dispatch;
 pub(in crate::agent) mod file_attachments;

@@ -10,7 +10,7 @@ use crate::assemble::{UserRules, read_rules_file};
 use crate::config::{Environment, Loaded};
 use crate::exit::usage;
 use crate::output::sanitize::clean;
-use crate::output::stderr_line;
+use crate::output::stderr_line_unless;
 
 /// Runs the tests of all rules, or of those of `file`. It fails if a test fails or if a rule cannot be used.
 ///
@@ -35,8 +35,8 @@ pub(super) fn run(
         None => {
             let mut added = UserRules::load(loaded, env);
             let warnings = std::mem::take(&mut added.warnings);
-            for line in added.not_used().iter().filter(|_| !quiet) {
-                stderr_line(&format!("warning: {line}"));
+            for line in added.not_used() {
+                stderr_line_unless(quiet, &format!("warning: {line}"));
             }
             (verify(&added.book()), warnings)
         }
