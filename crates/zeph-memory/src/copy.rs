@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::conversation::{now, unknown};
-use crate::database::{Statement, query};
+use crate::database::{Statement, query, repeated};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -42,6 +42,10 @@ impl Store {
         copy: &str,
         project: &Path,
     ) -> Result<(), StoreError> {
+        repeated(|| self.try_copy(session, copy, project)).await
+    }
+
+    async fn try_copy(&self, session: &str, copy: &str, project: &Path) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         let from = self.session_number(transaction.as_mut(), session).await?;
         let insert = Statement::per_dialect(

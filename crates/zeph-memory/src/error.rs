@@ -333,6 +333,16 @@ impl StoreError {
         )
     }
 
+    /// Whether a transaction failed because of another one, by a deadlock or a failed serialization. It had no effect, and may succeed
+    /// the next time.
+    pub(crate) fn is_conflict(&self) -> bool {
+        let Self::Database { source, .. } = self else {
+            return false;
+        };
+        let code = source.as_database_error().and_then(|error| error.code());
+        matches!(code.as_deref(), Some("40001" | "40P01"))
+    }
+
     /// Converts a failed system call on the database's file or folder to an error.
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();

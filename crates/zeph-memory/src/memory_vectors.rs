@@ -4,7 +4,7 @@
 //! of the database keep bits, embeddings and facts consistent across processes. A damaged fact is not found.
 
 use crate::conversation::integer;
-use crate::database::{Row, Statement, Transaction, query};
+use crate::database::{Row, Statement, Transaction, query, repeated};
 use crate::error::StoreError;
 use crate::memories::Memory;
 use crate::sign_bits::{Nearest, signs, width};
@@ -37,6 +37,19 @@ pub struct VectorGap {
     /// The facts: each is newer than those with embeddings up to the last of these, or older down to it.
     pub memories: Vec<Memory>,
     model: Option<Model>,
+}
+
+/// The embeddings of a gap.
+struct NewVectors {
+    /// The lowest and the highest number of a fact.
+    first: i64,
+    last: i64,
+    /// The length of each vector.
+    length: i64,
+    /// The numbers of the facts as JSON.
+    numbers: String,
+    /// The vectors in the same order.
+    bytes: Vec<u8>,
 }
 
 /// A row of `memory_model`.
@@ -104,18 +117,33 @@ impl Store {
         let (Some(first), Some(last)) = (numbers.iter().min(), numbers.iter().max()) else {
             return Ok(());
         };
-        let written = bytes.len();
+        let new = NewVectors {
+            first: *first,
+            last: *last,
+            length: i64::try_from(length).unwrap_or(i64::MAX),
+            numbers: json(&numbers),
+            bytes,
+        };
+        repeated(|| self.try_vectors(model, gap, &new)).await
+    }
+
+    async fn try_vectors(
+        &self,
+        model: &str,
+        gap: &VectorGap,
+        new: &NewVectors,
+    ) -> Result<(), StoreError> {
+        let (first, last, length) = (new.first, new.last, new.length);
         let mut transaction = self.begin().await?;
         let known = self.find_model(transaction.as_mut(), model).await?;
-        let length = i64::try_from(length).unwrap_or(i64::MAX);
         let id = match (known, gap.model) {
             (Some(known), Some(then)) if known.id == then.id && known.length == length => known.id,
             (None, None) => {
                 let row = Model {
                     id: 0,
                     length,
-                    oldest: *first,
-                    newest: *last,
+                    oldest: first,
+                    newest: last,
                 };
                 match self.add_model(transaction.as_mut(), model, row).await? {
                     Some(id) => id,
@@ -137,7 +165,8 @@ impl Store {
              ON CONFLICT (model, fact) DO UPDATE SET vector = excluded.vector",
         );
         let width = length.saturating_mul(WIDTH as i64);
-        let insert = insert.bind(id).bind(json(&numbers)).bind(bytes).bind(width);
+        let insert = insert.bind(id).bind(&new.numbers);
+        let insert = insert.bind(new.bytes.as_slice()).bind(width);
         transaction.fetch(insert).await?;
         let update = query(
             "UPDATE memory_model SET oldest = CASE WHEN oldest < ?2 THEN oldest ELSE ?2 END,
@@ -145,10 +174,10 @@ impl Store {
              WHERE id = ?1",
         );
         transaction
-            .fetch(update.bind(id).bind(*first).bind(*last))
+            .fetch(update.bind(id).bind(first).bind(last))
             .await?;
         transaction.commit().await?;
-        self.wrote(written);
+        self.wrote(new.bytes.len());
         Ok(())
     }
 

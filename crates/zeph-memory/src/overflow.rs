@@ -10,7 +10,7 @@ use zeph_tools::overflow::{
 };
 
 use crate::conversation::{count, integer, now, unknown};
-use crate::database::{Row, Statement, query};
+use crate::database::{Row, Statement, query, repeated};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -96,44 +96,48 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownSession`], [`StoreError::Spill`], or a failure of the database.
     pub async fn put_overflow(&self, entry: &NewEntry) -> Result<(), StoreError> {
-        let text = &entry.text;
-        let mut written = 0;
-        {
-            let mut transaction = self.begin().await?;
-            let insert = query(
-                "INSERT INTO tool_overflow
-                     (id, session, tool, created_at, size, lines, total_size)
-                 SELECT ?2, number, ?3, ?4, ?5, ?6, ?7 FROM session WHERE id = ?1
-                 RETURNING number",
-            )
-            .bind(&entry.conversation)
-            .bind(entry.reference.uuid())
-            .bind(&entry.tool)
-            .bind(now())
-            .bind(integer(text.bytes()))
-            .bind(integer(text.lines()))
-            .bind(integer(text.total_bytes()));
-            let rows = transaction.fetch(insert).await?;
-            let row = rows.first().ok_or_else(|| unknown(&entry.conversation))?;
-            let entry: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
-            for (number, block) in (0_i64..).zip(text.blocks()) {
-                let content = text.packed(*block).map_err(StoreError::Spill)?;
-                written += content.len();
-                let insert = query(
-                    "INSERT INTO tool_overflow_block (entry, number, line, size, content)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                )
-                .bind(entry)
-                .bind(number)
-                .bind(integer(block.line))
-                .bind(integer(block.bytes as u64))
-                .bind(content);
-                transaction.fetch(insert).await?;
-            }
-            transaction.commit().await?;
-        }
+        let written = repeated(|| self.try_overflow(entry)).await?;
         self.wrote(written);
         Ok(())
+    }
+
+    /// One attempt to store an output. Returns the number of written bytes.
+    async fn try_overflow(&self, entry: &NewEntry) -> Result<usize, StoreError> {
+        let text = &entry.text;
+        let mut written = 0;
+        let mut transaction = self.begin().await?;
+        let insert = query(
+            "INSERT INTO tool_overflow
+                 (id, session, tool, created_at, size, lines, total_size)
+             SELECT ?2, number, ?3, ?4, ?5, ?6, ?7 FROM session WHERE id = ?1
+             RETURNING number",
+        )
+        .bind(&entry.conversation)
+        .bind(entry.reference.uuid())
+        .bind(&entry.tool)
+        .bind(now())
+        .bind(integer(text.bytes()))
+        .bind(integer(text.lines()))
+        .bind(integer(text.total_bytes()));
+        let rows = transaction.fetch(insert).await?;
+        let row = rows.first().ok_or_else(|| unknown(&entry.conversation))?;
+        let entry: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+        for (number, block) in (0_i64..).zip(text.blocks()) {
+            let content = text.packed(*block).map_err(StoreError::Spill)?;
+            written += content.len();
+            let insert = query(
+                "INSERT INTO tool_overflow_block (entry, number, line, size, content)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )
+            .bind(entry)
+            .bind(number)
+            .bind(integer(block.line))
+            .bind(integer(block.bytes as u64))
+            .bind(content);
+            transaction.fetch(insert).await?;
+        }
+        transaction.commit().await?;
+        Ok(written)
     }
 
     /// The description of a stored output of `session`, or of any session if none is given.

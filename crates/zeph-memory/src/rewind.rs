@@ -1,6 +1,6 @@
 //! The way back to an earlier message of a session. Nothing is deleted: rewound messages are marked.
 
-use crate::database::query;
+use crate::database::{query, repeated};
 use crate::error::StoreError;
 use crate::messages::StoredMessage;
 use crate::store::Store;
@@ -52,6 +52,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
     pub async fn rewind(&self, session: &str, seq: i64) -> Result<(), StoreError> {
+        repeated(|| self.try_rewind(session, seq)).await
+    }
+
+    async fn try_rewind(&self, session: &str, seq: i64) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         let number = self.session_number(transaction.as_mut(), session).await?;
         for statement in REWIND {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::conversation::{count, integer, now};
-use crate::database::{Row, Statement, query};
+use crate::database::{Row, Statement, query, repeated};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -124,53 +124,61 @@ impl Store {
         session: &str,
         compaction: &Compaction,
     ) -> Result<(), StoreError> {
-        let mut written = 0;
-        {
-            let mut transaction = self.begin().await?;
-            let number = self.session_number(transaction.as_mut(), session).await?;
-            let mut statements: Vec<Statement<'_>> = Vec::new();
-            for (seq, shown) in &compaction.shown {
-                written += shown.len();
-                let update = query("UPDATE message SET shown = ?3 WHERE session = ?1 AND seq = ?2");
-                statements.push(update.bind(number).bind(*seq).bind(shown));
-            }
-            if let Some(summary) = &compaction.summary {
-                written += summary.content.len();
-                let insert = query(
-                    "INSERT INTO summaries (session, content, compaction_method, first_seq, last_seq,
-                                            messages, tokens_before, tokens_after, provider, model,
-                                            created_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                );
-                let insert = insert
-                    .bind(number)
-                    .bind(&summary.content)
-                    .bind(summary.method.as_str())
-                    .bind(summary.first_seq)
-                    .bind(summary.last_seq)
-                    .bind(integer(summary.messages))
-                    .bind(integer(summary.tokens_before))
-                    .bind(integer(summary.tokens_after))
-                    .bind(&summary.provider)
-                    .bind(&summary.model)
-                    .bind(now());
-                statements.push(insert);
-            }
-            if let Some(start) = compaction.window_start {
-                // The provider's cache is invalid anyway, so the catalog of tools may change.
-                let update = query(
-                    "UPDATE session SET window_start = ?2, pinned = ?3, offered_tools = NULL
-                     WHERE number = ?1",
-                );
-                statements.push(update.bind(number).bind(start).bind(compaction.pinned));
-            }
-            for statement in statements {
-                transaction.fetch(statement).await?;
-            }
-            transaction.commit().await?;
-        }
+        let written = repeated(|| self.try_compaction(session, compaction)).await?;
         self.wrote(written);
         Ok(())
+    }
+
+    /// One attempt to change the window. Returns the number of written bytes.
+    async fn try_compaction(
+        &self,
+        session: &str,
+        compaction: &Compaction,
+    ) -> Result<usize, StoreError> {
+        let mut written = 0;
+        let mut transaction = self.begin().await?;
+        let number = self.session_number(transaction.as_mut(), session).await?;
+        let mut statements: Vec<Statement<'_>> = Vec::new();
+        for (seq, shown) in &compaction.shown {
+            written += shown.len();
+            let update = query("UPDATE message SET shown = ?3 WHERE session = ?1 AND seq = ?2");
+            statements.push(update.bind(number).bind(*seq).bind(shown));
+        }
+        if let Some(summary) = &compaction.summary {
+            written += summary.content.len();
+            let insert = query(
+                "INSERT INTO summaries (session, content, compaction_method, first_seq, last_seq,
+                                        messages, tokens_before, tokens_after, provider, model,
+                                        created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            );
+            let insert = insert
+                .bind(number)
+                .bind(&summary.content)
+                .bind(summary.method.as_str())
+                .bind(summary.first_seq)
+                .bind(summary.last_seq)
+                .bind(integer(summary.messages))
+                .bind(integer(summary.tokens_before))
+                .bind(integer(summary.tokens_after))
+                .bind(&summary.provider)
+                .bind(&summary.model)
+                .bind(now());
+            statements.push(insert);
+        }
+        if let Some(start) = compaction.window_start {
+            // The provider's cache is invalid anyway, so the catalog of tools may change.
+            let update = query(
+                "UPDATE session SET window_start = ?2, pinned = ?3, offered_tools = NULL
+                 WHERE number = ?1",
+            );
+            statements.push(update.bind(number).bind(start).bind(compaction.pinned));
+        }
+        for statement in statements {
+            transaction.fetch(statement).await?;
+        }
+        transaction.commit().await?;
+        Ok(written)
     }
 
     /// The summaries that replace messages outside the window, in order, since the last [`Store::clear_window`].

@@ -1,5 +1,6 @@
 //! The undo journal in SQLite: the table `undo_change`, for `zeph_tools::UndoJournal`.
 
+use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use zeph_tools::undo::{
 };
 
 use crate::conversation::{count, integer, now, unknown};
-use crate::database::{Row, Statement, Transaction, query};
+use crate::database::{Row, Statement, Transaction, query, repeated};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -61,7 +62,7 @@ impl SqliteUndo {
         if let Some(number) = rows.first() {
             return Ok(RecordOutcome::Kept(self.number(number)?));
         }
-        self.insert_dropping(row).await
+        repeated(|| self.insert_dropping(&row)).await
     }
 
     async fn lost(
@@ -81,7 +82,8 @@ impl SqliteUndo {
     }
 
     /// Inserts a row for which the oldest batches have to go; all or nothing.
-    async fn insert_dropping(&self, mut row: NewChange<'_>) -> Result<RecordOutcome, StoreError> {
+    async fn insert_dropping(&self, row: &NewChange<'_>) -> Result<RecordOutcome, StoreError> {
+        let mut row = Cow::Borrowed(row);
         let draft = row.draft;
         let mut transaction = self.store.begin().await?;
         let too_large = too_large(self.max_bytes);
@@ -101,12 +103,12 @@ impl SqliteUndo {
             let dropped = transaction.fetch(dropped).await?;
             if dropped.is_empty() {
                 // Its own batch takes all the room.
-                row = NewChange {
+                row = Cow::Owned(NewChange {
                     draft,
                     lost: Some(&too_large),
                     bytes: 0,
                     packed: None,
-                };
+                });
             }
         }
         let rows = transaction.fetch(row.insert(None)).await?;

@@ -30,7 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("zeph-llm", &["zeph-backoff"]),
-    ("zeph-memory", &["zeph-tools"]),
+    ("zeph-memory", &["zeph-backoff", "zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
     (
         "zeph-acp",

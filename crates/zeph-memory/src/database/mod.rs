@@ -3,6 +3,7 @@
 //! Statements are written once, in the SQL that both understand, with parameters `?1`, `?2`, … Where the dialects differ,
 //! [`Statement::per_dialect`] takes both texts. A value of [`Dialect`] decides nothing else.
 
+mod conflict;
 #[cfg(feature = "postgres")]
 mod nul;
 #[cfg(feature = "postgres")]
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 
 use crate::error::StoreError;
 
+pub(crate) use conflict::repeated;
 pub(crate) use row::Row;
 pub(crate) use statement::{Statement, Value, query};
 

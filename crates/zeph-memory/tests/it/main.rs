@@ -5,6 +5,8 @@
 mod audit;
 mod backend;
 mod child;
+#[cfg(feature = "postgres")]
+mod conflicts;
 mod conversation;
 mod durability;
 mod lock;

@@ -36,7 +36,7 @@ async fn administer(sql: &str) {
 }
 
 /// A store on the server with the session `s`, and its URL.
-async fn shared() -> (tempfile::TempDir, Store, String) {
+pub(crate) async fn shared() -> (tempfile::TempDir, Store, String) {
     let (folder, path) = place();
     let url = database(&server(), &path).await;
     let store = connect(&url, &path, Duration::from_secs(10)).await.unwrap();

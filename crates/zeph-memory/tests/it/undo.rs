@@ -12,7 +12,7 @@ use zeph_tools::undo::{
 use crate::{open, raw, store};
 
 /// The deletion of a file with this content.
-fn deletion(name: &str, content: Vec<u8>) -> Change {
+pub(crate) fn deletion(name: &str, content: Vec<u8>) -> Change {
     Change {
         steps: vec![Step::Put {
             path: PathBuf::from("/project").join(name),
@@ -35,7 +35,11 @@ fn deletion(name: &str, content: Vec<u8>) -> Change {
     }
 }
 
-async fn record(journal: &SqliteUndo, batch: &str, change: Result<&Change, &str>) -> RecordOutcome {
+pub(crate) async fn record(
+    journal: &SqliteUndo,
+    batch: &str,
+    change: Result<&Change, &str>,
+) -> RecordOutcome {
     let draft = PendingChange {
         session: "s",
         batch,

@@ -19,7 +19,9 @@ use sqlx::{
 use sqlx_core::transaction::TransactionManager as _;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::Instant;
+use zeph_backoff::Policy;
 
+use super::conflict::FailedAttempts;
 use super::statement::Value;
 use super::{Database, Dialect, EachRow, Row, Statement, Transaction, nul};
 use crate::error::StoreError;
@@ -30,6 +32,14 @@ pub use server::Server;
 const MIN_TABLES_WAIT: Duration = Duration::from_secs(30);
 /// Between two attempts to reach the server.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The attempts of a statement that conflicts with other ones, within the wait for the server.
+const CONFLICTS: Policy = Policy {
+    max_attempts: u32::MAX,
+    first_ceiling: Duration::from_millis(5),
+    last_ceiling: Duration::from_millis(50),
+    budget: Duration::ZERO,
+};
 
 type Manager = <Postgres as sqlx::Database>::TransactionManager;
 type ConnectionGuard<'a> = MappedMutexGuard<'a, PgConnection>;
@@ -199,18 +209,19 @@ impl Database for PostgresDatabase {
     /// statements run again then.
     async fn run(&self, statement: Statement<'_>, each: EachRow<'_>) -> Result<(), StoreError> {
         let until = Instant::now() + self.wait;
-        let mut attempts = 0;
+        let mut conflicts = FailedAttempts::new(Policy {
+            budget: self.wait,
+            ..CONFLICTS
+        });
         let rows = loop {
-            attempts += 1;
             match self.attempt(&statement).await {
                 Ok(rows) => break rows,
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Conflict(_)) if Instant::now() < until => {
-                    // The others continue meanwhile. The pause differs from process to process.
-                    let pause = attempts * (1 + u64::from(std::process::id() % 5));
-                    tokio::time::sleep(Duration::from_millis(pause.min(50))).await;
+                Err(Failure::Conflict(error)) => {
+                    if !conflicts.wait().await {
+                        return Err(self.error(error));
+                    }
                 }
-                Err(Failure::Conflict(error)) => return Err(self.error(error)),
                 Err(Failure::Lost(is_unsent))
                     if (is_unsent || statement.is_repeatable) && Instant::now() < until => {}
                 Err(Failure::Lost(_)) => return Err(self.lost()),
