@@ -249,12 +249,15 @@ mod shared {
             .zeph(["memory", "copy", "--to", &server.url()])
             .code(0)
             .stdout;
-        assert_has(&copied, &["2 sessions copied, 0 already there", "1 fact"]);
+        assert_has(
+            &copied,
+            &["2 sessions copied, 0 updated, 0 already there", "1 fact"],
+        );
         let again = home
             .zeph(["memory", "copy", "--to", &server.url()])
             .code(0)
             .stdout;
-        assert_has(&again, &["0 sessions copied, 2 already there"]);
+        assert_has(&again, &["0 sessions copied, 0 updated, 2 already there"]);
         home.more_config(&server.config());
         home.zeph(["memory", "list"]).code(0).prints(&["A fact."]);
         home.zeph(["--continue", "-p", "two"])

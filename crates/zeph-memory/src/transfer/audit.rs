@@ -53,12 +53,26 @@ impl Store {
         Ok(name.filter(|name| !name.is_empty()))
     }
 
+    /// The user of a server.
+    async fn user(&self) -> Result<String, StoreError> {
+        let select = query("SELECT CAST(current_user AS TEXT)");
+        let found = self.fetch_as(select, |row| row.try_get(0)).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    /// The chains of the user.
     async fn chains(&self) -> Result<Vec<Chain>, StoreError> {
         let own = self.own_chain().await?;
         let writer = own.clone().filter(|_| self.is_shared());
         let others = self.other_chains(writer.as_deref()).await?;
+        let user = match self.is_shared() {
+            true => self.user().await?,
+            false => String::new(),
+        };
         let own = own.map(|name| Chain { writer, name });
-        let others = others.into_iter().map(|writer| Chain {
+        // Other users grant access to theirs.
+        let others = others.into_iter().filter(|writer| writer.owner == user);
+        let others = others.map(|writer| Chain {
             name: writer.chain.clone(),
             writer: Some(writer.chain),
         });

@@ -1,25 +1,30 @@
 //! Copies of a whole store into another one: SQLite to PostgreSQL, and back.
 //!
 //! Each session is copied in one transaction, and then compared by a hash of all its rows. A copy that is repeated continues: it
-//! skips sessions of the other store. Embeddings are not copied; they are computed again when they are needed.
+//! skips sessions that are the same in the other store, and updates those that grew here. Only rows of the user are copied, not those
+//! of users who granted access. Embeddings are not copied; they are computed again when they are needed.
 
 mod audit;
 mod tables;
+mod update;
 
 use crate::conversation::now;
-use crate::database::{Row, Statement, Transaction, query};
+use crate::database::{Row, Statement, Transaction, Value, query, repeated};
 use crate::error::StoreError;
 use crate::store::Store;
-use tables::{BLOCK, CHILDREN, Fingerprint, OVERFLOW, SESSION, Table};
+use tables::{BLOCK, CHILDREN, Fingerprint, MESSAGE, OVERFLOW, SESSION, Table};
 
 /// The result of a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopyReport {
     /// Sessions that were copied and are the same in both stores.
     pub copied: u64,
+    /// Sessions that the other store had with fewer messages, and that are now the same in both stores.
+    pub updated: u64,
     /// Sessions that the other store already had.
     pub present: u64,
-    /// Ids of sessions that differ: the other store has another session of the same id, or this one changed since it was copied.
+    /// Ids of sessions that differ: the other store has another session of the same id, its copy changed there, or this one changed
+    /// during the copy.
     pub different: Vec<String>,
     /// Entries of the audit trail that were copied.
     pub entries: u64,
@@ -58,22 +63,24 @@ impl Store {
         let mut report = CopyReport::default();
         for source in self.sources().await? {
             let expect = self.fingerprint(source.number).await?;
-            let found = match to.number_of(&source.id).await? {
-                Some(number) => to.fingerprint(number).await?,
+            let changed = match to.number_of(&source.id).await? {
+                Some(number) if to.fingerprint(number).await? == expect => {
+                    report.present += 1;
+                    continue;
+                }
+                Some(_) => self
+                    .update_copy(&source, to)
+                    .await?
+                    .then_some(&mut report.updated),
                 None => {
-                    self.copy_one(&source, to).await?;
-                    let number = to.number_of(&source.id).await?;
-                    let found = to.fingerprint(number.unwrap_or(0)).await?;
-                    if found == expect {
-                        report.copied += 1;
-                        continue;
-                    }
-                    found
+                    repeated(|| self.copy_one(&source, to)).await?;
+                    Some(&mut report.copied)
                 }
             };
-            match found == expect {
-                true => report.present += 1,
-                false => report.different.push(source.id),
+            let number = to.number_of(&source.id).await?.unwrap_or(0);
+            match changed {
+                Some(count) if to.fingerprint(number).await? == expect => *count += 1,
+                _ => report.different.push(source.id),
             }
         }
         self.copy_facts(to, &mut report).await?;
@@ -104,12 +111,22 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
+    /// The number of a session of the user.
+    async fn own_number_of(&self, id: &str) -> Result<Option<i64>, StoreError> {
+        let select = Statement::per_dialect(
+            "SELECT number FROM session WHERE id = ?1",
+            "SELECT number FROM session WHERE id = ?1 AND owner = current_user",
+        );
+        let found = self.fetch_as(select.bind(id), |row| row.try_get(0)).await?;
+        Ok(found.into_iter().next())
+    }
+
     /// The rows of a table below `parent`.
     async fn rows_of(
         &self,
         table: &Table,
         parent: i64,
-    ) -> Result<Vec<Vec<crate::database::Value<'static>>>, StoreError> {
+    ) -> Result<Vec<Vec<Value<'static>>>, StoreError> {
         let select = query(table.select()).bind(parent);
         self.fetch_as(select, |row| table.read(&row)).await
     }
@@ -117,7 +134,7 @@ impl Store {
     /// The hash of all rows of a session.
     async fn fingerprint(&self, session: i64) -> Result<[u8; 32], StoreError> {
         let mut all = Fingerprint::default();
-        for table in std::iter::once(&SESSION).chain(CHILDREN) {
+        for table in [&SESSION, &MESSAGE].into_iter().chain(CHILDREN) {
             for values in self.rows_of(table, session).await? {
                 all.add(table, &values);
             }
@@ -168,27 +185,12 @@ impl Store {
         let number = to
             .returned(transaction.as_mut(), insert.bind(parent))
             .await?;
-        for table in CHILDREN {
-            for values in self.rows_of(table, source.number).await? {
-                let insert = query(table.insert()).bind(number);
-                transaction
-                    .fetch(values.into_iter().fold(insert, Statement::bind))
-                    .await?;
-            }
+        for table in std::iter::once(&MESSAGE).chain(CHILDREN) {
+            let rows = self.rows_of(table, source.number).await?;
+            table.add(transaction.as_mut(), number, rows).await?;
         }
-        let entries = self.rows_of(&OVERFLOW, source.number).await?;
-        let numbers = self.overflow_numbers(source.number).await?;
-        for (values, entry) in entries.into_iter().zip(numbers) {
-            let insert = query(format!("{} RETURNING number", OVERFLOW.insert())).bind(number);
-            let insert = values.into_iter().fold(insert, Statement::bind);
-            let copy = to.returned(transaction.as_mut(), insert).await?;
-            for values in self.rows_of(&BLOCK, entry).await? {
-                let insert = query(BLOCK.insert()).bind(copy);
-                transaction
-                    .fetch(values.into_iter().fold(insert, Statement::bind))
-                    .await?;
-            }
-        }
+        self.add_overflow(source.number, to, transaction.as_mut(), number, |_| true)
+            .await?;
         // Appended messages changed it.
         if let Some(updated_at) = updated_at {
             let update = query("UPDATE session SET updated_at = ?2 WHERE number = ?1");
@@ -197,6 +199,30 @@ impl Store {
                 .await?;
         }
         transaction.commit().await
+    }
+
+    /// Adds the stored outputs of the session `from` that `is_new` accepts to the session `number` of `to`.
+    async fn add_overflow(
+        &self,
+        from: i64,
+        to: &Store,
+        transaction: &mut dyn Transaction,
+        number: i64,
+        is_new: impl Fn(&Vec<Value<'static>>) -> bool + Send,
+    ) -> Result<(), StoreError> {
+        let entries = self.rows_of(&OVERFLOW, from).await?;
+        let numbers = self.overflow_numbers(from).await?;
+        for (values, entry) in entries.into_iter().zip(numbers) {
+            if !is_new(&values) {
+                continue;
+            }
+            let insert = query(format!("{} RETURNING number", OVERFLOW.insert())).bind(number);
+            let insert = values.into_iter().fold(insert, Statement::bind);
+            let copy = to.returned(transaction, insert).await?;
+            let blocks = self.rows_of(&BLOCK, entry).await?;
+            BLOCK.add(transaction, copy, blocks).await?;
+        }
+        Ok(())
     }
 
     /// The number that an inserted row has.
@@ -211,24 +237,35 @@ impl Store {
     }
 
     async fn copy_facts(&self, to: &Store, report: &mut CopyReport) -> Result<(), StoreError> {
-        for fact in self.list_memories(u64::MAX).await? {
+        let select = Statement::per_dialect(
+            "SELECT content, session, project, saved_at FROM memory ORDER BY number",
+            "SELECT content, session, project, saved_at FROM memory
+             WHERE owner = current_user ORDER BY number",
+        );
+        for row in self.fetch(select).await? {
             let insert = query(
                 "INSERT INTO memory (content, session, project, saved_at) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING RETURNING number",
             );
-            let insert = insert.bind(&fact.content).bind(&fact.session);
-            let insert = insert.bind(&fact.project).bind(fact.saved_at);
-            let rows = to.write(insert, fact.content.len()).await?;
-            report.facts += rows.len() as u64;
+            let values = || -> Result<_, sqlx::Error> {
+                let insert = insert.bind(row.try_get::<String, _>(0)?);
+                let insert = insert.bind(row.try_get::<String, _>(1)?);
+                let insert = insert.bind(row.try_get::<String, _>(2)?);
+                Ok(insert.bind(row.try_get::<i64, _>(3)?))
+            };
+            let insert = values().map_err(|error| self.sql(error))?;
+            report.facts += to.write(insert, 0).await?.len() as u64;
         }
         Ok(())
     }
 
     /// Copies the tasks that are not over. Their runs belong to the machine that ran them.
     async fn copy_schedule(&self, to: &Store, report: &mut CopyReport) -> Result<(), StoreError> {
-        let select = query(
+        let select = Statement::per_dialect(
             "SELECT project, prompt, said, cron, zone, next_at, created_at FROM schedule
              WHERE next_at IS NOT NULL AND next_at > ?1 ORDER BY id",
+            "SELECT project, prompt, said, cron, zone, next_at, created_at FROM schedule
+             WHERE next_at IS NOT NULL AND next_at > ?1 AND owner = current_user ORDER BY id",
         );
         for row in self.fetch(select.bind(now())).await? {
             let insert = query(

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::database::{Row, Value};
+use crate::database::{Row, Statement, Transaction, Value, query};
+use crate::error::StoreError;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,24 +79,26 @@ pub(super) const BLOCK: Table = Table {
     order: "number",
 };
 
-/// The tables whose rows refer to a session, without further rows below them.
+/// The messages of a session.
+pub(super) const MESSAGE: Table = Table {
+    name: "message",
+    parent: "session",
+    columns: &[
+        ("seq", Integer),
+        ("role", Text),
+        ("content", Text),
+        ("created_at", Integer),
+        ("input_tokens", Integer),
+        ("output_tokens", Integer),
+        ("cached_tokens", Integer),
+        ("shown", Text),
+        ("rewound", Boolean),
+    ],
+    order: "seq",
+};
+
+/// The other tables whose rows refer to a session, without further rows below them.
 pub(super) const CHILDREN: &[Table] = &[
-    Table {
-        name: "message",
-        parent: "session",
-        columns: &[
-            ("seq", Integer),
-            ("role", Text),
-            ("content", Text),
-            ("created_at", Integer),
-            ("input_tokens", Integer),
-            ("output_tokens", Integer),
-            ("cached_tokens", Integer),
-            ("shown", Text),
-            ("rewound", Boolean),
-        ],
-        order: "seq",
-    },
     Table {
         name: "result_view",
         parent: "session",
@@ -262,6 +265,22 @@ impl Table {
         }
         sql.push(')');
         sql
+    }
+
+    /// Inserts rows below `parent`.
+    pub(super) async fn add(
+        &self,
+        transaction: &mut dyn Transaction,
+        parent: i64,
+        rows: impl IntoIterator<Item = Vec<Value<'static>>, IntoIter: Send> + Send,
+    ) -> Result<(), StoreError> {
+        for values in rows {
+            let insert = query(self.insert()).bind(parent);
+            transaction
+                .fetch(values.into_iter().fold(insert, Statement::bind))
+                .await?;
+        }
+        Ok(())
     }
 
     /// The values of a row.

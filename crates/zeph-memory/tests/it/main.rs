@@ -8,6 +8,7 @@ mod child;
 #[cfg(feature = "postgres")]
 mod conflicts;
 mod conversation;
+mod copies;
 mod durability;
 mod lock;
 mod memory_vectors;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use zeph_memory::{
-    Server, SqliteAudit, Store, StoreError, Synchronous, verify_database, verify_other_chains,
+    NewScheduled, Server, SqliteAudit, Store, StoreError, Synchronous, verify_database,
+    verify_other_chains,
 };
 use zeph_tools::AuditSink as _;
 
@@ -331,6 +332,56 @@ async fn shared_empty() -> (tempfile::TempDir, Store, String) {
     let (folder, store, url) = shared().await;
     store.delete_session("s").await.unwrap();
     (folder, store, url)
+}
+
+/// Proves OPS-2, OPS-3: a copy takes only the rows of its user along, not those of a user who granted access.
+#[tokio::test]
+async fn copy_leaves_rows_of_other_users() {
+    let (folder, store, url) = shared().await;
+    let fill = async |store: &Store, session: &str| {
+        store
+            .ensure_session(session, Path::new("/p"))
+            .await
+            .unwrap();
+        let fact = format!("A fact of {session}.");
+        store.save_memory(session, &fact).await.unwrap();
+        let now = jiff::Timestamp::now().as_millisecond();
+        let task = NewScheduled {
+            project: Path::new("/p"),
+            prompt: session,
+            said: "tomorrow",
+            cron: None,
+            zone: "UTC",
+            next_at: now + 86_400_000,
+            now,
+        };
+        store.schedule(&task).await.unwrap().unwrap();
+        SqliteAudit::new(store.clone())
+            .append(&entry(session, "1"))
+            .await
+            .unwrap();
+    };
+    fill(&store, "s").await;
+    let reader = format!("{}_copies", role(&url));
+    administer(&format!("CREATE ROLE {reader} LOGIN")).await;
+    let theirs = url.replace(&format!("user={}", role(&url)), &format!("user={reader}"));
+    let other = other_machine(&theirs, &folder).await;
+    fill(&other, "theirs").await;
+    store.grant_access(&reader).await.unwrap();
+    assert_eq!(other.list_memories(9).await.unwrap().len(), 2);
+
+    let back = Store::open(&folder.path().join("back.db"), Synchronous::Normal)
+        .await
+        .unwrap();
+    let report = other.copy_into(&back).await.unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!((report.copied, report.facts, report.tasks), (1, 1, 1));
+    assert_eq!(report.entries, 1);
+    let facts = back.list_memories(9).await.unwrap();
+    assert_eq!(facts[0].content, "A fact of theirs.");
+    let tasks = back.scheduled(Path::new("/p")).await.unwrap();
+    assert_eq!((tasks.len(), tasks[0].prompt.as_str()), (1, "theirs"));
+    assert_eq!(verify_other_chains(&back).await.unwrap().len(), 1);
 }
 
 /// Proves OPS-3: a copy does not replace another session of the same id, and reports it.

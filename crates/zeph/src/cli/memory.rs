@@ -123,10 +123,11 @@ async fn copy(loaded: &Loaded, cwd: &Path, from: &Store, to: &str) -> anyhow::Re
     }
     let report = from.copy_into(&to).await?;
     let mut text = format!(
-        "{} -> {}: {} copied, {} already there; {}, {} and {} copied\n",
+        "{} -> {}: {} copied, {} updated, {} already there; {}, {} and {} copied\n",
         from.name(),
         to.name(),
         counted_as(report.copied, "session", "sessions"),
+        report.updated,
         report.present,
         counted_as(report.entries, "audit entry", "audit entries"),
         counted_as(report.facts, "fact", "facts"),
@@ -143,7 +144,7 @@ async fn copy(loaded: &Loaded, cwd: &Path, from: &Store, to: &str) -> anyhow::Re
     for id in &report.different {
         let _ = writeln!(
             text,
-            "WRONG: the session {id} differs: another one has its id there, or it changed during the copy"
+            "WRONG: the session {id} differs: another one has its id there, its copy changed or is in use there, or it changed during the copy"
         );
     }
     for chain in &report.broken_chains {
