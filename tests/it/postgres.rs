@@ -1,6 +1,9 @@
 //! A store on a PostgreSQL server, through the binary.
 
 #[cfg(feature = "postgres")]
+mod page;
+
+#[cfg(feature = "postgres")]
 mod shared {
     use std::time::Duration;
 

@@ -12,6 +12,7 @@ mod postgres;
 mod process;
 mod reply;
 mod server;
+mod steps;
 mod terminal;
 
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ pub(crate) use postgres::Postgres;
 pub(crate) use process::{KEY, Output, Running, Zeph, search_path};
 pub(crate) use reply::Reply;
 pub(crate) use server::{OpenAi, Request};
+pub(crate) use steps::follow;
 pub(crate) use terminal::Terminal;
 
 /// The time limit of all waits.

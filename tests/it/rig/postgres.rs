@@ -97,6 +97,11 @@ impl Postgres {
         )
     }
 
+    /// The variables with which the programs of PostgreSQL work on the server as its administrator.
+    pub(crate) fn administrator(&self) -> String {
+        format!("PGHOST={} PGUSER=zeph", self.folder.path().display())
+    }
+
     /// The section `[memory]` for the server.
     pub(crate) fn config(&self) -> String {
         format!("[memory]\nurl = {:?}\n", self.url())

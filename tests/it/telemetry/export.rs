@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::collector::{Behaviour, Collector};
 use super::otlp::{Point, Span, points, spans};
-use crate::rig::{Home, KEY, OpenAi, Output, Reply, assert_has};
+use crate::rig::{Home, KEY, OpenAi, Output, Reply, assert_has, follow};
 
 /// The kind of a span for a request to a server.
 const CLIENT: u64 = 3;
@@ -25,7 +25,7 @@ fn model() -> OpenAi {
     ])
 }
 
-fn home(server: &OpenAi, collector: &Collector) -> Home {
+pub(super) fn home(server: &OpenAi, collector: &Collector) -> Home {
     let home = Home::openai(server);
     home.write("marmalade.txt", CONTENT);
     home.more_config(&format!(
@@ -43,18 +43,18 @@ fn run(home: &Home, args: &[&str]) -> Output {
     output
 }
 
-fn all_spans(collector: &Collector) -> Vec<Span> {
+pub(super) fn all_spans(collector: &Collector) -> Vec<Span> {
     let bodies = collector.bodies("/v1/traces");
     bodies.iter().flat_map(|body| spans(body)).collect()
 }
 
-fn all_points(collector: &Collector) -> Vec<Point> {
+pub(super) fn all_points(collector: &Collector) -> Vec<Point> {
     let bodies = collector.bodies("/v1/metrics");
     bodies.iter().flat_map(|body| points(body)).collect()
 }
 
 #[track_caller]
-fn named<'s>(spans: &'s [Span], name: &str) -> Vec<&'s Span> {
+pub(super) fn named<'s>(spans: &'s [Span], name: &str) -> Vec<&'s Span> {
     let found: Vec<_> = spans.iter().filter(|span| span.name == name).collect();
     let names: Vec<_> = spans.iter().map(|span| &span.name).collect();
     assert!(!found.is_empty(), "{name} is not in {names:?}");
@@ -232,6 +232,16 @@ fn content_is_absent_unless_requested() {
             false => assert!(found.is_empty(), "{found:?}"),
             true => assert_eq!(found[..6], texts[..6]),
         }
+        // The log has no content in any case, also with details (`-vv`).
+        let log = home.home().join(".local/state/zeph/zeph.log");
+        let log = std::fs::read_to_string(log).unwrap();
+        for field in [
+            "gen_ai.input.messages",
+            "gen_ai.tool.call.arguments",
+            "gen_ai.system",
+        ] {
+            assert!(!log.contains(field), "{field} is in the log");
+        }
         let secrets = leaked(&collector, &[KEY, secret.as_str()]);
         assert!(secrets.is_empty(), "{secrets:?} {args:?} {env:?}");
         collector
@@ -382,8 +392,9 @@ fn doctor_checks_the_collector() {
 fn steps_about_telemetry_work() {
     let collector = Collector::start(Behaviour::Accepts);
     let home = Home::scripted("[[steps]]\ntext = \"hi\"\n");
-    let outputs = crate::monitoring::follow(&home, "\n## Telemetry\n", |config| {
-        config.replace("http://127.0.0.1:4318", &collector.url())
+    let page = crate::monitoring::PAGE;
+    let outputs = follow(&home, page, "\n## Telemetry\n", |text| {
+        text.replace("http://127.0.0.1:4318", &collector.url())
     });
     assert!(outputs[0].starts_with("ok "), "{outputs:?}");
     assert_eq!(outputs[1], "hi\n");

@@ -1,7 +1,11 @@
 //! Telemetry: the data that a collector on loopback receives.
 
 #[cfg(feature = "otel")]
+mod cases;
+#[cfg(feature = "otel")]
 mod collector;
+#[cfg(feature = "otel")]
+mod exit;
 #[cfg(feature = "otel")]
 mod export;
 #[cfg(feature = "otel")]
@@ -65,4 +69,36 @@ fn values_of_headers_are_secrets() {
     let output = run.code(0);
     assert_has(&output.stdout, &["headers:"]);
     assert!(!output.stdout.contains("t0k3N4cOll3ctOr8z"), "{output}");
+}
+
+/// Proves OPS-5: commands receive no variable of the telemetry, unless the user wants it.
+#[test]
+fn commands_receive_no_variable_of_telemetry() {
+    let home = Home::new();
+    let seen = |args: &[&str]| {
+        let params = r#"{"command": "env | grep -c ^OTEL_"}"#;
+        let mut run = home.zeph(["tools", "call", "bash", params, "--yes"]);
+        for (name, value) in [
+            ("OTEL_SERVICE_NAME", "runner"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "team=blue"),
+            ("OTEL_SDK_DISABLED", "true"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=t0k3N4cOll3ctOr8z"),
+            (
+                "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+                "api-key=t0k3N4cOll3ctOr8z",
+            ),
+        ] {
+            run = run.env(name, value);
+        }
+        run.args(args).run().stdout
+    };
+    let count = |output: &str| {
+        output
+            .lines()
+            .find_map(|line| line.trim().parse::<u8>().ok())
+    };
+    assert_eq!(count(&seen(&[])), Some(0));
+    let pass = r#"tools.shell.env.pass=["OTEL_SERVICE_*", "OTEL_RESOURCE_*"]"#;
+    assert_eq!(count(&seen(&["--set", pass])), Some(2));
 }
