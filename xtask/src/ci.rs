@@ -115,7 +115,7 @@ const FEATURE_SETS: &[&str] = &[
     "check -p zeph-edit",
     "check -p zeph-symbols",
     "check -p zeph-core",
-    "check -p zeph-tui",
+    "check -p zeph-tui --no-default-features",
     "check -p zeph",
     "check -p zeph --no-default-features",
     // The fuzz targets are a separate workspace.

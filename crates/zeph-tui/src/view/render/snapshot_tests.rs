@@ -35,6 +35,7 @@ fn document_fits_every_width() {
 }
 
 /// Proves CLI-4a: the colours of the document.
+#[cfg(feature = "syntax")]
 #[test]
 fn document_has_colours() {
     let lines: Vec<String> = render_markdown(DOCUMENT, 80)
