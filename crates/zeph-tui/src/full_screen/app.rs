@@ -238,7 +238,8 @@ impl App {
         match key.code {
             KeyCode::F(1) => self.has_help = true,
             KeyCode::F(2) => self.toggle_panel(),
-            KeyCode::Char('r') if is_control => self.toggle_panel(),
+            // Among the commands of vi, it is redo.
+            KeyCode::Char('r') if is_control && !self.input.has_commands() => self.toggle_panel(),
             KeyCode::Char('f') if is_control => self.search = Some(Search::default()),
             KeyCode::Char('o') if is_control => match self.blocks.selected() {
                 Some(block) => self.blocks.toggle(all, block),
@@ -482,7 +483,9 @@ mod tests {
     use zeph_core::{CheckIn, CheckInAnswer};
 
     use super::*;
+    use crate::config::KeyBindings;
     use crate::full_screen::question::Question;
+    use crate::host::BareHost;
     use crate::view::Block;
 
     struct Screen {
@@ -494,12 +497,12 @@ mod tests {
 
     impl Screen {
         fn new() -> Self {
+            Self::with_keys(KeyBindings::Emacs)
+        }
+
+        fn with_keys(keys: KeyBindings) -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let (input, _) = Input::new(
-                &dir.path().join("history.txt"),
-                crate::config::KeyBindings::Emacs,
-                &crate::host::BareHost,
-            );
+            let (input, _) = Input::new(&dir.path().join("history.txt"), keys, &BareHost);
             Self {
                 app: App::new(input),
                 all: Transcript::default(),
@@ -674,5 +677,19 @@ mod tests {
         assert!(screen.app.has_help);
         screen.key(KeyCode::Char('x'));
         assert!(!screen.app.has_help && screen.app.input.is_empty());
+    }
+
+    /// Proves CLI-4d: in the normal mode of vi, Ctrl-R is redo and not the key of the panel.
+    #[test]
+    fn ctrl_r_is_redo_in_the_normal_mode_of_vi() {
+        let mut screen = Screen::with_keys(KeyBindings::Vi);
+        screen.type_text("one two");
+        screen.control('r');
+        assert!(!screen.app.has_panel(100));
+        screen.key(KeyCode::Esc);
+        screen.type_text("ddu");
+        assert_eq!(screen.app.input.text(), "one two");
+        screen.control('r');
+        assert!(screen.app.input.is_empty() && !screen.app.has_panel(100));
     }
 }
