@@ -2,9 +2,11 @@
 //!
 //! One write contains a whole frame between the marks of a synchronized update (DEC private mode 2026), so that a
 //! terminal that knows the mode shows no half of it. A row never fills more than the width, so the terminal never wraps
-//! it. After a change of the size, the rows are painted again from the row where the region began.
+//! it. After a change of the size, the rows are painted again from the row where the region began. A narrower terminal has
+//! wrapped the painted rows, so the region then begins further above the cursor.
 
 use ratatui_core::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::view::render::to_ansi;
 
@@ -34,6 +36,8 @@ pub(super) struct LiveRows {
 #[derive(Debug, Default)]
 pub(super) struct LiveRegion {
     rows: Vec<String>,
+    /// The columns of each row without the blanks at its end.
+    widths: Vec<usize>,
     cursor: (usize, usize),
     size: Option<Size>,
 }
@@ -58,6 +62,11 @@ impl LiveRegion {
             .iter()
             .map(|row| row.width().min(size.columns))
             .collect();
+        let text_widths = rows.iter().zip(&widths).map(|(row, width)| {
+            let text = row.to_string();
+            text.trim_end().width().min(*width)
+        });
+        let text_widths: Vec<usize> = text_widths.collect();
         let last = rows.len().saturating_sub(1);
         let end = (last, widths.last().copied().unwrap_or(0));
         let cursor = cursor.map_or(end, |(row, column)| {
@@ -74,8 +83,11 @@ impl LiveRegion {
             return String::new();
         }
         let mut out = BEGIN_FRAME.to_owned();
-        out.push_str(&self.to_start());
-        if !above.is_empty() {
+        out.push_str(&self.to_start(size.columns));
+        let is_narrower = self
+            .size
+            .is_some_and(|before| size.columns < before.columns);
+        if is_narrower || !above.is_empty() {
             out.push_str(ERASE_BELOW);
             out.push_str(&above.replace('\n', "\r\n"));
         }
@@ -104,17 +116,18 @@ impl LiveRegion {
         }
         out.push_str(END_FRAME);
         self.rows = rows;
+        self.widths = text_widths;
         self.cursor = cursor;
         self.size = Some(size);
         out
     }
 
-    /// The bytes that erase the region. The cursor is then at the start of an empty row.
-    pub(super) fn erase(&mut self) -> String {
+    /// The bytes that erase the region on a terminal of `columns`. The cursor is then at the start of an empty row.
+    pub(super) fn erase(&mut self, columns: usize) -> String {
         if self.rows.is_empty() {
             return String::new();
         }
-        let out = format!("{}{ERASE_BELOW}", self.to_start());
+        let out = format!("{}{ERASE_BELOW}", self.to_start(columns));
         self.forget();
         out
     }
@@ -122,16 +135,22 @@ impl LiveRegion {
     /// Forgets the rows: something else has used the screen.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
+        self.widths.clear();
         self.cursor = (0, 0);
         self.size = None;
     }
 
-    /// Moves the cursor to the start of the region.
-    fn to_start(&self) -> String {
+    /// Moves the cursor to the start of the region on a terminal of `columns`, which wraps the rows that are wider.
+    fn to_start(&self, columns: usize) -> String {
         let mut out = String::new();
         if !self.rows.is_empty() {
+            let columns = columns.max(1);
+            let height = |width: &usize| width.div_ceil(columns).max(1);
+            let (row, column) = self.cursor;
+            let above: usize = self.widths.iter().take(row).map(height).sum();
+            let last = self.widths.get(row).map_or(0, |width| height(width) - 1);
             out.push('\r');
-            up(self.cursor.0, &mut out);
+            up(above + (column / columns).min(last), &mut out);
         }
         out
     }
@@ -229,7 +248,7 @@ mod tests {
             terminal.paint("three\n", rows(&["y"])),
             "one\ntwo\nthree\ny"
         );
-        let erased = terminal.region.erase();
+        let erased = terminal.region.erase(terminal.size.columns);
         terminal.screen.process(erased.as_bytes());
         assert_eq!(terminal.screen.screen().contents(), "one\ntwo\nthree");
         assert!(terminal.region.rows.is_empty());
@@ -241,6 +260,49 @@ mod tests {
         terminal.paint("", rows(&["a"]));
         let size = terminal.size;
         assert_eq!(terminal.region.paint("", rows(&["a"]), size, false), "");
+    }
+
+    /// Proves CLI-4a: a terminal wraps the rows when it becomes narrower, and no part of them remains.
+    #[test]
+    fn rows_that_a_narrower_terminal_wraps_are_painted_again() {
+        let check = |painted: &[&str], cursor: Option<(usize, usize)>, columns: u16| {
+            let mut live = rows(painted);
+            live.cursor = cursor;
+            let mut wide = Terminal::new(20, 12);
+            let size = wide.size;
+            let bytes = wide.region.paint("committed\n", live, size, false);
+            // As if the terminal had wrapped: it shows the same text in fewer columns, with the cursor in its cell.
+            let mut narrow = Terminal::new(columns, 12);
+            narrow
+                .screen
+                .process(bytes.replace("\x1b[K", "").as_bytes());
+            narrow.region = wide.region;
+            let shown = narrow.paint("", rows(&["new", "rows"]));
+            assert_eq!(shown, "committed\nnew\nrows", "{painted:?} {columns}");
+        };
+        check(&["short", "row"], None, 10);
+        check(&["a row of 19 columns", "end"], None, 10);
+        check(&["a row of 19 columns", "a row of 19 columns"], None, 8);
+        check(&["one", "a row with blanks   "], None, 10);
+        check(&["漢字漢字漢字", "end"], None, 10);
+    }
+
+    #[test]
+    fn cursor_in_a_wrapped_row_is_above_the_rest_of_the_region() {
+        let check = |cursor, columns, expect: &str| {
+            let mut live = rows(&["0123456789012345678", "012345", "status"]);
+            live.cursor = Some(cursor);
+            let mut terminal = Terminal::new(20, 12);
+            terminal.paint("", live);
+            assert_eq!(terminal.region.to_start(columns), expect, "{cursor:?}");
+        };
+        check((0, 3), 20, "\r");
+        check((1, 3), 20, "\r\x1b[1A");
+        check((0, 3), 10, "\r");
+        check((0, 12), 10, "\r\x1b[1A");
+        check((1, 3), 10, "\r\x1b[2A");
+        check((2, 6), 10, "\r\x1b[3A");
+        check((2, 6), 4, "\r\x1b[8A");
     }
 
     /// Proves CLI-4a: the region is bounded by a terminal of any size.

@@ -367,7 +367,7 @@ impl Screen {
 
     /// Erases the live region, and prints nothing until [`Screen::resume`].
     pub(super) fn suspend(&mut self) {
-        let erased = self.region.erase();
+        let erased = self.region.erase(terminal_size().columns);
         self.raw(&erased);
         self.is_exclusive = true;
     }

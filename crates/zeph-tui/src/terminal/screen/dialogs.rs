@@ -161,7 +161,7 @@ impl Screen {
         if self.mode != DisplayMode::Quiet {
             above.push_str(&self.commit.print_titles(&self.transcript, target));
         }
-        let erased = self.region.erase();
+        let erased = self.region.erase(terminal_size().columns);
         self.raw(&(erased + &above));
         self.is_exclusive = true;
         self.is_midline = false;
