@@ -64,11 +64,3 @@ impl Ui {
         }
     }
 }
-
-/// Waits for the user's editor; forever without one.
-pub(super) async fn finished(editing: &mut Option<Editing>) -> io::Result<String> {
-    match editing {
-        Some(editing) => editing.finished().await,
-        None => std::future::pending().await,
-    }
-}

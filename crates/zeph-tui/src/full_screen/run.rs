@@ -22,11 +22,10 @@ use super::dialog::Dialog;
 use super::draw::{Scene, draw};
 use super::input::Input;
 use super::keys::{KeyReader, TerminalInput};
-use super::prompt::finished;
 use super::screen::{self, FullScreen};
 use super::show::Chosen;
 use super::signals::Signals;
-use crate::terminal::external_editor::Editing;
+use crate::terminal::external_editor::{Editing, finished};
 use crate::terminal::signals::Handles;
 use crate::terminal::{
     Converse, InteractiveOptions, SessionEnd, TerminalOptions, Words, branch_of, enter_full_screen,

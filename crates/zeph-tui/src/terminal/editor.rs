@@ -21,6 +21,7 @@ use zeph_tools::permission_mode::SessionMode;
 
 use super::complete::{ModelWords, Words};
 use super::completion_menu::CompletionMenu;
+use super::external_editor::prompt_file;
 use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
 use super::prompt_keys::{self, MENU, PromptKeys};
@@ -248,9 +249,7 @@ fn buffer_file(command: &str) -> io::Result<Option<(Vec<String>, TempPath)>> {
     if words.is_empty() {
         return Ok(None);
     }
-    let mut file = tempfile::Builder::new();
-    let file = file.prefix("zeph-prompt-").suffix(".md").tempfile()?;
-    Ok(Some((words, file.into_temp_path())))
+    Ok(Some((words, prompt_file()?)))
 }
 
 fn build(

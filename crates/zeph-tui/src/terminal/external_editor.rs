@@ -2,6 +2,7 @@
 
 use std::io;
 
+use tempfile::TempPath;
 use tokio::sync::oneshot;
 
 /// A text that is being edited.
@@ -29,10 +30,31 @@ impl Editing {
     ///
     /// # Errors
     /// As [`edit`].
-    pub(crate) async fn finished(&mut self) -> io::Result<String> {
+    async fn finished(&mut self) -> io::Result<String> {
         let edited = (&mut self.0).await;
         edited.unwrap_or_else(|_| Err(io::Error::other("the thread of the editor has ended")))
     }
+}
+
+/// Waits for the edited text; forever if no text is being edited.
+///
+/// # Errors
+/// As [`edit`].
+pub(crate) async fn finished(editing: &mut Option<Editing>) -> io::Result<String> {
+    match editing {
+        Some(editing) => editing.finished().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Creates a private file for a text that the user's editor changes. It is removed when the path is dropped.
+///
+/// # Errors
+/// If the file cannot be created.
+pub(super) fn prompt_file() -> io::Result<TempPath> {
+    let mut file = tempfile::Builder::new();
+    let file = file.prefix("zeph-prompt-").suffix(".md").tempfile()?;
+    Ok(file.into_temp_path())
 }
 
 /// Opens `text` in the editor `command`, and returns the changed text. It waits for the editor, which has the terminal.
@@ -42,11 +64,7 @@ impl Editing {
 pub(crate) fn edit(command: &str, text: &str) -> io::Result<String> {
     let mut words = command.split_whitespace();
     let program = words.next().ok_or(io::ErrorKind::NotFound)?;
-    let file = tempfile::Builder::new()
-        .prefix("zeph-prompt-")
-        .suffix(".md")
-        .tempfile()?
-        .into_temp_path();
+    let file = prompt_file()?;
     std::fs::write(&file, text)?;
     #[allow(
         clippy::disallowed_methods,
@@ -75,7 +93,28 @@ pub(crate) const NO_EDITOR: &str = "Ctrl-G needs $VISUAL or $EDITOR";
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use futures_util::FutureExt as _;
+
     use super::*;
+
+    #[test]
+    fn file_of_the_text_is_private_and_removed() {
+        let file = prompt_file().unwrap();
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let path = file.to_path_buf();
+        drop(file);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn finished_waits_for_the_editor_only_if_there_is_one() {
+        assert_eq!(finished(&mut None).now_or_never().map(Result::ok), None);
+        let mut editing = Some(Editing::start(|| Ok("two".to_owned())).unwrap());
+        assert_eq!(finished(&mut editing).await.unwrap(), "two");
+    }
 
     #[test]
     fn text_is_the_one_that_the_editor_wrote() {

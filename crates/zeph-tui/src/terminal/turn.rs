@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Channel as _, LoopbackEvent, Reply, next_mode};
 
 use super::channel::TerminalChannel;
-use super::external_editor::{Editing, NO_EDITOR, edit, failure};
+use super::external_editor::{Editing, NO_EDITOR, edit, failure, finished};
 use super::interactive::{InteractiveOptions, SessionEnd};
 use super::keyboard::{Keyboard, Mode, is_connected};
 use super::restore;
@@ -140,14 +140,6 @@ fn accept(channel: &TerminalChannel, options: &InteractiveOptions, edited: io::R
             let command = options.external_editor.as_deref().unwrap_or_default();
             channel.screen().error(&failure(command, &error));
         }
-    }
-}
-
-/// Waits for the user's editor; forever without one.
-async fn finished(editing: &mut Option<Editing>) -> io::Result<String> {
-    match editing {
-        Some(editing) => editing.finished().await,
-        None => std::future::pending().await,
     }
 }
 
