@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use zeph_tools::web::fuzzing::page;
+use zeph_web::{CancellationToken, CssSelector, HtmlDocument, PageLimit, Url};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -31,7 +31,7 @@ fuzz_target!(|input: Input<'_>| {
         "{} bytes took {took:?}",
         text.len()
     );
-    let Some((markdown, plain, _)) = page else {
+    let Some((markdown, plain)) = page else {
         return;
     };
     // One piece may extend past the limit: an address, or a text node.
@@ -43,3 +43,20 @@ fuzz_target!(|input: Input<'_>| {
     );
     assert!(plain.len() <= room, "{} bytes of text", plain.len());
 });
+
+/// Returns a page as Markdown and as text, each of about `most` bytes; `None` if the page is refused.
+fn page(text: &str, select: &str, most: usize) -> Option<(String, String)> {
+    let limit = PageLimit::new(CancellationToken::new(), Duration::from_secs(5));
+    let document = HtmlDocument::parse(text, &limit).ok()?;
+    let root = document.elements().next()?;
+    let base = Url::parse("https://example.org/a/b").ok()?;
+    let markdown = document.markdown(&base, most, &limit).ok()?;
+    let plain = root.text(most, &limit).ok()?;
+    if let Ok(selector) = CssSelector::parse(select) {
+        let mut matcher = selector.matcher(&document);
+        for element in document.elements() {
+            matcher.matches(&element);
+        }
+    }
+    Some((markdown, plain))
+}

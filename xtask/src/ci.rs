@@ -116,6 +116,7 @@ const FEATURE_SETS: &[&str] = &[
     "check -p zeph-symbols",
     "check -p zeph-core",
     "check -p zeph-tui --no-default-features",
+    "check -p zeph-web",
     "check -p zeph",
     "check -p zeph --no-default-features",
     // The fuzz targets are a separate workspace.

@@ -17,6 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("zeph-filter", &["zeph-bash"]),
     ("zeph-secrets", &[]),
     ("zeph-symbols", &[]),
+    ("zeph-web", &[]),
     (
         "zeph-tools",
         &[
@@ -27,6 +28,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "zeph-filter",
             "zeph-secrets",
             "zeph-symbols",
+            "zeph-web",
         ],
     ),
     ("zeph-llm", &["zeph-backoff"]),
@@ -103,6 +105,10 @@ const ABSENT: &[Absent] = &[
     Absent {
         tree: "-p zeph-filter -e normal",
         names: &["tokio", "zeph-secrets", "zeph-tools"],
+    },
+    Absent {
+        tree: "-p zeph-web -e normal",
+        names: &["schemars", "zeph-tools"],
     },
     Absent {
         // The contract without features.

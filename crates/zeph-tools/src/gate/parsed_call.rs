@@ -366,7 +366,7 @@ impl SubjectUrl {
 #[cfg(feature = "web")]
 fn normal_url(given: &str) -> Option<String> {
     // As the web tools request it: without the fragment and without the trailing dot of the host.
-    let mut url = url::Url::parse(given).ok()?;
+    let mut url = zeph_web::Url::parse(given).ok()?;
     url.set_fragment(None);
     let bare = url.host_str().and_then(|host| host.strip_suffix('.'));
     if let Some(bare) = bare.map(str::to_owned) {

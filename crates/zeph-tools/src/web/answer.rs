@@ -1,5 +1,9 @@
 //! The text of web results for the model: marked as data, and bounded.
 
+use zeph_web::{HttpPage, printable_start};
+
+use crate::cache::CacheValidity;
+use crate::error::ToolError;
 use crate::provenance::of_host;
 
 /// The maximum size of the content of a page in one result, in bytes. The overflow layer stores a long result and
@@ -49,4 +53,28 @@ pub(super) fn head(text: &str, most: usize) -> &str {
         Some(at) if at > most / 2 => &head[..at],
         _ => head,
     }
+}
+
+/// Returns the validity of results from `page`; `None` if the server forbids caching.
+pub(super) fn validity(page: &HttpPage) -> Option<CacheValidity> {
+    page.is_cacheable.then_some(CacheValidity::Remote)
+}
+
+/// Returns a note if the body was cut.
+pub(super) fn cut_note(page: &HttpPage) -> Option<String> {
+    page.is_cut.then(|| {
+        format!(
+            "the page goes on: only its first {} bytes were read, by `tools.scrape.max_body_bytes`",
+            page.body.len()
+        )
+    })
+}
+
+/// Returns the error for a body of a type that `reads` does not name.
+pub(super) fn unreadable(page: &HttpPage, reads: &str) -> ToolError {
+    let kind = match page.media_type() {
+        kind if kind.is_empty() => "of no known type".to_owned(),
+        kind => printable_start(&kind),
+    };
+    ToolError::permanent(format!("{} is {kind}; {reads}", page.url))
 }

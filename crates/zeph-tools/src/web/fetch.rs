@@ -5,18 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use scrape_core::{Document, NodeId};
 use serde::Deserialize;
 use serde_json::json;
-use url::Url;
+use zeph_web::{BodyKind, HtmlDocument, HttpPage, PageError, PageLimit, WebClient};
 
-use super::answer::{MAX_CONTENT, head, untrusted};
-use super::body::{Kind, decode, essence, kind};
-use super::client::{HttpPage, WebClient};
-use super::html::{attribute, name, parse};
-use super::limit::Limit;
-use super::render::{markdown, plain};
-use super::{LOOKS_OUT, blocking};
+use super::answer::{MAX_CONTENT, cut_note, head, unreadable, untrusted, validity};
+use super::error::page_error;
+use super::{LOOKS_OUT, blocking, request};
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{CachePolicy, ToolDef};
@@ -69,31 +64,18 @@ impl Tool for FetchTool {
 
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: FetchParams = call.parse()?;
-        let page = self.client.get(&params.url, cx).await?;
-        let limit = Limit::new(cx.cancel.clone(), self.time);
+        let page = request::get(&self.client, &params.url, cx).await?;
+        let limit = PageLimit::new(cx.cancel.clone(), self.time);
         blocking(move || read(&page, &limit)).await
     }
 }
 
 /// Converts a page to a result.
-fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
-    let kind = kind(&page.content_type, &page.body);
-    let text = match kind {
-        Kind::Other => return Err(page.unreadable("fetch reads HTML, JSON and text")),
-        Kind::Html | Kind::Text => decode(&page.body, &page.content_type, kind, page.cut),
-    };
-    let (title, text) = match kind {
-        Kind::Html => {
-            let document = parse(&text, limit)?;
-            let base = base(&document, &page.url);
-            let title = title(&document, limit)?;
-            let text = match document.root() {
-                Some(root) => markdown(&document, root, &base, MAX_CONTENT, limit)?,
-                None => String::new(),
-            };
-            (title, text)
-        }
-        Kind::Text | Kind::Other => (None, text),
+fn read(page: &HttpPage, limit: &PageLimit) -> Result<ToolOutput, ToolError> {
+    let (title, text) = match page.kind() {
+        BodyKind::Other => return Err(unreadable(page, "fetch reads HTML, JSON and text")),
+        BodyKind::Html => read_html(page, limit).map_err(page_error)?,
+        BodyKind::Text => (None, page.text()),
     };
     let shown = head(&text, MAX_CONTENT);
     let mut notes = Vec::new();
@@ -103,7 +85,7 @@ fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
             shown.len()
         ));
     }
-    notes.extend(page.cut_note());
+    notes.extend(cut_note(page));
     let mut content = page.url.to_string();
     if let Some(title) = &title {
         content.push_str("\nTitle: ");
@@ -117,7 +99,7 @@ fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
     });
     let raw = json!({
         "url": page.url.as_str(),
-        "content_type": essence(&page.content_type),
+        "content_type": page.media_type(),
         "title": title,
         "text": shown,
         "truncated": !notes.is_empty(),
@@ -125,30 +107,13 @@ fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
     });
     Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
         .with_raw(raw)
-        .with_cache_validity(page.basis()))
+        .with_cache_validity(validity(page)))
 }
 
-/// Returns the base of relative links: `<base href>`, or the URL of the page.
-fn base(document: &Document, url: &Url) -> Url {
-    first(document, "base")
-        .and_then(|id| attribute(document, id, "href"))
-        .and_then(|href| url.join(href).ok())
-        .unwrap_or_else(|| url.clone())
-}
-
-/// Returns the title of a page, in one line.
-fn title(document: &Document, limit: &Limit) -> Result<Option<String>, ToolError> {
-    let Some(id) = first(document, "title") else {
-        return Ok(None);
-    };
-    let text = plain(document, id, MAX_TITLE_BYTES, limit)?;
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let title = words.join(" ");
-    Ok((!title.is_empty()).then(|| head(&title, MAX_TITLE_BYTES).to_owned()))
-}
-
-/// Returns the first element with this name.
-fn first(document: &Document, wanted: &str) -> Option<NodeId> {
-    let mut all = document.descendants(document.root()?);
-    all.find(|id| name(document, *id) == wanted)
+/// Returns the title of a page, and the page as Markdown.
+fn read_html(page: &HttpPage, limit: &PageLimit) -> Result<(Option<String>, String), PageError> {
+    let document = HtmlDocument::parse(&page.text(), limit)?;
+    let title = document.title(MAX_TITLE_BYTES, limit)?;
+    let text = document.markdown(&document.base(&page.url), MAX_CONTENT, limit)?;
+    Ok((title, text))
 }

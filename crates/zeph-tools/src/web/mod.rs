@@ -1,7 +1,7 @@
-//! Web tools: `fetch` and `web_scrape`, for pages of the public web over HTTPS.
+//! Web tools: `fetch` and `web_scrape`, for pages of the public web over HTTPS (crate `zeph-web`).
 //!
-//! Neither the configuration nor the environment widens their reach: only the tests of this crate can replace the
-//! rule for addresses, the resolver and the certificates.
+//! Neither the configuration nor the environment widens their reach: only tests can replace the rule for addresses, the
+//! resolver and the certificates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +10,18 @@ use crate::def::{Annotations, Risk};
 use crate::error::ToolError;
 use crate::tool_set::{Tool, ToolGroup, ToolSet};
 
-mod address;
 mod answer;
-mod body;
-mod client;
 pub mod config;
+mod error;
 mod fetch;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
-mod html;
-mod limit;
-mod measure;
-mod render;
-mod resolve;
+mod request;
 mod scrape;
-mod select;
-#[cfg(test)]
+// Builds without debug assertions cannot replace the rule for addresses.
+#[cfg(all(test, debug_assertions))]
 mod tests;
-mod url_guard;
-mod writer;
 
-pub use config::ScrapeConfig;
-pub use url_guard::DomainError;
+pub use config::{DomainError, ScrapeConfig};
+pub use zeph_web::*;
 
 /// The time limit for parsing and searching a page.
 const PARSE_TIME: Duration = Duration::from_secs(5);
@@ -56,10 +45,10 @@ impl WebScrapeExecutor {
     /// # Errors
     /// [`DomainError`] for an entry of `allowed_domains` or `denied_domains` that is not a domain.
     pub fn new(config: &ScrapeConfig) -> Result<Self, DomainError> {
-        Ok(Self::with_client(client::WebClient::new(config)?))
+        Ok(Self::with_client(WebClient::new(&config.limits())?))
     }
 
-    fn with_client(client: client::WebClient) -> Self {
+    fn with_client(client: WebClient) -> Self {
         let client = Arc::new(client);
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(scrape::ScrapeTool::new(Arc::clone(&client), PARSE_TIME)),
@@ -82,8 +71,11 @@ impl ToolGroup for WebScrapeExecutor {
 /// # Errors
 /// The errors of [`WebScrapeExecutor::new`].
 pub fn refusal(config: &ScrapeConfig, url: &str) -> Result<Option<String>, DomainError> {
-    let guard = url_guard::UrlGuard::new(config, address::AddressRule::Public)?;
-    Ok(guard.check(url).err().map(|refusal| refusal.to_string()))
+    let guard = UrlGuard::new(&config.limits())?;
+    Ok(guard
+        .check(url)
+        .err()
+        .map(|refusal| error::reason(&refusal)))
 }
 
 /// Runs work on a blocking thread.
@@ -92,8 +84,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(ToolError::permanent(format!(
-            "the tool broke off; this is a defect: {error}"
-        ))),
+        Err(error) => Err(error::broke_off(&error)),
     }
 }

@@ -6,18 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use scrape_core::{Document, NodeId};
 use serde::Deserialize;
 use serde_json::json;
+use zeph_web::{
+    BodyKind, CssSelector, HtmlDocument, HtmlElement, HttpPage, PageError, PageLimit, WebClient,
+};
 
-use super::answer::{MAX_CONTENT, head, untrusted};
-use super::body::{Kind, decode, kind};
-use super::client::{HttpPage, WebClient};
-use super::html::{attribute, outer_html, parse};
-use super::limit::Limit;
-use super::render::plain;
-use super::select::Selector;
-use super::{LOOKS_OUT, blocking};
+use super::answer::{MAX_CONTENT, cut_note, head, unreadable, untrusted, validity};
+use super::error::{page_error, selector_error};
+use super::{LOOKS_OUT, blocking, request};
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{CachePolicy, ToolDef};
@@ -109,9 +106,10 @@ impl Tool for ScrapeTool {
         if most == 0 {
             return Err(ToolError::invalid("`limit` begins at 1"));
         }
-        let selector = Selector::parse(&params.select)?;
-        let page = self.client.get(&params.url, cx).await?;
-        let limit = Limit::new(cx.cancel.clone(), self.time);
+        let selector =
+            CssSelector::parse(&params.select).map_err(|error| selector_error(&error))?;
+        let page = request::get(&self.client, &params.url, cx).await?;
+        let limit = PageLimit::new(cx.cancel.clone(), self.time);
         blocking(move || scrape(&page, &params.select, &selector, &extract, most, &limit)).await
     }
 }
@@ -131,17 +129,16 @@ struct Found {
 fn scrape(
     page: &HttpPage,
     select: &str,
-    selector: &Selector,
+    selector: &CssSelector,
     extract: &Extract,
     most: usize,
-    limit: &Limit,
+    limit: &PageLimit,
 ) -> Result<ToolOutput, ToolError> {
-    if kind(&page.content_type, &page.body) != Kind::Html {
-        return Err(page.unreadable("web_scrape reads HTML; fetch reads JSON and text as well"));
+    if page.kind() != BodyKind::Html {
+        let reads = "web_scrape reads HTML; fetch reads JSON and text as well";
+        return Err(unreadable(page, reads));
     }
-    let text = decode(&page.body, &page.content_type, Kind::Html, page.cut);
-    let document = parse(&text, limit)?;
-    let found = find(&document, selector, extract, most, limit)?;
+    let found = find(&page.text(), selector, extract, most, limit).map_err(page_error)?;
 
     let mut content = format!("{}\n", page.url);
     if found.total == 0 {
@@ -166,28 +163,29 @@ fn scrape(
             notes.push(format!("{without} no `{name}`"));
         }
     }
-    notes.extend(page.cut_note());
+    notes.extend(cut_note(page));
     let raw = json!({
         "url": page.url.as_str(),
         "matches": found.taken,
         "total": found.total,
-        "truncated": page.cut || found.full,
+        "truncated": page.is_cut || found.full,
         "claim_source": of_host(page.host()),
     });
     Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
         .with_raw(raw)
-        .with_cache_validity(page.basis()))
+        .with_cache_validity(validity(page)))
 }
 
-/// Returns the matches in document order. It traverses the document itself, so that it can be stopped.
+/// Returns the matches in document order. It checks the limit before each element, so that it can be stopped.
 fn find(
-    document: &Document,
-    selector: &Selector,
+    html: &str,
+    selector: &CssSelector,
     extract: &Extract,
     most: usize,
-    limit: &Limit,
-) -> Result<Found, ToolError> {
-    let mut matcher = selector.matcher(document);
+    limit: &PageLimit,
+) -> Result<Found, PageError> {
+    let document = HtmlDocument::parse(html, limit)?;
+    let mut matcher = selector.matcher(&document);
     let mut found = Found {
         taken: Vec::new(),
         total: 0,
@@ -195,13 +193,9 @@ fn find(
         full: false,
     };
     let mut room = MAX_CONTENT;
-    let Some(root) = document.root() else {
-        return Ok(found);
-    };
-    let below = document.descendants(root);
-    for id in std::iter::once(root).chain(below) {
+    for element in document.elements() {
         limit.check()?;
-        if !matcher.matches(id) {
+        if !matcher.matches(&element) {
             continue;
         }
         found.total += 1;
@@ -209,7 +203,7 @@ fn find(
             found.full |= room == 0 && found.taken.len() + found.without < most;
             continue;
         }
-        match take(document, id, extract, room, limit)? {
+        match take(&element, extract, room, limit)? {
             Some(text) => {
                 let shown = head(&text, room);
                 found.full |= shown.len() < text.len();
@@ -226,15 +220,14 @@ fn find(
 }
 
 fn take(
-    document: &Document,
-    id: NodeId,
+    element: &HtmlElement<'_>,
     extract: &Extract,
     most: usize,
-    limit: &Limit,
-) -> Result<Option<String>, ToolError> {
+    limit: &PageLimit,
+) -> Result<Option<String>, PageError> {
     Ok(match extract {
-        Extract::Text => Some(plain(document, id, most, limit)?),
-        Extract::Html => Some(outer_html(document, id, most, limit)?),
-        Extract::Attribute(name) => attribute(document, id, name).map(str::to_owned),
+        Extract::Text => Some(element.text(most, limit)?),
+        Extract::Html => Some(element.html(most, limit)?),
+        Extract::Attribute(name) => element.attribute(name).map(str::to_owned),
     })
 }

@@ -1,260 +1,18 @@
-//! Pages as Markdown, and their parts by selectors.
+//! Results of both tools: pages, and their parts by selectors.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use proptest::prelude::*;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-use url::Url;
+use zeph_web::testing::AddressRule;
 
-use super::rig::{Server, answer, page};
+use super::server::{Server, answer, page};
 use crate::category::ToolErrorCategory as Category;
 use crate::overflow::{
     NewEntry, OverflowConfig, OverflowEntry, OverflowError, OverflowRef, OverflowStore, StoredBlock,
 };
 use crate::web::WebScrapeExecutor;
-use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
-use crate::web::html::{outer_html, parse};
-use crate::web::limit::Limit;
-use crate::web::render::{markdown, plain};
 use crate::{ToolError, ToolExecutor as _};
-
-fn limit() -> Limit {
-    Limit::new(CancellationToken::new(), Duration::from_secs(60))
-}
-
-fn as_markdown(html: &str) -> String {
-    let document = parse(html, &limit()).unwrap();
-    let base = Url::parse("https://example.org/a/b").unwrap();
-    let root = document.root().expect("a root");
-    markdown(&document, root, &base, 100_000, &limit()).unwrap()
-}
-
-/// Proves WEB-1.
-#[test]
-fn pages_become_markdown() {
-    let check = |html: &str, expect: &str| assert_eq!(as_markdown(html), expect, "{html}");
-    check("<p>a <b>b</b> <i>c</i>,d</p><p>e", "a **b** *c*,d\n\ne");
-    check("<b> a </b>b<i> </i><em></em>c", "**a** b c");
-    check("a<br>b<div>c</div>d<hr>e", "a\nb\nc\nd\n\n---\n\ne");
-    check(
-        "<h1>A\n <b>b</b></h1>t<h3>C</h3>",
-        "# A **b**\n\nt\n\n### C",
-    );
-    check(
-        "<a href=c>x <b>y</b></a>",
-        "[x **y**](https://example.org/a/c)",
-    );
-    check(
-        "<a href='/c?d=(e)'>x</a>",
-        "[x](https://example.org/c?d=%28e%29)",
-    );
-    check("<a href=http://o.net/>x</a>", "[x](http://o.net/)");
-    check("<a href='mailto:a@b.c'>x</a>", "[x](mailto:a@b.c)");
-    check(
-        "<a href='javascript:x()'>x</a> <a href=#y>y</a> <a>z</a>",
-        "x y z",
-    );
-    check(
-        "<a href=c><div>x</div><div>y</div></a>",
-        "[x y](https://example.org/a/c)",
-    );
-    check("<a href=c> </a>x", "x");
-    check(
-        "<img src=i.png alt=I><img src=j.png><img alt=K>",
-        "![I](https://example.org/a/i.png)",
-    );
-    check(
-        "<ul><li>a<li>b<ul><li>c</ul><li>d</ul>",
-        "- a\n- b\n  - c\n- d",
-    );
-    check(
-        "<ol start=9><li>a<li>b<p>c</ol>",
-        "9. a\n10. b\n    \n    c".replace("    \n", "\n").as_str(),
-    );
-    check("<blockquote>a<p>b</blockquote>c", "> a\n\n> b\n\nc");
-    check("<pre>a\n  b &lt;</pre>c", "```\na\n  b <\n```\n\nc");
-    check("<pre><code>a\n```\n</code></pre>", "````\na\n```\n````");
-    check("<ul><li><pre>a\nb</pre></ul>", "- ```\n  a\n  b\n  ```");
-    check("a <code>b  c</code>", "a `b c`");
-    check(
-        "<table><tr><th>a<th>b<tr><td>c<p>d</p><td>e</table>f",
-        "| a | b |\n| --- | --- |\n| c d | e |\n\nf",
-    );
-    check(
-        "a<script>x</script><style>y</style><noscript>z</noscript>b",
-        "ab",
-    );
-    check(
-        "<title>t</title><p hidden>x<p>y<template>z</template><svg><text>w</text></svg>",
-        "y",
-    );
-    check("<dialog>x</dialog><dialog open>y</dialog>", "y");
-    check(
-        "a&nbsp;b &amp; &lt;c&gt; \u{200b}",
-        "a\u{a0}b & <c> \u{200b}",
-    );
-    check("<p>un<p>closed<div>x", "un\n\nclosed\n\nx");
-    check("x", "x");
-}
-
-/// Proves WEB-1.
-#[test]
-fn parts_become_lines() {
-    let check = |html: &str, expect: &str| {
-        let document = parse(html, &limit()).unwrap();
-        let id = document
-            .nodes()
-            .find(|(_, node)| {
-                node.kind
-                    .attributes()
-                    .is_some_and(|all| all.contains_key("x"))
-            })
-            .expect("an element with x")
-            .0;
-        assert_eq!(
-            plain(&document, id, 100_000, &limit()).unwrap(),
-            expect,
-            "{html}"
-        );
-    };
-    check("<p x> a <b>b</b>\n c<br>d", "a b c\nd");
-    check("<ul x><li>a<li><a href=y>b</a></ul>", "a\nb");
-    check("<table><tr x><td>a<td>b</table>", "a b");
-    check("<div x>a<script>no</script><style>no</style></div>", "a");
-    check("<script x>{\"a\": 1}</script>", "{\"a\": 1}");
-    check("<pre x>a\n  b</pre>", "a\n  b");
-    check("<textarea x> a\n b</textarea>", "a\n b");
-    check("<p x hidden>a", "a");
-    check("<p x>", "");
-}
-
-/// Proves WEB-1: attributes come in one order.
-#[test]
-fn parts_become_html() {
-    let check = |html: &str, expect: &str| {
-        let document = parse(html, &limit()).unwrap();
-        let body = document
-            .nodes()
-            .find(|(_, node)| node.kind.tag_name() == Some("body"))
-            .expect("a body")
-            .0;
-        let first = document.first_child(body).expect("an element");
-        assert_eq!(
-            outer_html(&document, first, 100_000, &limit()).unwrap(),
-            expect
-        );
-    };
-    check(
-        "<P z=1 b='\"&' a>x &lt; y<br><img src=i></p>",
-        "<p a=\"\" b=\"&quot;&amp;\" z=\"1\">x &lt; y<br><img src=\"i\"></p>",
-    );
-    check(
-        "<div><script>a < b</script></div>",
-        "<div><script>a < b</script></div>",
-    );
-    check(
-        "<svg><use xlink:href='#a'/></svg>",
-        "<svg><use xlink:href=\"#a\"></use></svg>",
-    );
-}
-
-/// Proves WEB-1: the texts are large, nested and broken, and it comes to an end.
-#[test]
-fn hostile_pages_end_soon() {
-    let repeat = |text: &str, bytes: usize| text.repeat(bytes / text.len());
-    let numbered = |text: &str, count: usize| -> String {
-        (0..count)
-            .map(|n| text.replace('N', &n.to_string()))
-            .collect()
-    };
-    let megabyte = 1 << 20;
-    let deep = |html: &str, name: &str| {
-        let start = Instant::now();
-        let error = parse(html, &limit())
-            .err()
-            .unwrap_or_else(|| panic!("{name} was parsed"));
-        assert_eq!(
-            error.category(),
-            Category::PermanentFailure,
-            "{name}: {error}"
-        );
-        let text = error.to_string();
-        assert!(
-            text.contains("nest") || text.contains("too many elements"),
-            "{name}: {text}"
-        );
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "{name}: {:?}",
-            start.elapsed()
-        );
-    };
-    deep(&repeat("<div>", megabyte), "nested blocks");
-    deep(&repeat("<div>", 3000), "a nesting of 600");
-    deep(
-        &repeat("<div><object></div></object>", megabyte),
-        "ends out of scope",
-    );
-    deep(&repeat("<svg><style><div>", megabyte), "foreign content");
-    deep(&repeat("<table><td>", megabyte), "nested tables");
-    deep(&repeat("<a>", megabyte), "many elements");
-    deep(&numbered("<b a=N>", 50_000), "nested formatting");
-    let formatting = numbered("<b a=N>", 3000) + &repeat("<p>x</p>", megabyte / 2);
-    deep(&formatting, "repeated formatting");
-    let moving =
-        numbered("<b a=N>", 400) + "<div>" + &repeat("<hr>", 400_000) + &"</b>".repeat(400);
-    deep(&moving, "moving subtrees");
-    // Large, but harmless.
-    for html in [
-        repeat("<p>", megabyte / 4),
-        repeat("text ", megabyte),
-        repeat("<!-- c -->", megabyte),
-        repeat("&amp;", megabyte),
-        repeat("<", megabyte),
-        "<script>".to_owned() + &repeat("<div>", megabyte),
-        repeat("<div>", 2000) + "x",
-        repeat("<li>", megabyte / 8),
-    ] {
-        let document = parse(&html, &limit()).unwrap();
-        assert!(document.root().is_some());
-    }
-}
-
-/// Proves WEB-1: work that takes too long is stopped, also inside one tag.
-#[test]
-fn the_time_for_a_page_is_limited() {
-    let attributes: String = (0..200_000).map(|n| format!(" a{n}")).collect();
-    let html = format!("<p{attributes}>x");
-    let short = Limit::new(CancellationToken::new(), Duration::from_millis(50));
-    let start = Instant::now();
-    let error = parse(&html, &short).expect_err("too slow");
-    assert_eq!(error.category(), Category::Timeout);
-    assert!(start.elapsed() < Duration::from_secs(5));
-
-    let cancel = CancellationToken::new();
-    cancel.cancel();
-    let cancelled = Limit::new(cancel, Duration::from_secs(60));
-    let error = parse("<p>x", &cancelled).expect_err("cancelled");
-    assert_eq!(error.category(), Category::Cancelled);
-}
-
-proptest! {
-    /// Proves WEB-1: any page is read, and none breaks the reader.
-    #[test]
-    fn any_page_is_read(html in "(<(p|b|a href=x|ul|li|table|td|tr|pre|h1|script|template|svg|select|form|title|math|br|blockquote)>|</(p|b|a|ul|table|pre|script|template|svg|math|blockquote)>|x|é| |\n|&amp;|<!--|-->|`){0,40}") {
-        let document = parse(&html, &limit()).unwrap();
-        let base = Url::parse("https://example.org/").unwrap();
-        if let Some(root) = document.root() {
-            markdown(&document, root, &base, 100_000, &limit()).unwrap();
-            plain(&document, root, 100_000, &limit()).unwrap();
-            let once = outer_html(&document, root, 100_000, &limit()).unwrap();
-            prop_assert!(once.starts_with("<html>") && once.ends_with("</html>"), "{}", once);
-        }
-    }
-}
 
 /// Proves WEB-1, WEB-9.
 #[tokio::test]
@@ -405,7 +163,10 @@ async fn long_page_is_stored_and_shortened() {
     let kind = [("content-type", "text/plain")];
     server.on("/text", answer("200 OK", &kind, lines.join("\n")));
     let check = async |tool: &'static str, params: Value| {
-        let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+        let client = server.client(
+            &ScrapeConfig::default().limits(),
+            AddressRule::PublicOrTestServer,
+        );
         let store = Arc::new(Stored::default());
         let stack = crate::stack::build(crate::stack::StackParts {
             executors: vec![("web", Arc::new(WebScrapeExecutor::with_client(client)))],

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use zeph_web::testing::AddressRule;
 
-use super::rig::{Server, page, redirect};
+use super::server::{Server, page, redirect};
 use crate::context::Origin;
 use crate::gate::parsed_call::digest;
 use crate::gate::rule::Place;
@@ -14,7 +15,6 @@ use crate::gate::{
 };
 use crate::layers::LayeredExecutor;
 use crate::stack::{self, StackParts};
-use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
 use crate::{CallContext, Mode, Permissions, ToolCall, ToolError, ToolExecutor as _};
 
@@ -44,7 +44,10 @@ async fn world(mode: Mode) -> (Server, LayeredExecutor) {
     server.on("/away", redirect(&there("other", "/page")));
     server.on("/denied", redirect(&there("denied", "/page")));
     server.on("/twice", redirect("/away"));
-    let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+    let client = server.client(
+        &ScrapeConfig::default().limits(),
+        AddressRule::PublicOrTestServer,
+    );
     let permissions = Permissions::of(mode);
     let rules = vec![
         rule(Action::Deny, there("denied", "/*"), &permissions.places),
@@ -176,7 +179,10 @@ async fn a_redirect_is_judged_by_the_policy() {
         is_set: &|_| false,
     };
     let policy = PolicyEnforcer::new(&config, &Default::default(), around).unwrap();
-    let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+    let client = server.client(
+        &ScrapeConfig::default().limits(),
+        AddressRule::PublicOrTestServer,
+    );
     let stack = stack::build(StackParts {
         executors: vec![(
             "web",

@@ -4,7 +4,6 @@
 //! subtree, each `<p>` may repeat all open formatting. A malicious page of 250 KB takes a parser most of a
 //! minute, and a parser cannot be stopped. So the page first passes through the same algorithm (html5ever) in
 //! small pieces, with a tree of names only. The steps are counted, and the time is checked between the pieces.
-//! alone; the steps are counted and the clock is read between the pieces.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
@@ -13,20 +12,20 @@ use html5ever::interface::{Attribute, ElementFlags, NodeOrText, QuirksMode, Tree
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::{ParseOpts, QualName, local_name, ns, parse_document};
 
-use super::limit::Limit;
-use crate::error::ToolError;
+use crate::error::PageError;
+use crate::limit::PageLimit;
 
 /// The number of bytes between two checks of the counters.
 const PIECE: usize = 256;
 /// The maximum nesting depth of elements. Browsers have the same limit.
-pub(super) const MAX_DEPTH: usize = 512;
+pub(crate) const MAX_DEPTH: usize = 512;
 /// The maximum number of steps: about a second of the real parser.
 const MAX_STEPS: u64 = 10_000_000;
 /// The maximum number of elements of a page; each takes some hundred bytes.
 const MAX_ELEMENTS: usize = 200_000;
 
 /// Refuses a page that is too costly to parse.
-pub(super) fn measure(text: &str, limit: &Limit) -> Result<(), ToolError> {
+pub(crate) fn measure(text: &str, limit: &PageLimit) -> Result<(), PageError> {
     let mut parser = parse_document(Counter::new(), ParseOpts::default());
     let mut rest = text;
     while !rest.is_empty() {
@@ -36,14 +35,10 @@ pub(super) fn measure(text: &str, limit: &Limit) -> Result<(), ToolError> {
         limit.check()?;
         let counter = &parser.tokenizer.sink.sink;
         if counter.deepest.get() > MAX_DEPTH {
-            return Err(ToolError::permanent(format!(
-                "the page cannot be parsed: its elements are nested more than {MAX_DEPTH} deep"
-            )));
+            return Err(PageError::TooDeep { limit: MAX_DEPTH });
         }
         if counter.steps.get() > MAX_STEPS || counter.nodes.borrow().len() > MAX_ELEMENTS {
-            return Err(ToolError::permanent(
-                "the page cannot be parsed: it has too many elements, or they are nested too deep",
-            ));
+            return Err(PageError::TooCostly);
         }
     }
     Ok(())

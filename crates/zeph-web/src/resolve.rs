@@ -7,11 +7,12 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::LookupIpStrategy;
 use tokio::sync::OnceCell;
 
-use super::url_guard::UrlGuard;
+use crate::error::WebError;
+use crate::url_guard::UrlGuard;
 
 /// A resolver of names.
 #[async_trait]
-pub(super) trait HostResolver: Send + Sync {
+pub trait HostResolver: Send + Sync {
     /// Returns all addresses of `name`, which has no trailing dot.
     ///
     /// # Errors
@@ -21,7 +22,7 @@ pub(super) trait HostResolver: Send + Sync {
 
 /// The resolver with the configuration of the machine, created at the first use.
 #[derive(Default)]
-pub(super) struct HickoryResolver(OnceCell<TokioResolver>);
+pub(crate) struct HickoryResolver(OnceCell<TokioResolver>);
 
 #[async_trait]
 impl HostResolver for HickoryResolver {
@@ -54,32 +55,31 @@ impl HostResolver for HickoryResolver {
     }
 }
 
-/// The reason why a name has no addresses to connect to.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ResolveError {
-    /// It has no address, or the lookup failed.
-    NotFound(String),
-    /// One of its addresses is refused.
-    Refused(String),
-}
-
 /// Returns the addresses of `name`, if the guard allows every one of them.
-pub(super) async fn resolve_and_validate(
+///
+/// # Errors
+/// [`WebError::NoAddress`] or [`WebError::RefusedName`].
+pub(crate) async fn resolve_and_validate(
     resolver: &dyn HostResolver,
     guard: &UrlGuard,
     name: &str,
-) -> Result<Vec<IpAddr>, ResolveError> {
-    let addresses = resolver
-        .resolve(name)
-        .await
-        .map_err(|error| ResolveError::NotFound(format!("{name} has no address: {error}")))?;
+) -> Result<Vec<IpAddr>, WebError> {
+    let no_address = |reason| WebError::NoAddress {
+        name: name.to_owned(),
+        reason,
+    };
+    let found = resolver.resolve(name).await;
+    let addresses = found.map_err(|reason| no_address(Some(reason)))?;
     if addresses.is_empty() {
-        return Err(ResolveError::NotFound(format!("{name} has no address")));
+        return Err(no_address(None));
     }
     for address in &addresses {
         guard
             .check_address(*address)
-            .map_err(|why| ResolveError::Refused(format!("{name} is refused: {why}")))?;
+            .map_err(|reason| WebError::RefusedName {
+                name: name.to_owned(),
+                reason,
+            })?;
     }
     Ok(addresses)
 }

@@ -4,19 +4,20 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::error::ToolError;
+use crate::error::PageError;
 
-/// A time limit with cancellation.
+/// A time limit with cancellation, for work on a page.
 #[derive(Debug, Clone)]
-pub(super) struct Limit {
+pub struct PageLimit {
     cancel: CancellationToken,
     time: Duration,
     until: Instant,
 }
 
-impl Limit {
+impl PageLimit {
     /// Creates a limit that begins now.
-    pub(super) fn new(cancel: CancellationToken, time: Duration) -> Self {
+    #[must_use]
+    pub fn new(cancel: CancellationToken, time: Duration) -> Self {
         Self {
             cancel,
             time,
@@ -27,16 +28,13 @@ impl Limit {
     /// Checks whether work may continue. It is cheap, so callers check between any two steps.
     ///
     /// # Errors
-    /// An error if the work was cancelled or the time limit is reached.
-    pub(super) fn check(&self) -> Result<(), ToolError> {
+    /// [`PageError::Cancelled`] or [`PageError::Timeout`].
+    pub fn check(&self) -> Result<(), PageError> {
         if self.cancel.is_cancelled() {
-            return Err(ToolError::cancelled());
+            return Err(PageError::Cancelled);
         }
         if Instant::now() >= self.until {
-            return Err(ToolError::Timeout {
-                what: "working through the page".to_owned(),
-                limit: self.time,
-            });
+            return Err(PageError::Timeout(self.time));
         }
         Ok(())
     }

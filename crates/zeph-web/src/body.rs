@@ -8,7 +8,7 @@ const META_WITHIN: usize = 1024;
 
 /// The kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum BodyKind {
     /// A page.
     Html,
     /// Text that is returned unchanged.
@@ -18,11 +18,12 @@ pub(super) enum Kind {
 }
 
 /// Returns the kind of a body by its header, or by its first bytes if the header is missing.
-pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
+#[must_use]
+pub fn kind(content_type: &str, body: &[u8]) -> BodyKind {
     let essence = essence(content_type);
     match essence.as_str() {
         "" => sniff(body),
-        "text/html" | "application/xhtml+xml" => Kind::Html,
+        "text/html" | "application/xhtml+xml" => BodyKind::Html,
         "application/json"
         | "application/xml"
         | "application/javascript"
@@ -36,43 +37,45 @@ pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
         | "application/toml"
         | "application/sql"
         | "application/x-sh"
-        | "application/graphql" => Kind::Text,
+        | "application/graphql" => BodyKind::Text,
         other
             if other.starts_with("text/")
                 || other.ends_with("+json")
                 || other.ends_with("+xml")
                 || other.ends_with("+yaml") =>
         {
-            Kind::Text
+            BodyKind::Text
         }
-        _ => Kind::Other,
+        _ => BodyKind::Other,
     }
 }
 
 /// Returns the media type without parameters: `text/html` for `Text/HTML; charset=utf-8`.
-pub(super) fn essence(content_type: &str) -> String {
+#[must_use]
+pub fn essence(content_type: &str) -> String {
     let end = content_type.find([';', ',']).unwrap_or(content_type.len());
     content_type[..end].trim().to_ascii_lowercase()
 }
 
-fn sniff(body: &[u8]) -> Kind {
+fn sniff(body: &[u8]) -> BodyKind {
     let head = &body[..body.len().min(META_WITHIN)];
     let head = String::from_utf8_lossy(head).to_lowercase();
     let head = head.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     let tags = ["<!doctype html", "<html", "<head", "<body", "<title"];
     if tags.iter().any(|tag| head.starts_with(tag)) {
-        Kind::Html
+        BodyKind::Html
     } else if head.contains('\0') || head.contains('\u{fffd}') {
-        Kind::Other
+        BodyKind::Other
     } else {
-        Kind::Text
+        BodyKind::Text
     }
 }
 
 /// Decodes a body. The charset is that of the byte order mark, or of the header, or, for a page, of `<meta>`.
 /// Otherwise it is UTF-8, or Windows-1252 for a page that is not UTF-8. Control characters other than tab and
 /// line feed are removed.
-pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> String {
+#[must_use]
+pub fn decode(body: &[u8], content_type: &str, kind: BodyKind, cut: bool) -> String {
     let (encoding, mark) = match Encoding::for_bom(body) {
         Some((encoding, length)) => (encoding, length),
         None => (named(body, content_type, kind, cut), 0),
@@ -86,16 +89,16 @@ pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> 
     clean(text)
 }
 
-fn named(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> &'static Encoding {
+fn named(body: &[u8], content_type: &str, kind: BodyKind, cut: bool) -> &'static Encoding {
     let header = parameter(content_type).and_then(label);
-    let meta = || (kind == Kind::Html).then(|| meta(body)).flatten();
+    let meta = || (kind == BodyKind::Html).then(|| meta(body)).flatten();
     header.or_else(meta).unwrap_or_else(|| {
         // The cut may be inside the last character.
         let is_utf8 = match std::str::from_utf8(body) {
             Ok(_) => true,
             Err(error) => cut && error.error_len().is_none(),
         };
-        if is_utf8 || kind != Kind::Html {
+        if is_utf8 || kind != BodyKind::Html {
             UTF_8
         } else {
             WINDOWS_1252

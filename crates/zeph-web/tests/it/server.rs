@@ -1,7 +1,7 @@
-//! A TLS server on loopback, and a resolver for its names.
+//! A TLS server on loopback, and a resolver for its names; for the tests of this crate and of zeph-tools.
+#![allow(dead_code, reason = "each crate uses a part of it")]
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,23 +9,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rustls::pki_types::PrivateKeyDer;
-use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::web::address::AddressRule;
-use crate::web::client::WebClient;
-use crate::web::config::ScrapeConfig;
-use crate::web::resolve::HostResolver;
-use crate::{CallContext, ToolCall, ToolError, ToolExecutor as _, ToolOutput};
+use zeph_web::testing::{AddressRule, HostResolver, client};
+use zeph_web::{WebClient, WebConfig};
 
-pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-pub(super) const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
+pub(crate) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
 /// The response of the server to a path.
 #[derive(Clone)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// These bytes, then the end of the connection.
     Bytes(Vec<u8>),
     /// A head, then a byte every twenty milliseconds, without an end.
@@ -36,7 +32,7 @@ pub(super) enum Answer {
     Turns(Vec<Answer>),
 }
 
-pub(super) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
+pub(crate) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
     let body = body.as_ref();
     let mut bytes = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -48,7 +44,7 @@ pub(super) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u
     Answer::Bytes(bytes)
 }
 
-pub(super) fn page(html: impl AsRef<[u8]>) -> Answer {
+pub(crate) fn page(html: impl AsRef<[u8]>) -> Answer {
     answer(
         "200 OK",
         &[("content-type", "text/html; charset=utf-8")],
@@ -56,25 +52,19 @@ pub(super) fn page(html: impl AsRef<[u8]>) -> Answer {
     )
 }
 
-pub(super) fn redirect(to: &str) -> Answer {
+pub(crate) fn redirect(to: &str) -> Answer {
     answer("302 Found", &[("location", to), ("set-cookie", "a=b")], "")
-}
-
-pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// A resolver with a list of results for each name, used in sequence; the last one repeats.
 #[derive(Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
-    pub(super) asked: Mutex<Vec<String>>,
+    pub(crate) asked: Mutex<Vec<String>>,
 }
 
 impl Names {
-    pub(super) fn set(&self, name: &str, answers: &[&[IpAddr]]) {
+    pub(crate) fn set(&self, name: &str, answers: &[&[IpAddr]]) {
         let answers = answers.iter().map(|list| list.to_vec()).collect();
         self.answers
             .lock()
@@ -98,22 +88,22 @@ impl HostResolver for Names {
 }
 
 /// The server with its names and responses.
-pub(super) struct Server {
-    pub(super) port: u16,
-    pub(super) names: Arc<Names>,
-    pub(super) connections: Arc<AtomicUsize>,
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    pub(crate) names: Arc<Names>,
+    pub(crate) connections: Arc<AtomicUsize>,
     /// The heads of requests, in lower case.
-    pub(super) requests: Arc<Mutex<Vec<String>>>,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
     answers: Arc<Mutex<HashMap<String, Answer>>>,
-    root: reqwest::Certificate,
+    root: Vec<u8>,
 }
 
 impl Server {
     /// Starts a server for `site.test.org` and `other.test.org`.
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let names = ["site.test.org".to_owned(), "other.test.org".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
-        let root = reqwest::Certificate::from_der(made.cert.der()).unwrap();
+        let root = made.cert.der().to_vec();
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -189,45 +179,25 @@ impl Server {
         server
     }
 
-    pub(super) fn on(&self, path: &str, answer: Answer) {
+    pub(crate) fn on(&self, path: &str, answer: Answer) {
         self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("https://site.test.org:{}{path}", self.port)
     }
 
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    pub(super) fn client(&self, config: &ScrapeConfig, rule: AddressRule) -> WebClient {
+    /// Creates a client that resolves the names of the server, and trusts only its certificate.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one client of tests that reaches a server on loopback"
+    )]
+    pub(crate) fn client(&self, config: &WebConfig, rule: AddressRule) -> WebClient {
         let names = Arc::clone(&self.names);
-        WebClient::for_test(config, rule, names, self.root.clone()).unwrap()
-    }
-
-    pub(super) async fn call_with(
-        &self,
-        config: &ScrapeConfig,
-        cx: &CallContext,
-        tool: &str,
-        params: Value,
-    ) -> Result<ToolOutput, ToolError> {
-        let tools = crate::web::WebScrapeExecutor::with_client(
-            self.client(config, AddressRule::PublicOrTestServer),
-        );
-        let call = ToolCall::new("1", tool, params, "test");
-        let output = tools.execute_tool_call(&call, cx).await?;
-        Ok(output.expect("the tool is known"))
-    }
-
-    pub(super) async fn call(&self, tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
-        let cx = CallContext::headless();
-        self.call_with(&ScrapeConfig::default(), &cx, tool, params)
-            .await
-    }
-
-    pub(super) async fn fetch(&self, url: &str) -> Result<ToolOutput, ToolError> {
-        self.call("fetch", serde_json::json!({ "url": url })).await
+        client(config, rule, names, &self.root).unwrap()
     }
 }

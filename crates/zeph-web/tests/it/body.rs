@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::web::body::{Kind, decode, essence, kind};
+use zeph_web::body::{BodyKind as Kind, decode, essence, kind};
 
 /// Proves WEB-1.
 #[test]

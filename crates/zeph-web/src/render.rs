@@ -3,10 +3,10 @@
 use scrape_core::{Document, NodeId, NodeKind};
 use url::Url;
 
-use super::html::{self, Step, Walk, attribute, is_raw};
-use super::limit::Limit;
-use super::writer::Writer;
-use crate::error::ToolError;
+use crate::error::PageError;
+use crate::html::{self, Step, Walk, attribute, is_raw};
+use crate::limit::PageLimit;
+use crate::writer::Writer;
 
 /// Elements without visible text.
 const UNSEEN: &[&str] = &[
@@ -82,24 +82,24 @@ enum Form<'a> {
 }
 
 /// Renders an element as Markdown, with links made absolute by `base`, until `most` bytes are written.
-pub(super) fn markdown(
+pub(crate) fn markdown(
     document: &Document,
     start: NodeId,
     base: &Url,
     most: usize,
-    limit: &Limit,
-) -> Result<String, ToolError> {
+    limit: &PageLimit,
+) -> Result<String, PageError> {
     render(document, start, Form::Markdown(base), most, limit)
 }
 
 /// Renders the text of an element, one line for each block, until `most` bytes are written. For elements such as
 /// `<script>` it returns the contents.
-pub(super) fn plain(
+pub(crate) fn plain(
     document: &Document,
     start: NodeId,
     most: usize,
-    limit: &Limit,
-) -> Result<String, ToolError> {
+    limit: &PageLimit,
+) -> Result<String, PageError> {
     let name = html::name(document, start);
     if is_raw(name) || matches!(name, "title" | "textarea") {
         let text = html::raw_text(document, start, limit)?;
@@ -113,8 +113,8 @@ fn render(
     start: NodeId,
     form: Form<'_>,
     most: usize,
-    limit: &Limit,
-) -> Result<String, ToolError> {
+    limit: &PageLimit,
+) -> Result<String, PageError> {
     let mut renderer = Renderer {
         document,
         form,

@@ -7,20 +7,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AddressRule {
+pub enum AddressRule {
     /// Addresses of the public Internet.
     Public,
     /// Also 127.0.0.1, for the server of a test.
-    #[cfg(test)]
+    #[cfg(debug_assertions)]
     PublicOrTestServer,
 }
 
 impl AddressRule {
     /// Whether `address` may be connected to.
-    pub(super) fn allows(self, address: IpAddr) -> bool {
+    pub(crate) fn allows(self, address: IpAddr) -> bool {
         match self {
             Self::Public => is_public(address),
-            #[cfg(test)]
+            #[cfg(debug_assertions)]
             Self::PublicOrTestServer => address == Ipv4Addr::LOCALHOST || is_public(address),
         }
     }
@@ -60,8 +60,11 @@ const PRIVATE_V6: &[(Ipv6Addr, u32)] = &[
 /// Global unicast: all addresses that are assigned to the public Internet.
 const GLOBAL_UNICAST: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Whether `address` is globally reachable.
-pub(super) fn is_public(address: IpAddr) -> bool {
+/// Whether `address` is on the public Internet.
+///
+/// For an IPv6 address that embeds an IPv4 address, the IPv4 address decides.
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

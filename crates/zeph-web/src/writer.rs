@@ -26,7 +26,7 @@ struct Mark {
 
 /// The text so far.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     out: String,
     gap: Separator,
     indents: Vec<Indent>,
@@ -39,28 +39,28 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Returns the number of written bytes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.out.len()
     }
 
     /// Returns the text, without white space at its end.
-    pub(super) fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.out.truncate(self.out.trim_end().len());
         self.out
     }
 
     /// Adds a space before the next word, unless a line ends there.
-    pub(super) fn space(&mut self) {
+    pub(crate) fn space(&mut self) {
         self.gap = self.gap.max(Separator::Space);
     }
 
     /// Adds a line break before the next word.
-    pub(super) fn line(&mut self) {
+    pub(crate) fn line(&mut self) {
         self.widen(Separator::Line);
     }
 
     /// Adds an empty line before the next word.
-    pub(super) fn paragraph(&mut self) {
+    pub(crate) fn paragraph(&mut self) {
         self.widen(Separator::Paragraph);
     }
 
@@ -74,17 +74,17 @@ impl Writer {
     }
 
     /// Sets whether line ends become spaces, as in headings, links and cells; may be nested.
-    pub(super) fn one_line(&mut self, on: bool) {
+    pub(crate) fn one_line(&mut self, on: bool) {
         count(&mut self.one_line, on);
     }
 
     /// Sets whether white space is preserved; may be nested.
-    pub(super) fn keep_spaces(&mut self, on: bool) {
+    pub(crate) fn keep_spaces(&mut self, on: bool) {
         count(&mut self.keep_spaces, on);
     }
 
     /// Sets the prefix of the next lines: `first`, then `rest`.
-    pub(super) fn indent(&mut self, first: String, rest: &str) {
+    pub(crate) fn indent(&mut self, first: String, rest: &str) {
         self.indents.push(Indent {
             first: Some(first),
             rest: rest.to_owned(),
@@ -92,12 +92,12 @@ impl Writer {
     }
 
     /// Ends the innermost [`Writer::indent`].
-    pub(super) fn outdent(&mut self) {
+    pub(crate) fn outdent(&mut self) {
         self.indents.pop();
     }
 
     /// Writes text of the page.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         if self.keep_spaces > 0 && self.one_line == 0 {
             return self.lines(text);
         }
@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// Writes text in a Markdown fence that is longer than any run of backticks in it.
-    pub(super) fn fenced(&mut self, text: &str) {
+    pub(crate) fn fenced(&mut self, text: &str) {
         let text = text.strip_prefix('\n').unwrap_or(text).trim_end();
         if text.is_empty() {
             return;
@@ -150,13 +150,13 @@ impl Writer {
     }
 
     /// Writes a part of the format: `| `, `---`.
-    pub(super) fn mark(&mut self, text: &str) {
+    pub(crate) fn mark(&mut self, text: &str) {
         self.begin();
         self.out.push_str(text);
     }
 
     /// Opens a mark that is written before the next word, if there is one.
-    pub(super) fn open(&mut self, text: &'static str) {
+    pub(crate) fn open(&mut self, text: &'static str) {
         self.marks.push(Mark {
             text,
             written: false,
@@ -164,7 +164,7 @@ impl Writer {
     }
 
     /// Closes the last open mark with `text`, if anything was written inside it.
-    pub(super) fn close(&mut self, text: &str) {
+    pub(crate) fn close(&mut self, text: &str) {
         if self.marks.pop().is_some_and(|mark| mark.written) {
             self.out.push_str(text);
         }

@@ -7,9 +7,9 @@ use scrape_core::{
     escape_text, is_void_element,
 };
 
-use super::limit::Limit;
-use super::measure::{MAX_DEPTH, measure};
-use crate::error::ToolError;
+use crate::error::PageError;
+use crate::limit::PageLimit;
+use crate::measure::{MAX_DEPTH, measure};
 
 /// Elements with text that is not part of the visible page, and that is serialized without escapes.
 const RAW: &[&str] = &[
@@ -26,7 +26,7 @@ const NAMESPACES: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// An error if it is too large or too deeply nested, or if `limit` is reached.
-pub(super) fn parse(text: &str, limit: &Limit) -> Result<Document, ToolError> {
+pub(crate) fn parse(text: &str, limit: &PageLimit) -> Result<Document, PageError> {
     measure(text, limit)?;
     let config = ParseConfig {
         max_depth: MAX_DEPTH,
@@ -36,36 +36,34 @@ pub(super) fn parse(text: &str, limit: &Limit) -> Result<Document, ToolError> {
     match Html5everParser.parse_with_config(text, &config) {
         Ok(document) => Ok(document),
         Err(ParseError::EmptyInput) => Ok(Document::new()),
-        Err(error) => Err(ToolError::permanent(format!(
-            "the page cannot be parsed: {error}"
-        ))),
+        Err(error) => Err(PageError::Parser(error.to_string())),
     }
 }
 
 /// Returns the name of an element; empty for text.
-pub(super) fn name(document: &Document, id: NodeId) -> &str {
+pub(crate) fn name(document: &Document, id: NodeId) -> &str {
     let node = document.get(id);
     node.and_then(|node| node.kind.tag_name())
         .unwrap_or_default()
 }
 
 /// Returns an attribute of an element.
-pub(super) fn attribute<'a>(document: &'a Document, id: NodeId, name: &str) -> Option<&'a str> {
+pub(crate) fn attribute<'a>(document: &'a Document, id: NodeId, name: &str) -> Option<&'a str> {
     let attributes = document.get(id)?.kind.attributes()?;
     attributes.get(name).map(String::as_str)
 }
 
 /// Whether the text in an element with this name is not part of the visible page.
-pub(super) fn is_raw(name: &str) -> bool {
+pub(crate) fn is_raw(name: &str) -> bool {
     RAW.contains(&name)
 }
 
 /// Returns the unchanged text of all text nodes in `id`.
-pub(super) fn raw_text(
+pub(crate) fn raw_text(
     document: &Document,
     id: NodeId,
-    limit: &Limit,
-) -> Result<String, ToolError> {
+    limit: &PageLimit,
+) -> Result<String, PageError> {
     let mut text = String::new();
     for node in document.descendants(id) {
         limit.check()?;
@@ -78,7 +76,7 @@ pub(super) fn raw_text(
 
 /// A step of a [`Walk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// The start of a node.
     Enter(NodeId),
     /// The end of a node.
@@ -86,7 +84,7 @@ pub(super) enum Step {
 }
 
 /// A traversal of a node and its descendants, in document order.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     document: &'a Document,
     start: NodeId,
     next: Option<Step>,
@@ -94,7 +92,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Creates a traversal that begins and ends with `start`.
-    pub(super) fn new(document: &'a Document, start: NodeId) -> Self {
+    pub(crate) fn new(document: &'a Document, start: NodeId) -> Self {
         Self {
             document,
             start,
@@ -103,7 +101,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Skips the descendants of the node that was just entered.
-    pub(super) fn leave_out(&mut self, entered: NodeId) {
+    pub(crate) fn leave_out(&mut self, entered: NodeId) {
         self.next = Some(Step::Leave(entered));
     }
 }
@@ -129,12 +127,12 @@ impl Iterator for Walk<'_> {
 }
 
 /// Serializes an element as HTML, with attributes sorted by name, until `most` bytes are written.
-pub(super) fn outer_html(
+pub(crate) fn outer_html(
     document: &Document,
     start: NodeId,
     most: usize,
-    limit: &Limit,
-) -> Result<String, ToolError> {
+    limit: &PageLimit,
+) -> Result<String, PageError> {
     let mut out = String::new();
     for step in Walk::new(document, start) {
         limit.check()?;

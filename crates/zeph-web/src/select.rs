@@ -4,10 +4,10 @@
 //! short-lived wrapper as their identity, so that cached results of one element (`:nth-child` counts) are used
 //! for another. Here, the node identifies an element; its address is stable for the lifetime of the document.
 
+use scrape_core::Document;
 use scrape_core::query::{
     ElementWrapper, NonTSPseudoClass, PseudoElement, ScrapeSelector, parse_selector,
 };
-use scrape_core::{Document, NodeId};
 use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
 use selectors::bloom::BloomFilter;
 use selectors::context::{
@@ -18,7 +18,7 @@ use selectors::matching::{ElementSelectorFlags, matches_selector};
 use selectors::parser::SelectorImpl;
 use selectors::{Element, OpaqueElement, SelectorList};
 
-use crate::error::ToolError;
+use crate::document::{HtmlDocument, HtmlElement};
 
 type Identifier = <ScrapeSelector as SelectorImpl>::Identifier;
 type LocalName = <ScrapeSelector as SelectorImpl>::BorrowedLocalName;
@@ -28,52 +28,72 @@ type Value = <ScrapeSelector as SelectorImpl>::AttrValue;
 /// The maximum length of a selector in bytes.
 const MAX_SELECTOR_BYTES: usize = 1024;
 
-/// A list of selectors.
-pub(super) struct Selector(SelectorList<ScrapeSelector>);
+/// The error of a text that is not a selector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// It is too long.
+    #[error("the selector has {bytes} bytes; {limit} is the limit")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The maximum length.
+        limit: usize,
+    },
+    /// The parser refuses it.
+    #[error("{text:?} is no CSS selector: {reason}")]
+    Invalid {
+        /// The text.
+        text: String,
+        /// The reason of the parser.
+        reason: String,
+    },
+}
 
-impl Selector {
+/// A list of CSS selectors.
+#[derive(Debug)]
+pub struct CssSelector(SelectorList<ScrapeSelector>);
+
+impl CssSelector {
     /// Parses a selector.
     ///
     /// # Errors
-    /// [`ToolError::InvalidParameters`] with the parser's message.
-    pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
+    /// [`SelectorError`] if it is too long or not a selector.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         if text.len() > MAX_SELECTOR_BYTES {
-            return Err(ToolError::invalid(format!(
-                "`select` has {} bytes; {MAX_SELECTOR_BYTES} is the limit",
-                text.len()
-            )));
+            return Err(SelectorError::TooLong {
+                bytes: text.len(),
+                limit: MAX_SELECTOR_BYTES,
+            });
         }
         let parsed = parse_selector(text);
-        parsed.map(Self).map_err(|error| {
-            ToolError::invalid(format!("`select` {text:?} is no CSS selector: {error}"))
+        parsed.map(Self).map_err(|error| SelectorError::Invalid {
+            text: text.to_owned(),
+            reason: error.to_string(),
         })
     }
 
     /// Creates a matcher for the elements of a document.
-    pub(super) fn matcher<'a>(&'a self, document: &'a Document) -> Matcher<'a> {
-        Matcher {
+    #[must_use]
+    pub fn matcher<'a>(&'a self, document: &'a HtmlDocument) -> SelectorMatcher<'a> {
+        SelectorMatcher {
             selector: self,
-            document,
+            document: document.tree(),
             caches: SelectorCaches::default(),
         }
     }
 }
 
 /// A matcher for the elements of a document, with caches.
-pub(super) struct Matcher<'a> {
-    selector: &'a Selector,
+pub struct SelectorMatcher<'a> {
+    selector: &'a CssSelector,
     document: &'a Document,
     caches: SelectorCaches,
 }
 
-impl Matcher<'_> {
-    /// Whether a node is an element that matches.
-    pub(super) fn matches(&mut self, id: NodeId) -> bool {
-        let node = self.document.get(id);
-        if !node.is_some_and(|node| node.kind.is_element()) {
-            return false;
-        }
-        let element = Identified(ElementWrapper::new(self.document, id));
+impl SelectorMatcher<'_> {
+    /// Whether an element of the document matches.
+    pub fn matches(&mut self, element: &HtmlElement<'_>) -> bool {
+        let element = Identified(ElementWrapper::new(self.document, element.id()));
         let mut context = MatchingContext::new(
             MatchingMode::Normal,
             None,
