@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_and_controls_are_taken_out() {
+    fn sequences_and_controls_are_removed() {
         let check = |text, expect: &str| assert_eq!(clean(text), expect, "{text:?}");
         check("plain\ttext\n", "plain\ttext\n");
         check("\x1b[31mred\x1b[0m", "red");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_says_that_there_is_more() {
+    fn first_line_marks_omitted_text() {
         let check = |text, max, expect: &str| assert_eq!(first_line(text, max), expect);
         check("abc", 5, "abc");
         check("abc\n", 5, "abc");

@@ -552,7 +552,7 @@ mod tests {
 
     /// Proves CLI-4d for the full screen: Ctrl-C clears, interrupts, and pressed twice exits.
     #[test]
-    fn ctrl_c_clears_interrupts_and_leaves() {
+    fn ctrl_c_clears_interrupts_and_exits() {
         let mut screen = Screen::new();
         screen.type_text("x");
         assert_eq!(screen.control('c'), None);
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn typed_text_passes_a_dialog_by() {
+    fn typed_text_does_not_answer_a_dialog() {
         let mut screen = Screen::new();
         screen.app.turn = Turn::Working;
         screen.type_text("a");
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_click_expands_and_the_wheel_scrolls() {
+    fn click_expands_and_wheel_scrolls() {
         let mut screen = Screen::new();
         screen.all.push(Block::Reasoning("a\nb\nc".to_owned()));
         for at in 0..20 {

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_followed_until_the_user_scrolls() {
+    fn view_follows_the_end_until_the_user_scrolls() {
         let (mut all, mut blocks) = (replies(10), Blocks::default());
         assert_eq!(shown(&mut blocks, &all, 3), ["row 7", "row 8", "row 9"]);
         blocks.scroll(&all, -2);
@@ -373,7 +373,7 @@ mod tests {
 
     /// Proves CLI-5: a frame of a long conversation renders only the visible blocks.
     #[test]
-    fn a_long_conversation_renders_visible_blocks_only() {
+    fn long_conversation_renders_visible_blocks_only() {
         let (all, mut blocks) = (replies(10_000), Blocks::default());
         shown(&mut blocks, &all, 50);
         let rendered = blocks.cache[0].len();

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_reaches_its_question_and_no_other() {
+    async fn answer_reaches_only_its_question() {
         let channel = channel(false);
         let shared = Arc::clone(channel.shared());
         let ask = channel.check_in(&CHECK_IN);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancelled_question_is_withdrawn() {
+    async fn cancelled_question_is_withdrawn() {
         let channel = channel(false);
         let ask = channel.check_in(&CHECK_IN);
         tokio::select! {
@@ -344,7 +344,7 @@ mod tests {
 
     /// Proves PERM-2 without a terminal: the call is refused, and no form is filled in.
     #[tokio::test]
-    async fn without_a_terminal_the_decision_is_no() {
+    async fn decision_without_a_terminal_is_no() {
         let question = Confirmation::default();
         let refused = channel(false).confirm("1", &question, &Value::Null).await;
         assert_eq!(refused, UserAnswer::No(None));

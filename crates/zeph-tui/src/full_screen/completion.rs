@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_word_needs_no_list() {
+    fn complete_word_opens_no_popup() {
         let suggestions = |values: &[&str]| Suggestions {
             text: "/help".to_owned(),
             all: values

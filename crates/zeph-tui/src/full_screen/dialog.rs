@@ -520,7 +520,7 @@ mod tests {
 
     /// Proves PERM-2: a key that was pressed before the dialog could be read does not answer it.
     #[test]
-    fn early_keys_answer_nothing() {
+    fn early_keys_are_ignored() {
         let start = Instant::now();
         let mut undrawn = Dialog::new(1, Arc::new(permission()));
         assert_eq!(
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_not_yes() {
+    fn default_answer_is_not_yes() {
         let start = Instant::now();
         let check = |question: Question, expect| {
             let mut dialog = dialog(question, start);
@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_in_continues_or_stops() {
+    fn check_in_continues_or_stops() {
         let start = Instant::now();
         let question = || {
             Question::CheckIn(CheckIn {
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_is_shown_completely() {
+    fn question_is_shown_completely() {
         let mut dialog = dialog(permission(), Instant::now());
         for width in [0, 1, 20, 200] {
             assert!(!dialog.lines(width).is_empty());

@@ -520,7 +520,7 @@ mod tests {
 
     /// Proves CLI-3 for `NO_COLOR`.
     #[test]
-    fn without_colour_only_modifiers_are_used() {
+    fn colourless_style_uses_only_modifiers() {
         let mut app = app();
         let all = full(&mut app);
         app.dialog = Some(permission("ls"));
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialog_offers_keys_only_when_they_count() {
+    fn dialog_shows_keys_only_when_they_are_accepted() {
         let mut app = app();
         let all = Transcript::default();
         app.dialog = Some(permission("ls"));

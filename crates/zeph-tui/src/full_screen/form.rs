@@ -130,7 +130,7 @@ mod tests {
 
     /// Proves MCP-1a: each value is checked, and proposed values can be accepted.
     #[test]
-    fn fields_are_filled_in_one_after_another() {
+    fn fields_are_filled_in_sequence() {
         let fields = [field("a", Some(json!(7))), field("b", None)];
         let mut form = Form::new(&fields).unwrap();
         let enter = || KeyEvent::from(KeyCode::Enter);

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trailing_backslash_continues() {
+    fn trailing_backslash_continues() {
         let dir = tempfile::tempdir().unwrap();
         let mut input = input(&dir);
         let mut check = |text, expect, rest: &str| {

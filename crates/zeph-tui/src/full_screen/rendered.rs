@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn open_text_shows_what_has_arrived() {
+    fn open_text_is_shown_as_it_arrives() {
         let mut rendered = Rendered::default();
         let mut shown = |text: &str| {
             let block = Block::Text(text.to_owned());

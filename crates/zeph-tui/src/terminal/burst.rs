@@ -217,7 +217,7 @@ mod tests {
 
     /// Proves PERM-7a: only a single key is a decision.
     #[test]
-    fn only_a_key_that_is_alone_counts() {
+    fn only_a_single_key_counts() {
         let check = |pieces: &[&[u8]], apart, expect| {
             assert_eq!(key(pieces, apart), expect, "{pieces:?}");
         };
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_is_known_until_its_end() {
+    fn paste_is_detected_until_its_end() {
         let mut burst = Burst::default();
         burst.add(b"\x1b[200~y\x03");
         assert!(burst.pasting && burst.pasted && !burst.interrupts);

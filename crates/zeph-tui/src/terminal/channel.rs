@@ -578,7 +578,7 @@ mod tests {
 
     /// Proves CLI-2b in text mode: only the response is on standard output, unchanged.
     #[test]
-    fn the_answer_is_alone_on_standard_output() {
+    fn only_the_response_is_on_standard_output() {
         let (channel, err, out) = channel(TerminalOptions::default(), DisplayMode::Aside);
         channel.emit(LoopbackEvent::Requesting { iteration: 1 });
         text(&channel, "I will ");
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noticed_while_the_person_types_is_shown_afterwards() {
+    fn notices_during_typing_are_shown_afterwards() {
         let (channel, err, _) = channel(TerminalOptions::default(), DisplayMode::Aside);
         channel.hold_notices();
         channel.emit(LoopbackEvent::Notice("job-1 ended".to_owned()));
@@ -609,7 +609,7 @@ mod tests {
 
     /// Proves CLI-3 for `--quiet`.
     #[test]
-    fn quiet_shows_errors_alone() {
+    fn quiet_mode_shows_only_errors() {
         let options = TerminalOptions {
             quiet: true,
             ..TerminalOptions::default()
@@ -648,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn without_colour_text_is_as_it_is_but_for_controls() {
+    fn plain_text_has_only_controls_removed() {
         let options = TerminalOptions {
             stderr: PLAIN,
             stdout: PLAIN,
@@ -704,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told() {
+    fn failures_are_shown() {
         let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::All);
         channel.emit(LoopbackEvent::ToolStarted {
             id: "1".to_owned(),
@@ -726,7 +726,7 @@ mod tests {
 
     /// Proves CLI-3: a broken pipe is quiet, and nothing is written to it again.
     #[test]
-    fn a_broken_pipe_is_left_alone() {
+    fn broken_pipe_is_not_written_again() {
         let writes = Arc::new(Mutex::new(0));
         let broken = || Box::new(Broken(Arc::clone(&writes)));
         let screen = Screen::new(broken(), Style::default(), DisplayMode::All);
@@ -755,7 +755,7 @@ mod tests {
 
     /// Proves CLI-2b for `--yes`: no question is shown, and the output says so.
     #[tokio::test]
-    async fn yes_is_assumed_and_said() {
+    async fn assumed_yes_is_shown() {
         let options = TerminalOptions {
             assume_yes: true,
             ..TerminalOptions::default()
@@ -774,7 +774,7 @@ mod tests {
 
     /// Proves PERM-2 without a user: the call is refused.
     #[tokio::test]
-    async fn nobody_to_ask_is_a_no() {
+    async fn confirmation_without_a_user_is_refused() {
         let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::Aside);
         assert!(!channel.can_ask());
         let answer = channel.confirm("1", &confirmation(), &json!({})).await;
@@ -787,7 +787,7 @@ mod tests {
     /// Proves CLI-4 for the spinner: it is drawn with the time during a long operation, and erased before other
     /// output.
     #[tokio::test]
-    async fn the_spinner_comes_and_goes() {
+    async fn spinner_is_drawn_and_erased() {
         let style = Style {
             animate: true,
             ..PLAIN

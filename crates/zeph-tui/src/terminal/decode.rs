@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_escape_is_a_key_after_a_pause() {
+    fn lone_escape_is_a_key_after_a_pause() {
         let mut decoder = Decoder::default();
         assert_eq!(decoder.push(b"\x1b"), []);
         assert!(decoder.is_pending());
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_is_one_event() {
+    fn paste_is_one_event() {
         let pasted = Event::Paste("a\r\x1b[31mb".to_owned());
         assert_eq!(events(b"\x1b[200~a\r\x1b[31mb\x1b[201~"), [pasted]);
         let mut decoder = Decoder::default();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mouse_is_reported() {
+    fn mouse_is_reported() {
         let kinds = |bytes: &[u8]| -> Vec<(MouseEventKind, u16, u16)> {
             let mouse = events(bytes).into_iter().filter_map(|event| match event {
                 Event::Mouse(it) => Some((it.kind, it.column, it.row)),

@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trailing_backslash_continues() {
+    fn trailing_backslash_continues() {
         let check = |text, expect| assert_eq!(is_continued(text), expect, "{text:?}");
         check("a\\", true);
         check("a\\\\", false);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_the_one_that_the_editor_wrote() {
+    fn text_is_read_from_the_editor() {
         let check = |command: &str, expect: Result<&str, &str>| {
             let edited = edit(command, "one");
             let edited = edited.as_deref().map_err(ToString::to_string);

@@ -98,7 +98,7 @@ mod tests {
     use crate::host::BareHost;
 
     #[test]
-    fn the_history_is_private_and_survives() {
+    fn history_is_private_and_persistent() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("data/history.txt");
         let mut history = InputHistory::open(&file, &BareHost).unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_that_cannot_be_used_is_an_error() {
+    fn unusable_history_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         assert!(InputHistory::open(dir.path(), &BareHost).is_err());
         let file = dir.path().join("binary");

@@ -389,7 +389,7 @@ mod tests {
 
     /// Proves CLI-4 for the cost line.
     #[test]
-    fn the_cost_of_a_turn_is_told() {
+    fn cost_of_a_turn_is_shown() {
         let check = |input, cached, output, millis, expect: &str| {
             let usage = Usage {
                 input_tokens: input,
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_says_what_to_do() {
+    fn failure_message_names_the_fix() {
         let check = |end, message: Option<&str>, expect: Option<&str>| {
             let outcome = TurnOutcome {
                 end,

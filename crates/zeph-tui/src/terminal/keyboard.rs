@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_dialog_ends() {
+    fn abandoned_dialog_ends() {
         let (_main, side) = pty();
         let modes = tcgetattr(&side).unwrap().local_modes;
         let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_is_gone_says_no() {
+    fn closed_terminal_refuses() {
         let (main, side) = pty();
         let (stop, _keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (send, receive) = mpsc::channel();

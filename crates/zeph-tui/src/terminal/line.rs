@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_edited() {
+    fn line_is_edited() {
         let check = |keys: &[&str], expect: &str| {
             let mut line = Line::of("cargo test");
             for key in keys {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_may_come_in_pieces() {
+    fn character_in_pieces_is_decoded() {
         let mut line = Line::of("");
         assert_eq!(line.typed(b"\xc3"), Typed::More);
         assert_eq!(line.typed(b"\xa9\xff!"), Typed::More);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_end_it() {
+    fn keys_that_end_the_line_are_recognized() {
         let check = |keys: &[u8], expect| assert_eq!(Line::of("a").typed(keys), expect);
         check(b"b\r", Typed::Done);
         check(b"\n", Typed::Done);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_is_always_drawn() {
+    fn cursor_is_always_drawn() {
         let mut line = Line::of(&"x".repeat(100));
         let (shown, cursor) = line.drawn(22);
         assert_eq!((shown.len(), cursor), (20, 20));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_may_have_line_breaks() {
+    fn prompt_can_have_line_breaks() {
         let mut line = Line::prompt();
         for key in [
             KeyPress::Paste("a\nb\n".to_owned()),

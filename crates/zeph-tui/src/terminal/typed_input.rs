@@ -85,7 +85,7 @@ mod tests {
 
     /// Proves CLI-4d: prompts are sent at the next step, and commands wait for the end of the turn.
     #[test]
-    fn prompts_before_a_command_are_taken() {
+    fn only_prompts_before_a_command_are_taken() {
         let mut input = typed(&["one", "  ", "two\nlines", "/status", "three"]);
         assert_eq!(input.take_prompt().as_deref(), Some("one"));
         assert_eq!(input.take_prompt().as_deref(), Some("two\nlines"));
@@ -96,7 +96,7 @@ mod tests {
 
     /// Proves CLI-4d: no typed text is lost.
     #[test]
-    fn everything_typed_becomes_one_text() {
+    fn typed_inputs_are_joined() {
         let mut input = typed(&["one", "/mode plan"]);
         input.press(KeyPress::Char('x'));
         assert_eq!(input.take_all(), "one\n/mode plan\nx");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn up_takes_the_last_input_back() {
+    fn up_recalls_the_last_input() {
         let mut input = typed(&["one", "two"]);
         input.press(KeyPress::Up);
         assert_eq!(input.line.text(), "two");

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_in_pieces_are_counted_once() {
+    fn chunked_lines_are_counted_once() {
         let check = |pieces: &[(&str, u64)], total, last: &[&str]| {
             let mut tail = OutputTail::default();
             for (text, skipped) in pieces {

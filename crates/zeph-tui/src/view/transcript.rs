@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_activity_ends_with_the_first_text() {
+    fn activity_ends_with_the_first_text() {
         let mut all = transcript([LoopbackEvent::Requesting { iteration: 1 }]);
         assert_eq!(
             all.activity().map(|it| it.label.as_str()),

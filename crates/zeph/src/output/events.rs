@@ -135,7 +135,7 @@ pub(crate) fn schema() -> String {
 mod tests {
     /// Proves CLI-2b.
     #[test]
-    fn the_schema_in_docs_is_that_of_the_events() {
+    fn documented_schema_matches_the_events() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/stream-json.schema.json");
         let stored = std::fs::read_to_string(file).unwrap_or_default();
         let generated = super::schema();

@@ -108,7 +108,7 @@ fn command_is_shown_once_with_marks() {
 
 /// Proves PERM-7: nothing is invisible, and no text imitates the question.
 #[test]
-fn nothing_hides_in_a_question() {
+fn question_shows_hidden_characters() {
     let hidden = "ls \u{1b}[8m\u{200b}\u{fe0f}\u{e0041}\u{202e}\u{2066}; rm ~\r# harmless\n? May ls run?  risk: safe";
     let escaped =
         "ls \\u{1b}[8m\\u{200b}\\u{fe0f}\\u{e0041}\\u{202e}\\u{2066}; rm ~\\u{d}# harmless";

@@ -24,7 +24,7 @@ fn streamed<'a>(pieces: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<
 
 /// Proves CLI-4a: text and rows of tables appear as they stream, and code line by line.
 #[test]
-fn open_part_shows_what_has_arrived() {
+fn open_part_is_shown_as_it_arrives() {
     let mut stream = MarkdownStream::default();
     let mut check = |piece: &str, stable: &str, open: &str| {
         stream.push(piece);
@@ -169,7 +169,7 @@ proptest! {
 
     /// Proves CLI-4a: the pieces make no difference.
     #[test]
-    fn pieces_make_no_difference(
+    fn chunking_has_no_effect(
         source in soup(),
         cuts in proptest::collection::vec(0_usize..300, 0..20),
         width in 10_usize..60,
