@@ -590,12 +590,12 @@ fn audit_entries_do_not_mix_with_output() {
     let call = bash("touch ran");
     let args = ["tools", "call", "bash", call.as_str(), "--yes"];
     home.zeph(args)
-        .deaf()
+        .closed_stdout()
         .run()
         .says(&["bash did not run", "standard output"]);
     assert!(!home.has("ran"));
     home.zeph(args)
-        .full()
+        .full_stdout()
         .run()
         .says(&["bash left no audit entry", "standard output"]);
 }

@@ -46,7 +46,7 @@ impl Script {
     }
 
     fn ends(mut self) {
-        self.0.hush();
+        self.0.close_stdin();
         self.0.wait().code(0);
     }
 }

@@ -202,7 +202,7 @@ fn closed_pipe_is_silent_in_every_command() {
         &["--help"],
         &["--version"],
     ] {
-        let output = home.zeph(args).deaf().run().code(0);
+        let output = home.zeph(args).closed_stdout().run().code(0);
         assert_eq!(output.stderr, "", "{args:?}");
     }
 }

@@ -69,7 +69,7 @@ fn closed_pipe_is_silent_and_the_turn_continues() {
             "#,
         );
         let args = ["-q", "--yes", "--output-format", format, "-p", "go"];
-        let output = home.zeph(args).deaf().code(0);
+        let output = home.zeph(args).closed_stdout().code(0);
         assert_eq!(output.stderr, "", "{format}");
         assert_eq!(home.read("a.txt"), "x", "{format}");
     }
@@ -100,7 +100,7 @@ fn full_disk_at_standard_output_is_a_failure() {
     let check = |args: &[&str]| {
         let home = Home::scripted("[[steps]]\ntext = \"Hello.\"");
         home.zeph(args)
-            .full()
+            .full_stdout()
             .code(1)
             .says(&["error: ", "standard output"]);
     };

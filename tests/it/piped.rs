@@ -40,7 +40,7 @@ fn last_dash_of_run_appends_standard_input() {
 fn unwritable_response_is_a_failure() {
     let home = Home::scripted("[[steps]]\ntext = \"the answer\"");
     let words = ["could not be written", "No space left", "session"];
-    home.zeph(["-p", "hi"]).full().code(1).says(&words);
+    home.zeph(["-p", "hi"]).full_stdout().code(1).says(&words);
     let listed = home.zeph(["sessions", "list"]).code(0).stdout;
     let session = listed.split_whitespace().next().unwrap();
     assert_has(&home.export(session).to_string(), &["the answer"]);

@@ -309,7 +309,7 @@ fn changed_policy_applies_after_a_restart() {
         &session.next_line().unwrap_or_default(),
         &["\"success\":true"],
     );
-    session.hush();
+    session.close_stdin();
     let reported = session.wait().code(0).stderr;
     assert_has(&reported, &["after a restart", "tools.policy.rules"]);
     assert_eq!(

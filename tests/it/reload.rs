@@ -41,7 +41,7 @@ impl Script {
     /// Ends the process and returns its standard error.
     #[track_caller]
     fn ends(mut self) -> String {
-        self.0.hush();
+        self.0.close_stdin();
         self.0.wait().code(0).stderr
     }
 }

@@ -141,7 +141,7 @@ fn stored(home: &Home) -> String {
 
 /// Checks the output of the commands that show stored data.
 #[track_caller]
-fn nothing_is_told(home: &Home) {
+fn no_output_has_the_key(home: &Home) {
     holds_no_key("the data folder", &stored(home));
     let listed = home.zeph(["sessions", "list", "--all", "--json"]).code(0);
     let mut commands: Vec<Vec<String>> = [
@@ -235,7 +235,7 @@ fn one_turn_shows_no_secret_of_its_calls() {
                 let text = String::from_utf8_lossy(&request.raw);
                 holds_no_key(&format!("{what}: request {n}"), &text);
             }
-            nothing_is_told(&home);
+            no_output_has_the_key(&home);
         }
     }
 }
@@ -284,7 +284,7 @@ fn calls_of_the_user_show_no_secret() {
     ] {
         output_holds_nothing(&format!("{args:?}"), &home.zeph(args).run());
     }
-    nothing_is_told(&home);
+    no_output_has_the_key(&home);
 }
 
 /// Proves OUT-21: errors before the configuration is loaded, with tokens in arguments and in a variable with an ordinary
@@ -369,5 +369,5 @@ fn question_shows_the_call_without_the_key() {
     let history = home.data().join("zeph/history.txt");
     let typed = std::fs::read_to_string(&history).unwrap();
     assert!(!typed.contains(KEY), "{typed}");
-    nothing_is_told(&home);
+    no_output_has_the_key(&home);
 }

@@ -335,7 +335,7 @@ fn closed_pipe_is_silent() {
         &["tools", "list", "--json"],
         &["config", "init", "--print"],
     ] {
-        let output = home.zeph(args).deaf().run();
+        let output = home.zeph(args).closed_stdout().run();
         assert_eq!(
             (output.code, output.stderr.as_str()),
             (Some(0), ""),
@@ -344,7 +344,7 @@ fn closed_pipe_is_silent() {
     }
     // The exit code of a call still reports its outcome.
     home.zeph(["tools", "call", "bash", r#"{"command": "touch ran"}"#])
-        .deaf()
+        .closed_stdout()
         .code(3);
     assert!(!home.has("ran"));
 }

@@ -22,7 +22,7 @@ impl Trap {
     }
 
     #[track_caller]
-    fn was_left_alone(&self) {
+    fn has_no_connection(&self) {
         let error = self.0.accept().expect_err("a client connected");
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     }
@@ -73,7 +73,7 @@ fn non_public_url_is_refused_before_any_socket() {
             refused(&home, tool, &url, expect);
         }
     }
-    trap.was_left_alone();
+    trap.has_no_connection();
     let entries = audit(&home.database());
     assert_eq!(entries.len(), 14);
     assert!(entries.iter().all(|entry| entry.result == "blocked"));
@@ -107,7 +107,7 @@ fn environment_and_configuration_permit_no_private_address() {
     }
     let form = zeph.run().json();
     assert_eq!(form["error_category"], "policy_blocked", "{form}");
-    trap.was_left_alone();
+    trap.has_no_connection();
 }
 
 /// Proves WEB-1, WEB-9: both tools are exposed, and the lists of domains are read.

@@ -192,7 +192,7 @@ fn client_that_stops_reading_is_disconnected() {
     let home = Home::openai(&server);
     home.zeph(["-p", "hello"]).code(0);
     let session = session_ids(&home.database()).remove(0);
-    let agent = home.zeph(["acp"]).unread().open_stdin("");
+    let agent = home.zeph(["acp"]).unread_stdout().open_stdin("");
     let mut agent = agent.env("ZEPH_ACP_UNREAD_TIMEOUT_SECS", "1").start();
     let mut output_end = BufReader::new(agent.take_unread());
     let resume = json!({ "sessionId": session, "cwd": home.project(), "mcpServers": [] });

@@ -362,7 +362,7 @@ fn tools_run(case: &Case, home: &Home) -> Observed {
     }
     running.say(&line(&case.call));
     let form: Value = serde_json::from_str(&running.next_line().expect("a result")).unwrap();
-    running.hush();
+    running.close_stdin();
     let output = running.wait();
     let mut observed = observed(output.stderr, output.code);
     observed.category = Some(form["error_category"].as_str().map(str::to_owned));

@@ -149,7 +149,7 @@ fn server_tools_are_not_cached() {
             (None, "said: x".to_owned())
         );
     }
-    script.hush();
+    script.close_stdin();
     script.wait().code(0);
     assert_eq!(served.calls(), 3);
     assert!(

@@ -65,7 +65,7 @@ fn dead_server_is_restarted() {
     wait_for("the server's return", || {
         hello(&served, &mut script).is_none().then_some(())
     });
-    script.hush();
+    script.close_stdin();
     script.wait().code(0);
     served.home.wait_until_alone();
 }
@@ -244,12 +244,12 @@ fn no_server_process_outlives_the_agent() {
         wait_for("the child", || is_running(&seconds).then_some(()));
         match how {
             None => {
-                script.hush();
+                script.close_stdin();
                 script.wait().code(0);
             }
             Some(signal) => {
                 script.signal(signal);
-                script.hush();
+                script.close_stdin();
                 script.kill();
             }
         }

@@ -416,7 +416,7 @@ fn more_scope_is_requested_after_a_refusal() {
     back(&guarded, &url, same);
     running.wait().code(0);
     assert_eq!(in_session(), "said: hi");
-    script.hush();
+    script.close_stdin();
     script.wait().code(0);
     assert_eq!(call(&home).stdout, "said: hi\n");
 }

@@ -94,7 +94,7 @@ fn subscription_reports_a_changed_list() {
     served.wait_for("subscriptions/listen", 1);
     assert_eq!(says(&mut script, "change", &json!({})).0, None);
     served.wait_for("tools/list", 2);
-    script.hush();
+    script.close_stdin();
     script.wait().code(0);
 }
 

@@ -132,7 +132,7 @@ fn tool_changed_during_a_session_is_hidden() {
         says(&mut script, "new", &json!({})).0.as_deref(),
         Some("tool_not_found")
     );
-    script.hush();
+    script.close_stdin();
     script.wait().code(0);
 }
 

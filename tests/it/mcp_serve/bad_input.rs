@@ -166,7 +166,7 @@ fn client_that_closes_its_end_ends_the_server() {
     let running = home
         .zeph(["mcp", "serve"])
         .open_stdin(format!("{line}\n"))
-        .deaf()
+        .closed_stdout()
         .start();
     running.wait().code(0);
     home.wait_until_alone();

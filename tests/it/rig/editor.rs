@@ -312,7 +312,7 @@ impl Editor {
     /// Closes the input of the agent, and waits for its end.
     #[track_caller]
     pub(crate) fn leave(mut self) -> Output {
-        self.running.hush();
+        self.running.close_stdin();
         self.running.wait()
     }
 

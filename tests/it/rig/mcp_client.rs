@@ -190,7 +190,7 @@ impl McpClient {
     /// Ends the input, and waits for the end of the server. Each line of its output is a message.
     #[track_caller]
     pub(crate) fn end(mut self) -> Output {
-        self.running.hush();
+        self.running.close_stdin();
         let output = self.running.wait();
         for message in output.json_lines() {
             assert_eq!(message["jsonrpc"], "2.0", "{message}");

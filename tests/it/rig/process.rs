@@ -142,19 +142,19 @@ impl Zeph {
     }
 
     /// Sets standard output to a pipe without a reader.
-    pub(crate) fn deaf(mut self) -> Self {
+    pub(crate) fn closed_stdout(mut self) -> Self {
         self.stdout = Stdout::Closed;
         self
     }
 
     /// Sets standard output to an open pipe that no one reads.
-    pub(crate) fn unread(mut self) -> Self {
+    pub(crate) fn unread_stdout(mut self) -> Self {
         self.stdout = Stdout::Unread;
         self
     }
 
     /// Sets standard output to a full disk.
-    pub(crate) fn full(mut self) -> Self {
+    pub(crate) fn full_stdout(mut self) -> Self {
         self.stdout = Stdout::Full;
         self
     }
@@ -306,7 +306,7 @@ impl Running {
     }
 
     /// Closes standard input.
-    pub(crate) fn hush(&mut self) {
+    pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 

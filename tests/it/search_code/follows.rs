@@ -337,7 +337,7 @@ proptest! {
             }
             before = now;
         }
-        run.hush();
+        run.close_stdin();
         run.wait().code(0);
     }
 }

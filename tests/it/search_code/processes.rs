@@ -176,7 +176,7 @@ fn damaged_index_is_rebuilt_by_the_next_reader() {
     );
     write(&home, 7, 1);
     assert!(call(&mut run, &name(7, 1)).contains("thing_7_v1_end"));
-    run.hush();
+    run.close_stdin();
     run.wait().code(0);
     has_symbol(&search(&home, &json!({"query": name(8, 0)})), &name(8, 0));
 }
