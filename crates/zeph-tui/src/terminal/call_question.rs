@@ -95,7 +95,7 @@ mod tests {
 
     /// Proves CLI-4b, PERM-7: the selected answer is visible without colours, is not an approval, and the keys fit.
     #[test]
-    fn first_selected_answer_is_no_and_keys_fit() {
+    fn no_is_selected_first_and_keys_fit() {
         let mut confirmation = Confirmation::default();
         confirmation.offer.proposal = ApprovalProposal::ThisCall { why: String::new() };
         let question = CallQuestion::new(confirmation, Value::Null);

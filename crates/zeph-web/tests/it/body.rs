@@ -6,7 +6,7 @@ use zeph_web::body::{BodyKind as Kind, decode, essence, kind};
 
 /// Proves WEB-1.
 #[test]
-fn types() {
+fn content_types_are_detected() {
     let check = |header: &str, body: &str, expect: Kind| {
         assert_eq!(kind(header, body.as_bytes()), expect, "{header:?} {body:?}");
     };
@@ -50,7 +50,7 @@ fn types() {
 
 /// Proves WEB-2.
 #[test]
-fn charsets() {
+fn body_is_decoded_by_its_charset() {
     let check = |body: &[u8], header: &str, kind: Kind, expect: &str| {
         assert_eq!(
             decode(body, header, kind, false),
@@ -150,7 +150,7 @@ fn charsets() {
 
 /// Proves WEB-2: a cut through a character leaves no replacement character.
 #[test]
-fn a_halved_character_at_the_cut_is_left_out() {
+fn partial_character_at_the_cut_is_removed() {
     let body = &"aé".as_bytes()[..2];
     assert_eq!(decode(body, "text/html", Kind::Html, true), "a");
     assert_eq!(
@@ -170,7 +170,7 @@ proptest! {
 
     /// Proves WEB-2: no `<meta>` breaks it.
     #[test]
-    fn any_meta_is_survived(body in "(<|<!--|-->|<meta|>| |charset|=|\"|'|utf-8|é|;|/){0,20}") {
+    fn any_meta_tag_is_parsed_without_a_panic(body in "(<|<!--|-->|<meta|>| |charset|=|\"|'|utf-8|é|;|/){0,20}") {
         let text = decode(body.as_bytes(), "text/html", Kind::Html, false);
         prop_assert!(text.len() >= body.chars().count() || !body.is_ascii());
     }

@@ -12,7 +12,7 @@ fn guard() -> UrlGuard {
 
 /// Proves WEB-4.
 #[test]
-fn addresses() {
+fn private_addresses_are_not_public() {
     let check = |address: &str, expect: bool| {
         let parsed: IpAddr = address.parse().unwrap();
         assert_eq!(is_public(parsed), expect, "{address}");
@@ -189,7 +189,7 @@ fn addresses() {
 
 /// Proves WEB-3.
 #[test]
-fn refused_urls() {
+fn non_public_urls_are_refused() {
     let guard = guard();
     for url in [
         // Schemes.
@@ -267,7 +267,7 @@ fn refused_urls() {
 
 /// Proves WEB-3.
 #[test]
-fn spellings_of_addresses() {
+fn any_spelling_of_a_private_address_is_refused() {
     let guard = guard();
     let check = |host: &str, address: &str| {
         let address: IpAddr = address.parse().unwrap();
@@ -394,7 +394,7 @@ fn spellings_of_addresses() {
 
 /// Proves WEB-3.
 #[test]
-fn urls_that_are_let_through() {
+fn public_urls_are_accepted() {
     let guard = guard();
     let check = |url: &str, expect: &str| {
         let target = guard
@@ -439,7 +439,7 @@ fn urls_that_are_let_through() {
 
 /// Proves WEB-9.
 #[test]
-fn domains_that_are_allowed_and_denied() {
+fn domain_lists_allow_and_deny() {
     let check = |allowed: &[&str], denied: &[&str], url: &str, expect: bool| {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let config = WebConfig {
@@ -494,7 +494,7 @@ fn domains_that_are_allowed_and_denied() {
 
 /// Proves WEB-9: an invalid entry does not make the list empty.
 #[test]
-fn a_domain_that_is_none_is_an_error() {
+fn invalid_domain_is_an_error() {
     for entry in [
         "",
         "*",
@@ -560,7 +560,7 @@ fn spell(address: Ipv4Addr, way: usize) -> String {
 proptest! {
     /// Proves WEB-3, WEB-4: any spelling of an address is checked as that address.
     #[test]
-    fn no_spelling_gets_a_refused_address_through(
+    fn no_spelling_of_a_refused_address_is_accepted(
         bits in prop_oneof![
             any::<u32>(),
             (0_u32..1 << 24).prop_map(|low| 127 << 24 | low),
@@ -578,7 +578,7 @@ proptest! {
 
     /// Proves WEB-3, WEB-4: an accepted URL has a name, or an address that may be reached.
     #[test]
-    fn nothing_refused_is_let_through(url in "(https?:)?[/\\\\]{0,3}[0-9a-fx.:@\\[\\]%①。０-９]{0,24}(\\.local|\\.org|localhost)?\\.?(:[0-9]{1,5})?(/.*)?") {
+    fn refused_address_is_never_accepted(url in "(https?:)?[/\\\\]{0,3}[0-9a-fx.:@\\[\\]%①。０-９]{0,24}(\\.local|\\.org|localhost)?\\.?(:[0-9]{1,5})?(/.*)?") {
         if let Ok(target) = guard().check(&url) {
             prop_assert_eq!(target.url.scheme(), "https");
             prop_assert_eq!(target.url.username(), "");
@@ -598,7 +598,7 @@ proptest! {
 
     /// Proves WEB-4.
     #[test]
-    fn ipv6_outside_of_global_unicast_is_judged_by_what_it_carries(bits in any::<u128>()) {
+    fn ipv6_outside_of_global_unicast_is_judged_by_its_embedded_address(bits in any::<u128>()) {
         let address = Ipv6Addr::from_bits(bits);
         let global = address.segments()[0] >> 13 == 1;
         let carries = matches!(address.segments(), [0, 0, 0, 0, ..] | [0x64, 0xff9b, ..]);

@@ -38,7 +38,7 @@ fn is_refusal(error: &WebError) -> bool {
 
 /// Proves WEB-5, WEB-8.
 #[tokio::test]
-async fn a_name_with_one_refused_address_is_refused_before_any_connection() {
+async fn name_with_one_refused_address_is_refused_before_any_connection() {
     let server = Server::start().await;
     server.on("/", page("secret"));
     let client = server.client(&WebConfig::default(), AddressRule::Public);
@@ -61,7 +61,7 @@ async fn a_name_with_one_refused_address_is_refused_before_any_connection() {
 
 /// Proves WEB-5: connections use exactly the checked addresses.
 #[tokio::test]
-async fn a_name_is_resolved_once_a_hop() {
+async fn name_is_resolved_once_per_hop() {
     let server = Server::start().await;
     server.on("/", page("hello"));
     // A second lookup would return an address without a server.
@@ -78,7 +78,7 @@ async fn a_name_is_resolved_once_a_hop() {
 
 /// Proves WEB-5: spellings of a name that a client would resolve again.
 #[tokio::test]
-async fn a_trailing_dot_and_capitals_are_pinned_too() {
+async fn trailing_dot_and_capitals_are_pinned() {
     let server = Server::start().await;
     server.on("/", page("hello"));
     for host in ["site.test.org.", "SITE.Test.Org", "site。test．org"] {
@@ -132,7 +132,7 @@ async fn redirects_are_followed_three_times() {
 
 /// Proves WEB-6.
 #[tokio::test]
-async fn each_redirect_is_judged_as_the_first_url_is() {
+async fn each_redirect_is_judged_like_the_first_url() {
     let server = Server::start().await;
     let trap = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
     let port = trap.local_addr().unwrap().port();
@@ -296,7 +296,7 @@ async fn failures_of_the_network_are_classified() {
 
 /// Proves WEB-7: a certificate without a known issuer is refused.
 #[tokio::test]
-async fn an_unknown_certificate_is_a_network_error() {
+async fn unknown_certificate_is_a_network_error() {
     let (known, unknown) = (Server::start().await, Server::start().await);
     let url = format!("https://site.test.org:{}/", unknown.port);
     let error = known.fetch(&url).await.unwrap_err();
@@ -305,7 +305,7 @@ async fn an_unknown_certificate_is_a_network_error() {
 
 /// Proves WEB-2, WEB-7.
 #[tokio::test]
-async fn time_is_counted_over_the_whole_request() {
+async fn time_limit_covers_the_whole_request() {
     let server = Server::start().await;
     server.on("/silence", Answer::Silence);
     server.on("/trickle", Answer::Trickle);
@@ -330,7 +330,7 @@ async fn time_is_counted_over_the_whole_request() {
 
 /// Proves WEB-2.
 #[tokio::test]
-async fn a_body_is_cut_where_its_limit_is_after_decompression() {
+async fn body_is_truncated_at_its_limit_after_decompression() {
     let server = Server::start().await;
     let config = WebConfig {
         max_body_bytes: 10_000,
@@ -360,7 +360,7 @@ async fn a_body_is_cut_where_its_limit_is_after_decompression() {
 
 /// Proves WEB-3: no socket is opened for a refused URL.
 #[tokio::test]
-async fn a_refused_url_is_not_connected_to() {
+async fn refused_url_opens_no_connection() {
     let server = Server::start().await;
     for url in [
         format!("http://site.test.org:{}/", server.port),
@@ -382,8 +382,8 @@ async fn a_refused_url_is_not_connected_to() {
 
 /// The part of the next test with proxies in the environment.
 #[tokio::test]
-#[ignore = "no test: the part of `a_proxy_of_the_environment_is_not_used` with the proxy set"]
-async fn a_request_with_a_proxy_in_the_environment() {
+#[ignore = "no test: the part of `proxy_of_the_environment_is_not_used` with the proxy set"]
+async fn request_with_a_proxy_in_the_environment() {
     let server = Server::start().await;
     server.on("/", page("straight"));
     let page = server.fetch(&server.url("/")).await.unwrap();
@@ -396,11 +396,11 @@ async fn a_request_with_a_proxy_in_the_environment() {
     clippy::disallowed_methods,
     reason = "the environment is set on a process of its own"
 )]
-fn a_proxy_of_the_environment_is_not_used() {
+fn proxy_of_the_environment_is_not_used() {
     let proxy = std::net::TcpListener::bind((LOOPBACK, 0)).unwrap();
     proxy.set_nonblocking(true).unwrap();
     let address = format!("http://{}", proxy.local_addr().unwrap());
-    let name = "requests::a_request_with_a_proxy_in_the_environment";
+    let name = "requests::request_with_a_proxy_in_the_environment";
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--ignored", name]);
     for variable in [

@@ -44,7 +44,7 @@ impl AuditSink for Trail {
 
 /// Proves WEB-9: the audit entry names the host of the page, also for a failed request.
 #[tokio::test]
-async fn the_audit_entry_names_the_last_host() {
+async fn audit_entry_names_the_last_host() {
     let server = Server::start().await;
     let other = |path: &str| format!("https://Other.test.org:{}{path}", server.port);
     server.on("/page", page("<p>hello</p>"));
@@ -111,7 +111,7 @@ async fn the_audit_entry_names_the_last_host() {
 /// Proves OUT-41: a page is requested once, unless its server forbids caching; the audit entry of each call names
 /// its host. A change of local files has no effect on it.
 #[tokio::test]
-async fn a_page_is_answered_from_the_cache() {
+async fn repeated_page_is_served_from_the_cache() {
     let server = Server::start().await;
     let html = ("content-type", "text/html");
     server.on("/page", page("<p>hello</p>"));
@@ -172,7 +172,7 @@ async fn a_page_is_answered_from_the_cache() {
 
 /// Proves WEB-9: a denied domain is also denied in a redirect.
 #[tokio::test]
-async fn a_redirect_to_a_denied_domain_is_refused() {
+async fn redirect_to_a_denied_domain_is_refused() {
     let server = Server::start().await;
     server.on(
         "/",
@@ -216,7 +216,7 @@ async fn statuses_are_classified() {
 
 /// Proves ERR-20: the delay that a server requests is respected, also after a redirect.
 #[tokio::test]
-async fn a_busy_server_is_asked_again_when_it_says() {
+async fn busy_server_is_retried_after_its_delay() {
     let server = Server::start().await;
     let retry = |status, after| answer(status, &[("retry-after", after)], "");
     let limited = "429 Too Many Requests";
@@ -272,7 +272,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
 
 /// Proves EXE-13.
 #[tokio::test]
-async fn a_cancelled_request_ends_at_once() {
+async fn cancelled_request_ends_immediately() {
     let server = Server::start().await;
     server.on("/", Answer::Silence);
     let cancel = CancellationToken::new();
@@ -321,7 +321,7 @@ async fn cut_body_is_noted() {
 
 /// Proves WEB-3: no socket is opened for a refused URL.
 #[tokio::test]
-async fn a_refused_url_is_not_connected_to() {
+async fn refused_url_opens_no_connection() {
     let server = Server::start().await;
     for url in [
         format!("http://site.test.org:{}/", server.port),

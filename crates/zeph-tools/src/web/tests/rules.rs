@@ -81,7 +81,7 @@ fn said(result: Result<Option<crate::ToolOutput>, ToolError>) -> String {
 /// Proves PERM-1 for redirects: the rules judge the target like a call for that URL, before any request; a target
 /// that needs a question is refused.
 #[tokio::test]
-async fn a_redirect_is_judged_by_the_rules() {
+async fn redirect_is_judged_by_the_rules() {
     for (mode, path, expect) in [
         (Mode::Ask, "/page", "arrived"),
         (Mode::Ask, "/here", "arrived"),
@@ -123,7 +123,7 @@ async fn a_redirect_is_judged_by_the_rules() {
 /// Proves PERM-7a for redirects: the approval of a URL applies to its host; a call of the user also follows other
 /// redirects, except to denied targets.
 #[tokio::test]
-async fn an_answer_is_about_the_host_that_was_shown() {
+async fn approval_covers_only_the_shown_host() {
     let (server, stack) = world(Mode::Ask).await;
     let url = |path: &str| server.url(path).replace("site.", "other.");
     server.on(
@@ -153,7 +153,7 @@ async fn an_answer_is_about_the_host_that_was_shown() {
 /// Proves PERM-10 for redirects.
 #[cfg(feature = "policy-enforcer")]
 #[tokio::test]
-async fn a_redirect_is_judged_by_the_policy() {
+async fn redirect_is_judged_by_the_policy() {
     use crate::gate::policy::PolicyEnv;
     use crate::gate::policy::{OneOrMore, PolicyConfig, PolicyEffect, PolicyEnforcer, PolicyRule};
 
