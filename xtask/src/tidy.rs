@@ -5,6 +5,7 @@ mod edges;
 mod manifests;
 mod modules;
 mod source;
+mod test_names;
 mod vocabulary;
 mod words;
 
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_workspace_is_tidy() {
+    fn workspace_is_tidy() {
         let report = check(&Project::locate().unwrap()).unwrap();
         assert!(report.findings.is_empty(), "{}", report.findings.join("\n"));
     }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 
+use super::test_names;
 use crate::project::{Project, TextFile};
 
 /// The path of the counts, relative to the root.
@@ -154,7 +155,7 @@ fn counts(files: &[TextFile]) -> BTreeMap<String, Vec<(usize, &'static str)>> {
 }
 
 /// The denied terms of one file with their lines, from 1: phrases in comments of Rust and in prose of Markdown, and
-/// names in Rust.
+/// names of limits and tests in Rust.
 fn terms(path: &str, text: &str) -> Vec<(usize, &'static str)> {
     let is_rust = path.ends_with(".rs");
     if !is_rust && !path.ends_with(".md") {
@@ -175,6 +176,9 @@ fn terms(path: &str, text: &str) -> Vec<(usize, &'static str)> {
         } else if let Some(name) = limit(line) {
             found.push((at + 1, name));
         }
+    }
+    if is_rust {
+        found.extend(test_names::terms(text));
     }
     found
 }
