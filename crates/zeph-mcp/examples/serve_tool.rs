@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use zeph_mcp::serve::{CallClient, McpServer, ServedCall, ToolHost};
+use zeph_mcp::serve::{CallClient, McpServer, ServedCall, ServerIdentity, ToolHost};
 use zeph_mcp::{CancellationToken, async_trait};
 use zeph_tools::{Annotations, CallContext, FunctionTool, LayeredExecutor, StackParts, ToolCall};
 use zeph_tools::{ToolDef, ToolExecutor as _, ToolResult, schemars, serde};
@@ -51,7 +51,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let work = |params: Params| async move { Ok(format!("Hello, {}!", params.name)) };
     let greet = FunctionTool::new("greet", "Greets someone.", Annotations::READ, work);
     let host = Host(StackParts::new().with_tool(greet).build()?);
-    let server = McpServer::new(Arc::new(host), "1.0.0", 4);
+    let identity = ServerIdentity {
+        name: "greeter".to_owned(),
+        title: "Greeter".to_owned(),
+        version: "1.0.0".to_owned(),
+        instructions: "Greet each user once.".to_owned(),
+    };
+    let server = McpServer::new(Arc::new(host), identity, 4);
     Ok(server.serve_stdio(CancellationToken::new()).await?)
 }
 
@@ -60,5 +66,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 // {"jsonrpc":"2.0","method":"notifications/initialized"}
 // {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}}
 // Prints:
-// {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"zeph","title":"Zeph","version":"1.0.0"},"instructions":"The tools of Zeph work in one project directory of this machine. Permission rules, a sandbox and an audit log apply to every call. A result with `category: confirmation_required` or `policy_blocked` is final: do not try to reach the same effect by other means. A result that is too long ends with a reference for `read_overflow`."}}
+// {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"greeter","title":"Greeter","version":"1.0.0"},"instructions":"Greet each user once."}}
 // {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Hello, Ada!"}],"isError":false}}

@@ -7,7 +7,7 @@
 //! prompts, and `resource_tool` reads their resources. `executor` serves calls, `result` formats their results, and
 //! `sanitize` removes hidden characters.
 //!
-//! `serve` is the other direction: it exposes the tools of Zeph to MCP clients.
+//! `serve` is the other direction: it exposes a tool system to MCP clients.
 
 #![deny(missing_docs)]
 

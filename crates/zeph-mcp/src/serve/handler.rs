@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use zeph_tools::{ToolError, ToolResult};
 
-use super::host::{CallQuestion, ServedCall, ToolHost};
+use super::host::{CallQuestion, ServedCall, ServerIdentity, ToolHost};
 use super::link::{AskBy, CallLink};
 use super::order::{Arrival, CallOrder};
 use super::pending::{PendingQuestion, PendingQuestions};
@@ -38,15 +38,10 @@ const METHODS: [&str; 5] = [
     "tools/call",
 ];
 
-/// The instructions for the model of a client.
-const INSTRUCTIONS: &str = "The tools of Zeph work in one project directory of this machine. Permission rules, a sandbox and an audit log \
-apply to every call. A result with `category: confirmation_required` or `policy_blocked` is final: do not try to reach the same effect by \
-other means. A result that is too long ends with a reference for `read_overflow`.";
-
 /// The parts that all connections share.
 pub(super) struct Shared {
     host: Arc<dyn ToolHost>,
-    version: String,
+    identity: ServerIdentity,
     max_parallel: usize,
     pending: PendingQuestions,
     /// The conversations of clients without a connection of their own, by caller. The last one called most recently.
@@ -58,10 +53,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(host: Arc<dyn ToolHost>, version: &str, max_parallel: usize) -> Arc<Self> {
+    pub(super) fn new(
+        host: Arc<dyn ToolHost>,
+        identity: ServerIdentity,
+        max_parallel: usize,
+    ) -> Arc<Self> {
         Arc::new(Self {
             host,
-            version: version.to_owned(),
+            identity,
             max_parallel,
             pending: PendingQuestions::default(),
             conversations: Mutex::default(),
@@ -181,10 +180,16 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let server = Implementation::new("zeph", self.shared.version.clone()).with_title("Zeph");
+        let ServerIdentity {
+            name,
+            title,
+            version,
+            instructions,
+        } = self.shared.identity.clone();
+        let server = Implementation::new(name, version).with_title(title);
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(server)
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions)
     }
 
     async fn list_tools(

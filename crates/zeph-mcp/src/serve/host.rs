@@ -31,6 +31,19 @@ pub trait ToolHost: Send + Sync {
     ) -> ToolResult;
 }
 
+/// The description of the server that clients show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// The name of the program.
+    pub name: String,
+    /// The name for display.
+    pub title: String,
+    /// The version of the program.
+    pub version: String,
+    /// The instructions for the model of a client.
+    pub instructions: String,
+}
+
 /// A call of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServedCall {

@@ -1,4 +1,4 @@
-//! The tools of Zeph as an MCP server. Only this module uses the server side of the protocol library.
+//! A tool system as an MCP server. Only this module uses the server side of the protocol library.
 //!
 //! `host` has the ports. `stdio` and `http` are the transports, and `handler` responds to requests. `link` is the client of one call:
 //! `question` is its form, and `pending` holds questions of revisions without requests of the server. `order` decides which calls run
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use handler::{Handler, Shared};
 use stdio::StdioTransport;
 
-pub use host::{CallClient, CallDecision, CallQuestion, ServedCall, ToolHost};
+pub use host::{CallClient, CallDecision, CallQuestion, ServedCall, ServerIdentity, ToolHost};
 
 /// The time in which cancelled calls end.
 const END_CALLS: Duration = Duration::from_secs(5);
@@ -46,11 +46,12 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// A server of the tools of `host`. It states `version`, and runs at most `max_parallel` read-only calls of a client concurrently.
+    /// A server of the tools of `host`, which introduces itself with `identity`. It runs at most `max_parallel` read-only
+    /// calls of a client concurrently.
     #[must_use]
-    pub fn new(host: Arc<dyn ToolHost>, version: &str, max_parallel: usize) -> Self {
+    pub fn new(host: Arc<dyn ToolHost>, identity: ServerIdentity, max_parallel: usize) -> Self {
         Self {
-            shared: Shared::new(host, version, max_parallel),
+            shared: Shared::new(host, identity, max_parallel),
         }
     }
 

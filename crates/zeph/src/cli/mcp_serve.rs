@@ -16,7 +16,8 @@ use zeph_core::{
 };
 use zeph_llm::traced::SpanContent;
 use zeph_mcp::serve::{
-    CallClient, CallDecision, CallQuestion, McpServer, ServedCall, ToolHost, is_local,
+    CallClient, CallDecision, CallQuestion, McpServer, ServedCall, ServerIdentity, ToolHost,
+    is_local,
 };
 use zeph_memory::{Store, new_session_id};
 use zeph_tools::layers::grants::Grants;
@@ -39,6 +40,11 @@ use crate::telemetry;
 
 /// The prefix of tools of configured MCP servers.
 const FOREIGN: &str = "mcp_";
+
+/// The instructions for the model of a client.
+const INSTRUCTIONS: &str = "The tools of Zeph work in one project directory of this machine. Permission rules, a sandbox and an audit log \
+apply to every call. A result with `category: confirmation_required` or `policy_blocked` is final: do not try to reach the same effect by \
+other means. A result that is too long ends with a reference for `read_overflow`.";
 
 /// The tools that need a conversation with a model of Zeph.
 const NEEDS_AGENT: [&str; 2] = ["compress_context", "task"];
@@ -108,7 +114,7 @@ async fn serve(
         span_content: telemetry::span_content(&app.loaded, &app.env),
     };
     let parallel = app.loaded.config.agent.max_parallel_calls;
-    let server = McpServer::new(Arc::new(host), env!("CARGO_PKG_VERSION"), parallel);
+    let server = McpServer::new(Arc::new(host), identity(), parallel);
     match http {
         None => {
             if std::io::stdin().is_terminal() && !global.quiet {
@@ -127,6 +133,16 @@ async fn serve(
             let served = server.serve_http(listener, started, stop).await;
             served.with_context(|| format!("the MCP server on {address} failed"))
         }
+    }
+}
+
+/// The description of this program for MCP clients.
+fn identity() -> ServerIdentity {
+    ServerIdentity {
+        name: "zeph".to_owned(),
+        title: "Zeph".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: INSTRUCTIONS.to_owned(),
     }
 }
 
