@@ -13,6 +13,7 @@ pub mod input;
 mod terminal;
 pub mod wire;
 
+pub use async_trait::async_trait;
 pub use config::AcpConfig;
 pub use host::{
     Choice, ClientServer, ConfigOption, HostError, HostedSession, ListedSession, ModeChoice,

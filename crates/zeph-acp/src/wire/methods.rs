@@ -137,7 +137,8 @@ impl Server {
         let response = InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(capabilities)
             .agent_info(
-                Implementation::new("zeph", self.options.version.clone()).title("Zeph".to_owned()),
+                Implementation::new(self.options.name.clone(), self.options.version.clone())
+                    .title(self.options.title.clone()),
             )
             .auth_methods(methods);
         answer(responder, Ok(response));

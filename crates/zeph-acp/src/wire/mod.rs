@@ -38,6 +38,10 @@ use methods::Server;
 /// Options of the server.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
+    /// The name of the agent.
+    pub name: String,
+    /// The name of the agent for display.
+    pub title: String,
     /// The version of the agent.
     pub version: String,
     /// Whether each call is approved once, and the MCP servers of the client. Questions of MCP servers are declined.

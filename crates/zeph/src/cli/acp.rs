@@ -34,6 +34,8 @@ pub(super) async fn run(global: &GlobalArgs) -> anyhow::Result<Exit> {
     let host = AcpHost::new(env, global.build_options());
     let unread_timeout = host.unread_timeout();
     let options = ServeOptions {
+        name: "zeph".to_owned(),
+        title: "Zeph".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         assume_yes: global.yes,
         clean,

@@ -1,0 +1,58 @@
+//! An agent that shows an editor one stored session, on standard input and output.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{BufReader, stdin, stdout};
+use zeph_acp::{HostError, HostedSession, ListedSession, OpenRequest, ServeOptions, SessionHost};
+
+struct Host;
+
+#[zeph_acp::async_trait]
+impl SessionHost for Host {
+    fn missing_provider(&self) -> Result<Option<String>, HostError> {
+        Ok(None)
+    }
+
+    fn takes_images(&self) -> bool {
+        false
+    }
+
+    async fn open(&self, request: OpenRequest) -> Result<Arc<dyn HostedSession>, HostError> {
+        Err(HostError::UnknownSession(request.id))
+    }
+
+    async fn list(&self, _cwd: Option<&Path>) -> Result<Vec<ListedSession>, HostError> {
+        Ok(vec![ListedSession {
+            id: "s1".to_owned(),
+            cwd: "/project".into(),
+            title: Some("Fix the tests".to_owned()),
+            updated_at: "2026-01-01T00:00:00Z".to_owned(),
+        }])
+    }
+
+    async fn delete(&self, _id: &str) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn report(&self, _text: &str, _is_problem: bool) {}
+}
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let options = ServeOptions {
+        name: "lister".to_owned(),
+        title: "Lister".to_owned(),
+        version: "1.0.0".to_owned(),
+        assume_yes: false,
+        clean: str::to_owned,
+        unread_timeout: Duration::from_secs(60),
+    };
+    zeph_acp::serve(Arc::new(Host), options, BufReader::new(stdin()), stdout()).await
+}
+
+// Reads:
+// {"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}
+// Prints:
+// {"jsonrpc":"2.0","id":1,"result":{"sessions":[{"sessionId":"s1","cwd":"/project","title":"Fix the tests","updatedAt":"2026-01-01T00:00:00Z"}]}}
