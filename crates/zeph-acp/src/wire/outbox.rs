@@ -6,8 +6,10 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use agent_client_protocol::schema::MaybeUndefined;
 use agent_client_protocol::{
-    RawJsonRpcMessage, RawJsonRpcNotification, RawJsonRpcParams, RawJsonRpcResponse, TransportFrame,
+    RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcNotification, RawJsonRpcParams,
+    RawJsonRpcResponse, TransportFrame,
 };
 use serde_json::{Map, Value};
 
@@ -150,9 +152,21 @@ fn bytes(frame: &TransportFrame) -> usize {
             result,
             ..
         })) => size(result),
+        TransportFrame::Single(RawJsonRpcMessage::Response(RawJsonRpcResponse::Error {
+            error,
+            ..
+        })) => of_error(error),
         TransportFrame::Malformed { raw, .. } => raw.len() + VALUE_BYTES,
         _ => VALUE_BYTES,
     }
+}
+
+fn of_error(error: &RawJsonRpcError) -> usize {
+    let data = match &error.data {
+        MaybeUndefined::Value(data) => size(data),
+        MaybeUndefined::Null | MaybeUndefined::Undefined => 0,
+    };
+    error.message.len() + data + size_of(&error.extra)
 }
 
 fn of_params(params: Option<&RawJsonRpcParams>) -> usize {
@@ -287,5 +301,8 @@ mod tests {
             &json!({ "jsonrpc": "2.0", "id": 1, "result": { "text": text } }),
         ));
         assert!(outbox.bytes() > 101_000, "{}", outbox.bytes());
+        let error = json!({ "code": -1, "message": text, "data": { "line": text } });
+        outbox.push(frame(&json!({ "jsonrpc": "2.0", "id": 1, "error": error })));
+        assert!(outbox.bytes() > 103_000, "{}", outbox.bytes());
     }
 }

@@ -76,10 +76,21 @@ fn frame(line: InputLine) -> TransportFrame {
 /// If the output cannot be written, for example because the client ended. [`io::ErrorKind::TimedOut`] if the client does
 /// not read.
 pub(super) async fn write(
+    output: impl AsyncWrite + Unpin,
+    frames: impl Stream<Item = TransportFrame> + Unpin,
+    backlog: &Backlog,
+    unread: Duration,
+) -> io::Result<()> {
+    write_lines(output, frames, backlog, unread, line).await
+}
+
+/// Writes the line that `line` makes of each frame.
+async fn write_lines(
     mut output: impl AsyncWrite + Unpin,
     mut frames: impl Stream<Item = TransportFrame> + Unpin,
     backlog: &Backlog,
     unread: Duration,
+    line: impl Fn(TransportFrame) -> String,
 ) -> io::Result<()> {
     let mut outbox = Outbox::default();
     loop {
@@ -91,9 +102,7 @@ pub(super) async fn write(
             },
         };
         let is_update = is_update(&next);
-        let Some(line) = line(next) else {
-            continue;
-        };
+        let line = line(next);
         let writing = write_line(&mut output, &line, unread);
         tokio::pin!(writing);
         let mut has_more = true;
@@ -120,15 +129,15 @@ pub(super) async fn write(
     }
 }
 
-/// A frame as a line.
-fn line(mut frame: TransportFrame) -> Option<String> {
+/// A frame as a line; empty if it is not valid JSON.
+fn line(mut frame: TransportFrame) -> String {
     without_echo(&mut frame);
     let Ok(mut line) = frame.to_json() else {
         tracing::error!("a message of the protocol cannot be written as JSON");
-        return None;
+        return String::new();
     };
     line.push('\n');
-    Some(line)
+    line
 }
 
 /// Writes a line. The client has to read a part of it in each period of `unread`.
@@ -241,6 +250,18 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             assert!(error.to_string().contains(reason), "{error}");
         }
+    }
+
+    /// Proves ACP-7: a dropped update does not count as one that waits.
+    #[tokio::test]
+    async fn update_without_a_line_leaves_the_backlog() {
+        let backlog = Backlog::default();
+        (0..3).for_each(|_| backlog.grow());
+        let frames = stream::iter((0..3).map(|number| chunk(number, 10)));
+        let no_line = |_| String::new();
+        let written = write_lines(tokio::io::sink(), frames, &backlog, UNREAD, no_line);
+        written.await.unwrap();
+        assert_eq!(backlog.waiting(), 0);
     }
 
     /// Proves ACP-7: a slow client receives everything, and the backlog is empty at the end.
