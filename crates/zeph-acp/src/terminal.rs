@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use zeph_tools::shell::exec::{CALL_TAG, OutputFn, end_tagged, exit_of};
@@ -96,16 +98,23 @@ pub trait Terminals: Send + Sync {
     fn release(&self, id: &str);
 }
 
+/// Ends the processes with a tag, which have a time to end on their own. Returns whether none is left. It blocks.
+type EndTagged = Arc<dyn Fn(&str, Duration) -> bool + Send + Sync>;
+
 /// Runs commands in terminals of the client.
 pub struct TerminalRunner {
     terminals: Arc<dyn Terminals>,
+    end_tagged: EndTagged,
 }
 
 impl TerminalRunner {
     /// Returns a runner for `terminals`.
     #[must_use]
     pub fn new(terminals: Arc<dyn Terminals>) -> Self {
-        Self { terminals }
+        Self {
+            terminals,
+            end_tagged: Arc::new(end_tagged),
+        }
     }
 }
 
@@ -148,7 +157,10 @@ impl CommandRunner for TerminalRunner {
         Ok(Box::new(Running {
             terminal,
             deadline,
-            tag,
+            processes: tag.map(|tag| Processes {
+                tag,
+                end_tagged: Arc::clone(&self.end_tagged),
+            }),
         }))
     }
 
@@ -199,17 +211,41 @@ fn to_terminal_command(command: CommandSpec) -> io::Result<TerminalCommand> {
 struct Running {
     terminal: Terminal,
     deadline: Option<Instant>,
-    /// The tag of its processes.
-    tag: Option<String>,
+    /// Its processes; `None` after their end.
+    processes: Option<Processes>,
+}
+
+/// The processes of a command. The client may know only the first one.
+struct Processes {
+    tag: String,
+    end_tagged: EndTagged,
+}
+
+impl Processes {
+    /// Ends the processes after `grace`, and returns whether none is left. It blocks.
+    fn end(&self, grace: Duration) -> bool {
+        let is_gone = (self.end_tagged)(&self.tag, grace);
+        if !is_gone {
+            tracing::warn!("a process of a command in a terminal of the client does not end");
+        }
+        is_gone
+    }
 }
 
 impl Drop for Running {
-    /// Ends the processes that the command left behind. The client may know only the first one.
+    /// Ends the processes of a command that was not awaited to its end, and does not wait for them.
     fn drop(&mut self) {
-        if let Some(tag) = &self.tag
-            && !end_tagged(tag, Duration::ZERO)
-        {
-            tracing::warn!("a process of a command in a terminal of the client does not end");
+        let Some(processes) = self.processes.take() else {
+            return;
+        };
+        match Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn_blocking(move || processes.end(Duration::ZERO));
+            }
+            // Without a runtime, no task waits for this thread.
+            Err(_) => {
+                processes.end(Duration::ZERO);
+            }
         }
     }
 }
@@ -230,21 +266,25 @@ impl Running {
         }
     }
 
+    /// Ends the processes that the command left behind, after `grace`. Returns whether none is left.
+    async fn end_processes(&mut self, grace: Duration) -> bool {
+        match self.processes.take() {
+            Some(processes) => spawn_blocking(move || processes.end(grace))
+                .await
+                .unwrap_or(false),
+            None => true,
+        }
+    }
+
     /// Kills the command, and waits for its exit. `None` if the client does not report it, or if a process remains.
-    async fn kill(&self) -> Option<TerminalExit> {
+    async fn kill(&mut self) -> Option<TerminalExit> {
         let Terminal { terminals, id } = &self.terminal;
         let killed = async {
             terminals.kill(id).await?;
             terminals.wait_for_exit(id).await
         };
         let killed = timeout(GRACE, killed).await;
-        let is_gone = match self.tag.clone() {
-            Some(tag) => {
-                let end = tokio::task::spawn_blocking(move || end_tagged(&tag, TERM_TIME));
-                end.await.unwrap_or(false)
-            }
-            None => true,
-        };
+        let is_gone = self.end_processes(TERM_TIME).await;
         killed.ok()?.ok().filter(|_| is_gone)
     }
 }
@@ -272,8 +312,12 @@ impl RunningCommand for Running {
             () = wait_until(self.deadline) => Err(EndReason::TimedOut),
         };
         let (exit, cause) = match end {
-            Ok(Ok(exit)) => (Some(exit), EndReason::Finished),
+            Ok(Ok(exit)) => {
+                self.end_processes(Duration::ZERO).await;
+                (Some(exit), EndReason::Finished)
+            }
             Ok(Err(reason)) => {
+                self.end_processes(Duration::ZERO).await;
                 self.pass_output(output).await;
                 return Err(RunError::Terminal(reason));
             }
@@ -482,6 +526,46 @@ mod tests {
         let (ended, _, requests) = run(client, None, &CancellationToken::new()).await;
         assert!(matches!(ended, Err(RunError::Terminal(_))));
         assert_eq!(requests, Vec::<String>::new());
+    }
+
+    /// Proves ACP-4: the end of the processes of a command does not block other tasks, whether the command was awaited or
+    /// not.
+    #[tokio::test]
+    async fn end_of_processes_does_not_block_other_tasks() {
+        for is_awaited in [true, false] {
+            let (go, wait) = std::sync::mpsc::channel();
+            let (ended, end) = tokio::sync::oneshot::channel();
+            let ports = Mutex::new(Some((wait, ended)));
+            let client = Client {
+                exit: Some(Ok(TerminalExit::default())),
+                ..Client::default()
+            };
+            let runner = TerminalRunner {
+                terminals: Arc::new(client),
+                end_tagged: Arc::new(move |tag, _| {
+                    let (wait, ended) = ports.lock().unwrap().take().unwrap();
+                    let is_free = wait.recv_timeout(Duration::from_secs(10)).is_ok();
+                    ended.send((tag.to_owned(), is_free)).unwrap();
+                    true
+                }),
+            };
+            let mut tagged = spec(None);
+            tagged.env.push((CALL_TAG.into(), "1.2".into()));
+            let mut running = runner.start(tagged).await.unwrap();
+            let work = async {
+                if is_awaited {
+                    let cancel = CancellationToken::new();
+                    running.wait(&cancel, &mut |_, _| {}).await.unwrap();
+                }
+                drop(running);
+            };
+            let other = async {
+                tokio::task::yield_now().await;
+                go.send(()).unwrap();
+            };
+            let ((), (), end) = tokio::join!(work, other, end);
+            assert_eq!(end.unwrap(), ("1.2".to_owned(), true), "{is_awaited}");
+        }
     }
 
     /// Proves ACP-4: a dropped command releases its terminal.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::runner::{CommandSandbox, CommandSpec};
 use super::sandbox::{self, Plan, Sockets};
 use super::supervisor::protocol::{Confinement, Text};
+use super::supervisor::{self, CALL_TAG};
 
 /// The hidden first argument that makes the program the helper. The command follows it.
 pub const CONFINED_ARG: &str = "__confined-command";
@@ -57,6 +58,9 @@ fn become_command(mut variables: Vec<(OsString, OsString)>) -> io::Error {
         Err(error) => return error,
     };
     variables.retain(|(name, _)| names.contains(name));
+    let tag = variables.iter().find(|(name, _)| name == CALL_TAG);
+    // Without a mark, the variable alone identifies the processes of the command.
+    let _mark = tag.and_then(|(_, tag)| supervisor::mark(tag.to_str()?).ok());
     let mut argv = std::env::args_os().skip(2);
     let Some(program) = argv.next() else {
         return io::Error::other("no command follows the first argument");

@@ -88,13 +88,18 @@ fn exit_code_and_signal_are_reported() {
 }
 
 /// Proves ACP-4, ACP-7: a client may kill only the first process of a command. The others end too, after a cancellation and
-/// after the command.
+/// after the command, also without the environment of the command.
 #[test]
 fn command_leaves_no_process_in_a_terminal() {
-    for is_cancelled in [true, false] {
+    for (is_cancelled, starter) in [
+        (true, ""),
+        (false, ""),
+        (true, "env -i "),
+        (false, "env -i "),
+    ] {
         let seconds = unique_seconds();
         let wait = if is_cancelled { "wait" } else { "true" };
-        let server = server(&format!("sleep {seconds} & echo started; {wait}"));
+        let server = server(&format!("{starter}sleep {seconds} & echo started; {wait}"));
         let home = Home::openai(&server);
         let mut client = Client::open(&home, &["--yes"]);
         client.holds = is_cancelled;

@@ -29,11 +29,17 @@ use std::path::PathBuf;
 
 pub use server::supervisor_main;
 
-/// Ends the processes of a command that another program started, which have `tag` as their [`CALL_TAG`]. They get SIGTERM,
+/// Ends the processes of a command that another program started, which have `tag` as their [`CALL_TAG`] or mark. They get SIGTERM,
 /// and SIGKILL after `grace`. Returns whether none is left. It blocks its thread, and finds processes on Linux only.
 #[must_use]
 pub fn end_tagged(tag: &str, grace: std::time::Duration) -> bool {
     tree::end_tagged(tag, grace)
+}
+
+/// Marks this process and its later children for [`end_tagged`], until the result is dropped. A program that replaces this
+/// process inherits the mark.
+pub(crate) fn mark(tag: &str) -> std::io::Result<impl Sized + use<>> {
+    tree::mark(tag)
 }
 
 /// The hidden first argument that makes the program the supervisor.

@@ -95,6 +95,16 @@ pub(super) fn variable(pid: i32, name: &str) -> Option<String> {
     })
 }
 
+/// Whether a process has an open file in memory with this name.
+pub(super) fn has_memory_file(pid: i32, name: &str) -> bool {
+    let target = format!("/memfd:{name} (deleted)");
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    let mut targets = files.flatten().map(|file| fs::read_link(file.path()));
+    targets.any(|found| found.is_ok_and(|found| found.as_os_str() == target.as_str()))
+}
+
 /// The living processes among `all` that descend from a child of `root` that `belongs`, or from one of `known`. The
 /// result includes these processes themselves.
 pub(super) fn members(

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, pidfd_open,
     pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal, waitid, waitpid,
@@ -179,15 +180,26 @@ fn belongs(mark: &Mark, tag: &str, process: &Process) -> bool {
     }
 }
 
-/// Ends the processes of this system whose environment has `tag`, and returns whether none is left. Their parent may be
-/// any process.
+/// The name of the file that marks the processes with `tag`.
+fn mark_name(tag: &str) -> String {
+    format!("zeph-call-{tag}")
+}
+
+/// Marks this process and its later children with `tag`, also those without an environment: they inherit an open file.
+pub(crate) fn mark(tag: &str) -> io::Result<OwnedFd> {
+    Ok(memfd_create(mark_name(tag), MemfdFlags::empty())?)
+}
+
+/// Ends the processes of this system that have `tag` in their environment or as their mark, and returns whether none is
+/// left. Their parent may be any process.
 pub(crate) fn end_tagged(tag: &str, grace: Duration) -> bool {
-    let own = own();
+    let (own, name) = (own(), mark_name(tag));
     end(grace, |_| {
         let mut found = stat::all();
         found.retain(|process| {
             let is_other = !process.dead && process.pid != own;
-            is_other && stat::variable(process.pid, CALL_TAG).as_deref() == Some(tag)
+            let has_tag = || stat::variable(process.pid, CALL_TAG).as_deref() == Some(tag);
+            is_other && (has_tag() || stat::has_memory_file(process.pid, &name))
         });
         found.sort_unstable_by_key(|process| process.start);
         found
