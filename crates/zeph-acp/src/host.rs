@@ -219,6 +219,9 @@ pub trait HostedSession: Send + Sync {
     /// [`HostError::Invalid`] if the value is not possible.
     async fn set_option(&self, kind: OptionKind, value: &str) -> Result<(), HostError>;
 
+    /// Stores the mode and the configuration options, if they changed, so that the session has them when it is opened again.
+    async fn save_choices(&self);
+
     /// The slash commands.
     fn commands(&self) -> Vec<SlashCommand>;
 

@@ -14,6 +14,8 @@ use crate::store::Store;
 const MIN_PREFIX: usize = 4;
 /// The most bytes of an id.
 const MAX_ID: usize = 256;
+/// The most empty sessions that are deleted at a time.
+const MAX_DELETED: u32 = 100;
 /// How many of the sessions that fit an ambiguous prefix are named.
 const NAMED: usize = 6;
 
@@ -74,6 +76,15 @@ macro_rules! select_session {
              FROM session s ",
             $rest
         )
+    };
+}
+
+/// The condition of sessions without messages and calls that began before `?1`.
+macro_rules! is_empty_since {
+    () => {
+        "WHERE s.created_at < ?1 AND s.parent IS NULL
+           AND NOT EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
+           AND NOT EXISTS (SELECT 1 FROM tool_audit a WHERE a.session = s.id AND a.id > s.audit_floor)"
     };
 }
 
@@ -232,6 +243,41 @@ impl Store {
              WHERE id = ?1 OR parent = (SELECT number FROM session WHERE id = ?1) RETURNING number",
         );
         self.write_to_session(id, delete.bind(id)).await
+    }
+
+    /// Deletes sessions without messages and calls that began before `before`, in milliseconds since the Unix epoch.
+    /// Sessions in use stay. Returns the number of deleted sessions.
+    ///
+    /// # Errors
+    /// A failure of the database or of a lock.
+    pub async fn delete_empty_sessions(&self, before: i64) -> Result<usize, StoreError> {
+        let select = query(concat!(
+            "SELECT s.id FROM session s ",
+            is_empty_since!(),
+            " LIMIT ?2"
+        ));
+        let found = self.fetch(select.bind(before).bind(MAX_DELETED)).await?;
+        let mut deleted = 0;
+        for row in &found {
+            let id: String = row.try_get(0).map_err(|error| self.sql(error))?;
+            let lock = match self.lock_session(&id).await {
+                Ok(lock) => lock,
+                Err(StoreError::SessionInUse { .. } | StoreError::UnknownSession { .. }) => {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            // A message may have come before the lock.
+            let delete = query(concat!(
+                "DELETE FROM session WHERE number IN (SELECT s.number FROM session s ",
+                is_empty_since!(),
+                " AND s.id = ?2) RETURNING number"
+            ));
+            let rows = self.write(delete.bind(before).bind(id), 0).await;
+            lock.release().await;
+            deleted += rows?.len();
+        }
+        Ok(deleted)
     }
 
     /// Sets the title of a session, unless [`Store::rename_session`] has set it. Returns the title.

@@ -24,8 +24,9 @@ const COPIES: [&str; 5] = [
     "INSERT INTO result_view (session, seq, view)
      SELECT ?2, seq, view FROM result_view WHERE session = ?1",
     "UPDATE session SET (title, is_renamed, provider, model, window_start, pinned, known_from,
-                    offered_tools) =
-         (SELECT CASE WHEN title LIKE '% (copy)' THEN title ELSE title || ' (copy)' END, is_renamed, provider, model, window_start, pinned, known_from, offered_tools
+                    offered_tools, chosen_mode, chosen_provider, chosen_model, chosen_effort) =
+         (SELECT CASE WHEN title LIKE '% (copy)' THEN title ELSE title || ' (copy)' END, is_renamed, provider, model, window_start, pinned, known_from, offered_tools,
+                 chosen_mode, chosen_provider, chosen_model, chosen_effort
           FROM session WHERE number = ?1)
      WHERE number = ?2",
 ];

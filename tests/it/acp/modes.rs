@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Editor, Home, OpenAi, Reply, openai_config};
+use crate::rig::{Editor, Home, OpenAi, Reply, execute, openai_config};
 
 /// The current values by the id of the option.
 fn values(options: &Value) -> Vec<(String, String)> {
@@ -111,6 +111,88 @@ fn options_change_mode_model_and_effort() {
             -32602,
             "{id}"
         );
+    }
+}
+
+/// Proves ACP-1, ACP-5: the mode and the model belong to the session. They are restored when it is loaded, resumed or
+/// forked, and the response states them.
+#[test]
+fn mode_and_model_are_restored() {
+    let first = OpenAi::start(|_, _| Reply::text("First."));
+    let second = OpenAi::start(|_, _| Reply::text("Second."));
+    let home = two_providers(&first, &second);
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    let set = |editor: &mut Editor, session: &str, id: &str, value: &str| {
+        let params = json!({ "sessionId": session, "configId": id, "value": value });
+        editor.call("session/set_config_option", params);
+    };
+    let mode = json!({ "sessionId": session, "modeId": "auto-edit" });
+    editor.call("session/set_mode", mode);
+    set(&mut editor, &session, "model", "other");
+    set(&mut editor, &session, "effort", "high");
+    editor.leave().code(0);
+
+    let open = json!({ "sessionId": session, "cwd": home.project(), "mcpServers": [] });
+    let mut editor = Editor::open(&home);
+    let result = editor.call("session/load", open.clone());
+    assert_eq!(result["modes"]["currentModeId"], "auto-edit");
+    let chosen = expected("auto-edit", "other", "high");
+    assert_eq!(values(&result["configOptions"]), chosen);
+    editor.prompt(&session, "go");
+    assert_eq!(editor.text(), "Second.");
+    assert!(second.last().json().to_string().contains("\"high\""));
+    // A slash command is a choice too.
+    editor.prompt(&session, "/mode plan");
+    editor.call("session/close", json!({ "sessionId": session }));
+    let result = editor.call("session/resume", open.clone());
+    let chosen = expected("plan", "other", "high");
+    assert_eq!(values(&result["configOptions"]), chosen);
+    let result = editor.call("session/fork", open.clone());
+    assert_eq!(values(&result["configOptions"]), chosen);
+    let fork = result["sessionId"].as_str().unwrap().to_owned();
+    set(&mut editor, &fork, "model", "local");
+    editor.prompt(&fork, "/model third-model");
+    editor.leave().code(0);
+
+    // A model that no provider lists, and flags of the process, which precede the choices.
+    let mut editor = Editor::with_args(&home, &["--mode", "ask"]);
+    let mut forked = open.clone();
+    forked["sessionId"] = json!(fork);
+    let result = editor.call("session/load", forked);
+    let chosen = expected("ask", "third-model", "default");
+    assert_eq!(values(&result["configOptions"]), chosen);
+    // The original has its own choices.
+    let result = editor.call("session/load", open);
+    let chosen = expected("ask", "other", "high");
+    assert_eq!(values(&result["configOptions"]), chosen);
+}
+
+/// Proves ACP-5: a stored choice that is no longer possible is reported, and the configuration applies.
+#[test]
+fn choice_that_is_not_possible_is_reported() {
+    let first = OpenAi::start(|_, _| Reply::text("First."));
+    let home = two_providers(&first, &first);
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    let params = json!({ "sessionId": session, "configId": "model", "value": "other" });
+    editor.call("session/set_config_option", params);
+    editor.leave().code(0);
+    execute(&home.database(), "UPDATE session SET chosen_mode = 'none'");
+    home.config(&openai_config(&first.url()));
+    let mut editor = Editor::open(&home);
+    let load = json!({ "sessionId": session, "cwd": home.project(), "mcpServers": [] });
+    let result = editor.call("session/load", load);
+    let chosen = expected("ask", "local", "default");
+    assert_eq!(values(&result["configOptions"]), chosen);
+    assert_eq!(editor.prompt(&session, "go"), "end_turn");
+    let seen = editor.seen.iter().map(Value::to_string);
+    let seen: String = seen.collect();
+    for message in [
+        "mode none of this session is not possible here; mode ask applies",
+        "no provider \\\"other\\\" is configured",
+    ] {
+        assert!(seen.contains(message), "{message}: {seen}");
     }
 }
 

@@ -142,6 +142,46 @@ fn resume_continues_without_a_replay() {
     assert_eq!(messages[2]["content"], "First.");
 }
 
+/// Proves ACP-1: a session without a prompt can be loaded by another process. It is not listed, and it is deleted after a day.
+#[test]
+fn session_without_a_prompt_is_stored_for_a_day() {
+    let server = OpenAi::replies([Reply::text("First.")]);
+    let home = Home::openai(&server);
+    let mut editor = Editor::open(&home);
+    let empty = editor.session(&home.project());
+    let used = editor.session(&home.project());
+    editor.leave().code(0);
+    let mut editor = Editor::open(&home);
+    let listed = editor.call("session/list", json!({}));
+    assert_eq!(listed["sessions"], json!([]));
+    let printed = home.zeph(["sessions", "list"]).run();
+    assert!(!printed.stdout.contains(&empty), "{printed}");
+    let load = |id: &str| json!({ "sessionId": id, "cwd": home.project(), "mcpServers": [] });
+    editor.call("session/load", load(&empty));
+    editor.call("session/close", json!({ "sessionId": empty }));
+    editor.call("session/resume", load(&used));
+    assert_eq!(editor.prompt(&used, "go"), "end_turn");
+    editor.call("session/close", json!({ "sessionId": used }));
+    // A session in use is not deleted.
+    editor.call("session/load", load(&empty));
+    execute(
+        &home.database(),
+        "UPDATE session SET created_at = created_at - 25 * 3600 * 1000",
+    );
+    let other = editor.session(&home.project());
+    let stored = |expect: &[&String]| {
+        let mut expect: Vec<_> = expect.iter().map(|id| (*id).clone()).collect();
+        let mut found = session_ids(&home.database());
+        expect.sort();
+        found.sort();
+        assert_eq!(found, expect);
+    };
+    stored(&[&empty, &used, &other]);
+    editor.call("session/close", json!({ "sessionId": empty }));
+    let last = editor.session(&home.project());
+    stored(&[&used, &other, &last]);
+}
+
 /// Proves ACP-1: the session of an editor and the session of the command line are the same.
 #[test]
 fn command_line_and_editor_continue_the_same_session() {

@@ -250,6 +250,7 @@ impl Server {
         self.run(responder, async move {
             let (session, turn, prompt) = begun?;
             let end = session.hosted.prompt(prompt, &turn.cancel).await;
+            session.hosted.save_choices().await;
             let stop = end.map_err(of_host).and_then(|end| stop(&session, end));
             send_changed_options(&session);
             drop(turn);
@@ -280,13 +281,17 @@ impl Server {
         request: &SetSessionModeRequest,
         responder: Responder<SetSessionModeResponse>,
     ) {
+        // On the dispatch loop, so that a later prompt has the mode.
         let session = self.sessions.get(&request.session_id.to_string());
-        let result = session.and_then(|session| {
+        let changed = session.and_then(|session| {
             set_mode(&session, &request.mode_id.0)?;
             send_changed_options(&session);
+            Ok(session)
+        });
+        self.run(responder, async move {
+            changed?.hosted.save_choices().await;
             Ok(SetSessionModeResponse::new())
         });
-        answer(responder, result);
     }
 
     pub(super) fn set_option(
@@ -310,6 +315,7 @@ impl Server {
                 }
                 (_, None) => return Err(invalid("the configuration option is unknown")),
             }
+            session.hosted.save_choices().await;
             Ok(SetSessionConfigOptionResponse::new(known_options(&session)))
         });
     }

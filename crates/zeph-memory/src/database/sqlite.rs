@@ -48,6 +48,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0022_session_history.sql"),
     include_str!("../../migrations/0023_sub_agent_session.sql"),
     include_str!("../../migrations/0024_audit_writer.sql"),
+    include_str!("../../migrations/0025_session_choices.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

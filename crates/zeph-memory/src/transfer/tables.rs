@@ -47,6 +47,10 @@ pub(super) const SESSION: Table = Table {
         ("known_from", Integer),
         ("offered_tools", Text),
         ("is_renamed", Boolean),
+        ("chosen_mode", Text),
+        ("chosen_provider", Text),
+        ("chosen_model", Text),
+        ("chosen_effort", Text),
     ],
     order: "number",
 };

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use zeph_memory::{NewMessage, Store, StoreError, TaskStatus, Usage, new_session_id};
+use zeph_memory::{
+    ChosenModel, NewMessage, SessionChoices, Store, StoreError, TaskStatus, Usage, new_session_id,
+};
 
 use crate::{message, open, place, store};
 
@@ -37,6 +39,57 @@ async fn session_is_created_once() {
     assert_eq!(named.title.as_deref(), Some("Hello"));
     assert_eq!(named.provider.as_deref(), Some("openai"));
     assert_eq!(named.model.as_deref(), Some("m-1"));
+}
+
+/// Proves ACP-1: choices belong to a session and its copies.
+#[tokio::test]
+async fn choices_are_stored_and_copied() {
+    let (_folder, store) = store().await;
+    let none = SessionChoices::default();
+    assert_eq!(store.session_choices("s").await.unwrap(), none);
+    let model = ChosenModel {
+        provider: "openai".to_owned(),
+        model: "m-1".to_owned(),
+        effort: None,
+    };
+    let choices = SessionChoices {
+        mode: Some("plan".to_owned()),
+        model: Some(model),
+    };
+    store.set_session_choices("s", &choices).await.unwrap();
+    let copied = store.copy_session("s", "copy", Path::new("/p"));
+    copied.await.unwrap();
+    assert_eq!(store.session_choices("copy").await.unwrap(), choices);
+    store.set_session_choices("s", &none).await.unwrap();
+    assert_eq!(store.session_choices("s").await.unwrap(), none);
+    assert_eq!(store.session_choices("copy").await.unwrap(), choices);
+    for error in [
+        store.session_choices("x").await.unwrap_err(),
+        store.set_session_choices("x", &none).await.unwrap_err(),
+    ] {
+        assert!(matches!(error, StoreError::UnknownSession { .. }));
+    }
+}
+
+/// Proves ACP-1: empty sessions are deleted, except new ones and those in use.
+#[tokio::test]
+async fn old_empty_sessions_are_deleted() {
+    let (_folder, store) = store().await;
+    for id in ["held", "empty", "other"] {
+        store.ensure_session(id, Path::new("/p")).await.unwrap();
+    }
+    let sub = store.create_sub_session("task", "s", Path::new("/p"));
+    sub.await.unwrap();
+    let said = store.append_message("s", message("user", "hello"));
+    said.await.unwrap();
+    let lock = store.lock_session("held").await.unwrap();
+    assert_eq!(store.delete_empty_sessions(0).await.unwrap(), 0);
+    assert_eq!(store.delete_empty_sessions(i64::MAX).await.unwrap(), 2);
+    store.session("held").await.unwrap();
+    store.session("s").await.unwrap();
+    store.session("task").await.unwrap();
+    lock.release().await;
+    assert_eq!(store.delete_empty_sessions(i64::MAX).await.unwrap(), 1);
 }
 
 #[tokio::test]

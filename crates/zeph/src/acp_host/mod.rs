@@ -1,5 +1,6 @@
 //! The sessions of `zeph acp`: the implementation of the port of `zeph-acp` over the one assembly.
 
+mod choices;
 mod client_pins;
 mod commands;
 mod model_choice;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use zeph_acp::{
     AcpConfig, HostError, HostedSession, ListedSession, OpenRequest, SessionHost, SessionSource,
 };
@@ -26,12 +27,15 @@ use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
 use crate::output::sanitize::clean;
 use crate::output::stderr_line_unless;
+use choices::StoredChoices;
 use model_choice::ModelChoice;
 use servers::ClientServers;
-use session::{AcpSession, ConversationParts};
+use session::{AcpSession, ConversationParts, Options};
 
 /// Sessions that a list reads.
 const MAX_LISTED: u32 = 10_000;
+/// The age from which a session without messages is deleted.
+const MAX_EMPTY_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// Opens sessions, each with an assembly of its own: the directory and the project's configuration differ.
 pub(crate) struct AcpHost {
@@ -143,7 +147,8 @@ impl SessionHost for AcpHost {
             },
             ..self.options.clone()
         };
-        let choice = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
+        let flags = self.options.overrides.clone();
+        let models = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
         let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider);
         let app = app.await.map_err(|error| failed(&error))?;
         let opened = open_stored(&app, &id, &source).await;
@@ -154,15 +159,22 @@ impl SessionHost for AcpHost {
                 return Err(of_store(error));
             }
         };
-        let agent = app
-            .open_agent(&provider, Arc::clone(&channel), &id, None)
-            .await;
-        let agent = match agent {
-            Ok(agent) => agent,
+        let restored = StoredChoices::restore(&app.store, &id, &flags, &app.permissions, &models);
+        let opened = match restored.await {
+            Ok(restored) => {
+                let provider = models.provider();
+                let agent = app.open_agent(&provider, Arc::clone(&channel), &id, None);
+                let agent = agent.await.map_err(|error| failed(&error.into()));
+                agent.map(|agent| (restored, provider, agent))
+            }
+            Err(error) => Err(of_store(error)),
+        };
+        let ((choices, warnings), provider, agent) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 drop(lock);
                 close(app).await;
-                return Err(failed(&error.into()));
+                return Err(error);
             }
         };
         let parts = ConversationParts {
@@ -171,7 +183,10 @@ impl SessionHost for AcpHost {
             lock,
             provider,
         };
-        let session = AcpSession::new(id, channel, choice, servers, parts);
+        let (servers, mut messages) = servers;
+        messages.extend(warnings);
+        let options = Options { models, choices };
+        let session = AcpSession::new(id, channel, options, (servers, messages), parts);
         Ok(Arc::new(session))
     }
 
@@ -218,11 +233,23 @@ async fn open_stored(
     match source {
         SessionSource::New => {
             store.ensure_session(id, &app.env.cwd).await?;
+            delete_old_empty(store).await;
         }
         SessionSource::Stored => {}
         SessionSource::ForkOf(other) => return fork_session(store, other, id, &app.env.cwd).await,
     }
     store.lock_session(id).await
+}
+
+/// Deletes old sessions without messages, which clients opened and never used.
+async fn delete_old_empty(store: &Store) {
+    let before = Timestamp::now().saturating_sub(MAX_EMPTY_AGE);
+    let before = before.map_or(0, Timestamp::as_millisecond);
+    match store.delete_empty_sessions(before).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "old sessions without messages were deleted"),
+        Err(error) => tracing::warn!(%error, "old sessions without messages were not deleted"),
+    }
 }
 
 async fn close(app: App) {

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zeph_acp::{Choice, ConfigOption, HostError, OptionKind};
 use zeph_llm::{LlmProvider, ProviderConfig};
+use zeph_memory::ChosenModel;
 
-use crate::assemble::{meant, with_substitutes};
+use crate::assemble::{meant, missing_key, with_substitutes};
 use crate::config::{Environment, Loaded};
 
 /// The value of the option `effort` that leaves the effort to the configuration.
@@ -110,6 +111,39 @@ impl ModelChoice {
     pub(super) fn choose(&self, name: &str, effort: Option<&str>) -> Result<String, HostError> {
         let config = meant(&self.loaded, &self.chosen().0, name);
         self.use_config(config, effort)
+    }
+
+    /// Chooses a stored model.
+    ///
+    /// # Errors
+    /// Its provider is not configured or lacks its key, or the effort is unknown.
+    pub(super) fn restore(&self, stored: &ChosenModel) -> Result<(), HostError> {
+        let mut configured = self.loaded.config.llm.providers.iter();
+        let Some(provider) = configured.find(|config| config.name == stored.provider) else {
+            return Err(HostError::Invalid(format!(
+                "no provider {:?} is configured",
+                stored.provider
+            )));
+        };
+        if let Some(missing) = missing_key(provider, &self.loaded, &self.env) {
+            return Err(HostError::Invalid(missing));
+        }
+        let mut config = match provider.model == stored.model {
+            true => provider.clone(),
+            false => meant(&self.loaded, provider, &stored.model),
+        };
+        config.effort = None;
+        self.use_config(config, stored.effort.as_deref()).map(drop)
+    }
+
+    /// The chosen model in the form that is stored.
+    pub(super) fn chosen_model(&self) -> ChosenModel {
+        let config = &self.chosen().0;
+        ChosenModel {
+            provider: config.name.clone(),
+            model: config.model.clone(),
+            effort: config.effort.map(|effort| effort.as_str().to_owned()),
+        }
     }
 
     /// A description of the chosen model.

@@ -19,11 +19,12 @@ use zeph_memory::{SessionLock, Store};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{Mode, Permissions};
 
+use super::choices::StoredChoices;
 use super::commands::commands;
 use super::model_choice::ModelChoice;
 use super::servers::ClientServers;
 use super::{close, failed, of_store, text_of};
-use crate::assemble::{App, forget_empty, stored_events};
+use crate::assemble::{App, stored_events};
 use crate::export;
 
 /// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
@@ -46,6 +47,7 @@ pub(super) struct AcpSession {
     id: String,
     channel: Arc<dyn Channel>,
     models: ModelChoice,
+    choices: StoredChoices,
     servers: ClientServers,
     /// Messages for the start of the session.
     messages: Vec<String>,
@@ -76,6 +78,12 @@ impl Handles {
     }
 }
 
+/// The values of a session that the user chooses.
+pub(super) struct Options {
+    pub(super) models: ModelChoice,
+    pub(super) choices: StoredChoices,
+}
+
 /// The parts of a session that one prompt uses at a time.
 pub(super) struct ConversationParts {
     pub(super) app: App,
@@ -89,7 +97,7 @@ impl AcpSession {
     pub(super) fn new(
         id: String,
         channel: Arc<dyn Channel>,
-        models: ModelChoice,
+        Options { models, choices }: Options,
         (servers, messages): (ClientServers, Vec<String>),
         parts: ConversationParts,
     ) -> Self {
@@ -97,6 +105,7 @@ impl AcpSession {
             id,
             channel,
             models,
+            choices,
             servers,
             messages,
             handles: Handles::of(&parts.app),
@@ -248,6 +257,15 @@ impl HostedSession for AcpSession {
         self.models.set(kind, value)
     }
 
+    async fn save_choices(&self) {
+        let saved = self.choices.save(self.mode(), self.models.chosen_model());
+        if let Err(error) = saved.await {
+            self.channel.emit(LoopbackEvent::Warning(format!(
+                "the mode and the model hold for this session until it is closed, they could not be stored: {error}"
+            )));
+        }
+    }
+
     fn commands(&self) -> Vec<SlashCommand> {
         commands(&self.handles.commands)
     }
@@ -279,11 +297,7 @@ impl HostedSession for AcpSession {
         let ConversationParts {
             app, agent, lock, ..
         } = parts;
-        let is_empty = agent.messages().is_empty();
         drop((agent, lock));
-        if let Err(error) = forget_empty(&app, &self.id, is_empty).await {
-            tracing::warn!(%error, "an empty session was not removed");
-        }
         close(app).await;
     }
 }

@@ -8,7 +8,10 @@ use super::{error, first};
 use crate::error::StoreError;
 
 /// The scripts that make the tables; the n-th upgrades version n - 1 to n (`zeph_schema`).
-const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/postgres/0001_tables.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/postgres/0001_tables.sql"),
+    include_str!("../../../migrations/postgres/0002_session_choices.sql"),
+];
 /// The oldest supported version of the server, as `server_version_num`.
 const MIN_SERVER: i32 = 130_000;
 /// The number of our lock while tables are made: "ZEPH".
