@@ -159,11 +159,13 @@ fn arrows_and_enter_answer_a_question() {
     assert!(home.has("made"));
 }
 
-/// Proves CLI-4b: a long result shows its end and its errors, and Ctrl-O shows all of it.
+/// Proves CLI-4b: a long result shows its end and its errors, and Ctrl-O shows all of it, also after a short one.
 #[test]
 fn long_result_shows_its_end_and_errors() {
     let command = "seq 1 150; echo 'error: it broke'; seq 151 300";
-    let home = running(command, "[[steps]]\ntext = \"Done.\"\n");
+    let rest = "[[steps]]\ncalls = [{ tool = \"bash\", input = { command = \"echo short\" } }]\n\
+                [[steps]]\ntext = \"Done.\"\n";
+    let home = running(command, rest);
     let mut terminal = started(&home);
     terminal.shows("Done.");
     terminal.prompts("");

@@ -36,7 +36,7 @@ Enter      sends the text at the next step of the turn, or after it
 Up         takes the last sent text back
 Esc        interrupts the turn; Ctrl-C too, and a second Ctrl-C leaves
 Shift-Tab  changes the mode
-Ctrl-O     shows the last result in full
+Ctrl-O     shows the last shortened result in full
 Ctrl-G     opens the typed text in $VISUAL or $EDITOR
 Ctrl-Z     suspends";
 

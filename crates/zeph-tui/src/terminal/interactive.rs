@@ -34,7 +34,7 @@ Enter          sends the prompt; Alt-Enter or a backslash at the end begins a ne
 Tab            completes commands, files after @, and models
 Up, Down       earlier prompts; Ctrl-R searches in them
 Shift-Tab      changes the permission mode
-Ctrl-O         shows the last result in full
+Ctrl-O         shows the last shortened result in full
 Ctrl-G         opens the prompt in $VISUAL or $EDITOR
 Ctrl-Z         suspends; fg continues
 Esc, Ctrl-C    twice at an empty prompt: leaves, as Ctrl-D does

@@ -337,7 +337,7 @@ impl Screen {
         self.refresh(Instant::now());
     }
 
-    /// Shows the whole question, or the last result in full.
+    /// Shows the whole question, or the last shortened result in full.
     pub(super) fn expand(&mut self) {
         let target = self.target();
         let lines = match &mut self.question {
@@ -346,13 +346,20 @@ impl Screen {
                 question.lines(target.width, Detail::Full)
             }
             None => {
-                let mut blocks = self.transcript.blocks().iter().rev();
-                let last = blocks.find(|block| match block {
+                let is_result = |block: &&Block| match block {
                     Block::Call(call) => !call.is_running(),
                     Block::Reasoning(_) => true,
                     _ => false,
-                });
-                last.map(|block| block_lines(block, target.width, Detail::Full))
+                };
+                let lines = |block: &Block, detail| block_lines(block, target.width, detail);
+                let is_shortened =
+                    |block: &&Block| lines(block, Detail::Excerpt) != lines(block, Detail::Full);
+                let mut results = self.transcript.blocks().iter().rev().filter(is_result);
+                let last = results.clone().next();
+                results
+                    .find(is_shortened)
+                    .or(last)
+                    .map(|block| lines(block, Detail::Full))
                     .unwrap_or_default()
             }
         };

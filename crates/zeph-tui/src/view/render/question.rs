@@ -22,8 +22,10 @@ use crate::sanitize::{first_line, visible};
 const MAX_CONTENT_LINES: usize = 20;
 /// Characters of a line of a new file in an excerpt.
 const MAX_CONTENT_CHARS: usize = 400;
-/// Characters of a part of a command in the list of reasons.
+/// Characters of a part that is marked in the command, in the list of reasons.
 const MAX_LABEL_CHARS: usize = 32;
+/// Characters of a part that is not in the command literally, for example because of quotes. Ctrl-O shows all of it.
+const MAX_UNMARKED_CHARS: usize = 60;
 /// The sign before the selected option.
 const SELECTED: &str = " ›";
 /// The prefix of foreign text.
@@ -165,6 +167,44 @@ pub(crate) fn grant(grant: &Grant) -> String {
         shown_line(&grant.tool),
         shown_line(&grant.pattern)
     )
+}
+
+/// Formats a grant below a question. A pattern that is the exact text of a long part has the name of that part.
+fn scope(rule: &Grant, parts: &[DisplayPart]) -> String {
+    let exact = literal(&rule.pattern)
+        .filter(|text| text.chars().count() > MAX_LABEL_CHARS)
+        .filter(|text| parts.iter().any(|part| part.text == *text));
+    match exact {
+        Some(text) => format!(
+            "{} exactly `{}`",
+            shown_line(&rule.tool),
+            label(&text, MAX_LABEL_CHARS)
+        ),
+        None => grant(rule),
+    }
+}
+
+/// The only text that a pattern matches; `None` if it has wildcards.
+fn literal(pattern: &str) -> Option<String> {
+    let mut text = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => text.push(chars.next()?),
+            '*' | '?' | '[' | '{' => return None,
+            c => text.push(c),
+        }
+    }
+    Some(text)
+}
+
+/// The beginning of foreign text on one line.
+fn label(text: &str, max_chars: usize) -> String {
+    let text = shown_line(text);
+    match text.chars().count() > max_chars {
+        true => text.chars().take(max_chars - 1).chain(['…']).collect(),
+        false => text,
+    }
 }
 
 /// Foreign text on one line, with escapes.
@@ -309,18 +349,15 @@ impl View {
         }
     }
 
-    /// Adds the decisions about the parts of a command. A part that is marked in the command is named in short.
+    /// Adds the decisions about the parts of a command. The command above is complete, so the parts are named in short.
     fn parts(&mut self, parts: &[DisplayPart], is_marked: &[bool]) {
         for (at, part) in parts.iter().enumerate() {
             let is_marked = is_marked.get(at).copied().unwrap_or(false);
-            let mut text = shown_line(&part.text);
-            if is_marked && text.chars().count() > MAX_LABEL_CHARS {
-                text = text
-                    .chars()
-                    .take(MAX_LABEL_CHARS - 1)
-                    .chain(['…'])
-                    .collect();
-            }
+            let text = match (is_marked, self.detail) {
+                (true, _) => label(&part.text, MAX_LABEL_CHARS),
+                (false, Detail::Full) => shown_line(&part.text),
+                (false, _) => label(&part.text, MAX_UNMARKED_CHARS),
+            };
             let (mark, style) = match part.asked {
                 true => ("^ ", YELLOW),
                 false => ("✔ ", GREEN),
@@ -349,7 +386,10 @@ impl View {
                     true => "[2] this session, [3] always:",
                     false => "[2] this session:",
                 };
-                let grants: Vec<String> = grants.iter().map(grant).collect();
+                let grants: Vec<String> = grants
+                    .iter()
+                    .map(|grant| scope(grant, &question.pieces))
+                    .collect();
                 self.say(&format!("{keys} {}", grants.join(", ")), DIM);
             }
             ApprovalProposal::ThisCall { why } => {

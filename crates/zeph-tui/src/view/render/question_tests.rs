@@ -106,6 +106,42 @@ fn command_is_shown_once_with_marks() {
     );
 }
 
+/// Proves CLI-4b: a long command with quotes is shown once; its part and the offered rule are named in short.
+#[test]
+fn command_with_quotes_is_shown_once() {
+    let command = "printf 'line one of many\\nline two of many\\n' >> notes.txt";
+    let text = "printf line one of many\\nline two of many\\n, and several more words of it";
+    let mut question = confirmation("bash");
+    question.pieces = vec![
+        part(text, true, "asked", 0),
+        part("writes /p/notes.txt", true, "asked", 0),
+    ];
+    question.offer.project = Some("/p".into());
+    question.offer.proposal = ApprovalProposal::Grants(vec![
+        Grant {
+            tool: "bash".to_owned(),
+            pattern: text.replace('\\', "\\\\").replace(' ', "\\ "),
+        },
+        Grant {
+            tool: "write".to_owned(),
+            pattern: "/p/notes.txt".to_owned(),
+        },
+    ]);
+    let params = json!({ "command": command });
+    let expect = format!(
+        "\
+? May bash run?  risk: high
+  $ {command}
+    ^ printf line one of many\\nline two of many\\n, and several mo… — asked
+    ^ writes /p/notes.txt — asked
+{WHY}
+  [2] this session, [3] always: bash exactly `printf line one of many\\nline t…`, write `/p/notes.txt`"
+    );
+    let shown_in = |detail| shown(&question, params.clone(), 120, detail);
+    assert_eq!(shown_in(Detail::Excerpt), expect);
+    assert!(shown_in(Detail::Full).contains(&format!("\n    ^ {text} — asked\n")));
+}
+
 /// Proves PERM-7: nothing is invisible, and no text imitates the question.
 #[test]
 fn question_shows_hidden_characters() {
