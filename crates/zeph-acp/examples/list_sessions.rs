@@ -1,10 +1,13 @@
 //! An agent that shows an editor one stored session, on standard input and output.
 
+use std::io::{stdin, stdout};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{BufReader, stdin, stdout};
+use tokio::fs::File;
+use tokio::io::BufReader;
 use zeph_acp::{HostError, HostedSession, ListedSession, OpenRequest, ServeOptions, SessionHost};
 
 struct Host;
@@ -39,6 +42,11 @@ impl SessionHost for Host {
     fn report(&self, _text: &str, _is_problem: bool) {}
 }
 
+/// A standard stream without a buffer.
+fn stream(of: impl AsFd) -> std::io::Result<File> {
+    Ok(File::from_std(of.as_fd().try_clone_to_owned()?.into()))
+}
+
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let options = ServeOptions {
@@ -49,7 +57,8 @@ async fn main() -> std::io::Result<()> {
         clean: str::to_owned,
         unread_timeout: Duration::from_secs(60),
     };
-    zeph_acp::serve(Arc::new(Host), options, BufReader::new(stdin()), stdout()).await
+    let input = BufReader::new(stream(stdin())?);
+    zeph_acp::serve(Arc::new(Host), options, input, stream(stdout())?).await
 }
 
 // Reads:
