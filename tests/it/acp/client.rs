@@ -24,6 +24,8 @@ pub(crate) struct Client {
     pub(crate) texts: BTreeMap<String, String>,
     /// The reason for which it refuses requests about files.
     pub(crate) refuses: Option<&'static str>,
+    /// Whether a refusal has the reason as details of an internal error, as of libraries of clients.
+    pub(crate) has_details: bool,
     /// Whether commands run until they are killed.
     pub(crate) holds: bool,
     /// The requests, without questions.
@@ -48,6 +50,7 @@ impl Client {
             editor,
             texts: BTreeMap::new(),
             refuses: None,
+            has_details: false,
             holds: false,
             requests: Vec::new(),
             terminals: Vec::new(),
@@ -128,7 +131,14 @@ impl Client {
         match response {
             Ok(Some(result)) => self.answer(id, "result", result),
             Ok(None) => {}
-            Err(message) => self.answer(id, "error", json!({ "code": -32603, "message": message })),
+            Err(reason) => {
+                let mut error = match self.has_details {
+                    true => json!({ "message": "Internal error", "data": { "details": reason } }),
+                    false => json!({ "message": reason }),
+                };
+                error["code"] = json!(-32603);
+                self.answer(id, "error", error);
+            }
         }
     }
 

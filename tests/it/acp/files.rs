@@ -95,24 +95,27 @@ fn denied_new_file_is_not_requested() {
 /// Proves ACP-4: a refusal by the client is a failed call, and the disk is not used instead.
 #[test]
 fn refusal_by_the_client_is_a_failed_call() {
-    let server = OpenAi::replies([
-        Reply::calls(
-            "r",
-            &[read(), ("write", json!({ "path": "new", "content": "x" }))],
-        ),
-        Reply::text("Done."),
-    ]);
-    let home = Home::openai(&server);
-    home.write("f.txt", "on the disk\n");
-    let mut client = Client::open(&home, &[]);
-    client.refuses = Some("the user closed it");
-    let session = client.editor.session(&home.project());
-    assert_eq!(client.prompt(&session, "go"), "end_turn");
-    let end = client.editor.end_of_call("Read f.txt");
-    assert_eq!(end["status"], "failed");
-    assert!(end.to_string().contains("the user closed it"), "{end:#}");
-    assert!(!end.to_string().contains("on the disk"), "{end:#}");
-    let end = client.editor.end_of_call("Write new");
-    assert_eq!(end["status"], "failed");
-    assert!(!home.has("new"));
+    for has_details in [false, true] {
+        let server = OpenAi::replies([
+            Reply::calls(
+                "r",
+                &[read(), ("write", json!({ "path": "new", "content": "x" }))],
+            ),
+            Reply::text("Done."),
+        ]);
+        let home = Home::openai(&server);
+        home.write("f.txt", "on the disk\n");
+        let mut client = Client::open(&home, &[]);
+        client.refuses = Some("the user closed it");
+        client.has_details = has_details;
+        let session = client.editor.session(&home.project());
+        assert_eq!(client.prompt(&session, "go"), "end_turn");
+        let end = client.editor.end_of_call("Read f.txt");
+        assert_eq!(end["status"], "failed");
+        assert!(end.to_string().contains("the user closed it"), "{end:#}");
+        assert!(!end.to_string().contains("on the disk"), "{end:#}");
+        let end = client.editor.end_of_call("Write new");
+        assert_eq!(end["status"], "failed");
+        assert!(!home.has("new"));
+    }
 }

@@ -10,9 +10,13 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Error, is_incoming_transport_closed};
 use async_trait::async_trait;
+use serde_json::Value;
 use zeph_tools::file::{EditorError, EditorReader, EditorWriter};
 
 use crate::terminal::{TerminalCommand, TerminalExit, TerminalOutput, Terminals};
+
+/// The most bytes of the details of an error.
+const MAX_DETAILS_BYTES: usize = 500;
 
 /// The client as the owner of files and terminals.
 pub(super) struct Editor {
@@ -106,8 +110,20 @@ fn of_files(error: &Error) -> EditorError {
 }
 
 fn message(error: &Error) -> String {
-    match is_incoming_transport_closed(error) {
-        true => "the connection to the editor ended".to_owned(),
-        false => error.message.clone(),
+    if is_incoming_transport_closed(error) {
+        return "the connection to the editor ended".to_owned();
     }
+    // Libraries of clients report "Internal error" for any exception, and its text as `details`.
+    let data = error.data.as_ref();
+    let details = data.and_then(|data| data.get("details"));
+    match details.and_then(Value::as_str) {
+        Some(details) => format!("{}: {}", error.message, shortened(details)),
+        None => error.message.clone(),
+    }
+}
+
+/// The first part of a text.
+fn shortened(text: &str) -> &str {
+    let end = text.floor_char_boundary(MAX_DETAILS_BYTES);
+    text.get(..end).unwrap_or_default()
 }
