@@ -168,7 +168,7 @@ fn mode_and_model_are_restored() {
     assert_eq!(values(&result["configOptions"]), chosen);
 }
 
-/// Proves ACP-5: a stored choice that is no longer possible is reported, and the configuration applies.
+/// Proves ACP-5: a stored choice that became impossible is reported, and the configuration applies.
 #[test]
 fn choice_that_is_not_possible_is_reported() {
     let first = OpenAi::start(|_, _| Reply::text("First."));
