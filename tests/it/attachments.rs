@@ -122,7 +122,7 @@ fn image_without_image_input_is_an_error() {
     let output = home.zeph(["-p", "look at @dot.gif"]).code(1);
     assert_has(
         &output.stderr,
-        &["@dot.gif cannot be attached", "takes no images"],
+        &["@dot.gif cannot be attached", "does not accept images"],
     );
     // A path without `@` is text.
     let path = home.path("dot.gif").display().to_string();

@@ -406,7 +406,7 @@ fn touching(home: &Home, config: &str) -> Output {
 fn call_with_an_unwritable_required_entry_does_not_run() {
     type Make = fn(&Home) -> PathBuf;
     let sinks: [(&str, Make); 4] = [
-        ("no regular file", |_| "/dev/full".into()),
+        ("not a regular file", |_| "/dev/full".into()),
         ("directory", |home| home.project()),
         ("symbolic link", |home| {
             let link = home.root().join("link");
@@ -430,7 +430,10 @@ fn call_with_an_unwritable_required_entry_does_not_run() {
                 &output.stderr,
                 &["error: bash did not run", words, "[tools.audit] path"],
             );
-            assert_has(&output.stdout, &["policy_blocked", "leaves no audit entry"]);
+            assert_has(
+                &output.stdout,
+                &["policy_blocked", "no audit entry can be written"],
+            );
             assert_eq!(output.stderr.matches(words).count(), 1, "{output}");
             assert!(!home.has("ran"), "it ran");
             assert!(!home.root().join("target").exists());
@@ -440,7 +443,10 @@ fn call_with_an_unwritable_required_entry_does_not_run() {
 
             let output = touching(&home, &config);
             assert_eq!(output.code, Some(0), "{output}");
-            assert_has(&output.stderr, &["error: bash left no audit entry", words]);
+            assert_has(
+                &output.stderr,
+                &["error: the audit entry of bash was not written", words],
+            );
             assert!(home.has("ran"));
             assert_eq!(count(&home.database(), "tool_audit"), 2 * i64::from(sqlite));
         }
@@ -464,7 +470,9 @@ fn call_over_the_log_size_limit_does_not_run() {
     assert_has(&output.stderr, &["bash did not run", "file too large"]);
     assert!(!home.has("ran"), "{output}");
     home.config("[tools.audit]\njsonl = true\n");
-    limited().code(0).says(&["bash left no audit entry"]);
+    limited()
+        .code(0)
+        .says(&["the audit entry of bash was not written"]);
     assert!(home.has("ran"));
     assert_eq!(
         std::fs::read_to_string(log(&home)).unwrap(),
@@ -597,7 +605,7 @@ fn audit_entries_do_not_mix_with_output() {
     home.zeph(args)
         .full_stdout()
         .run()
-        .says(&["bash left no audit entry", "standard output"]);
+        .says(&["the audit entry of bash was not written", "standard output"]);
 }
 
 /// Proves OUT-51: the user may disable the trail; a project file may only make it stricter.

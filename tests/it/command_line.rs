@@ -79,23 +79,26 @@ fn mistyped_words_name_the_nearest_match() {
     };
     check(
         &["sesions", "list"],
-        &["\"sesions\" is no command", "`zeph sessions`"],
+        &["\"sesions\" is not a command", "`zeph sessions`"],
     );
     check(
         &["tolls"],
         &["did you mean `zeph tools`?", "zeph -p \"tolls\""],
     );
-    check(&["frobnicate"], &["\"frobnicate\" is no command", "--help"]);
+    check(
+        &["frobnicate"],
+        &["\"frobnicate\" is not a command", "--help"],
+    );
     check(&["sessions", "lst"], &["lst", "list"]);
     check(&["--contineu"], &["--contineu", "--continue"]);
     check(&["tools", "list", "--jsn"], &["--jsn", "--json"]);
     check(
         &["-p", "/hepl"],
-        &["/hepl is no command; did you mean /help?"],
+        &["/hepl is not a command; did you mean /help?"],
     );
     check(
         &["-p", "/hepl me"],
-        &["/hepl is no command; did you mean /help?"],
+        &["/hepl is not a command; did you mean /help?"],
     );
     check(&["-p", "/undo list"], &["did you mean /undo?"]);
     check(&["-p", "fix", "it"], &["-p takes one TEXT"]);
@@ -131,7 +134,7 @@ fn unknown_command_with_an_argument_sends_no_request() {
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
     terminal.type_keys("/hepl me\r");
-    terminal.shows("/hepl is no command; did you mean /help?");
+    terminal.shows("/hepl is not a command; did you mean /help?");
     terminal.prompts("");
     terminal.leaves();
 }

@@ -174,7 +174,7 @@ fn long_turn_is_summarized_while_it_runs() {
         results_of(&messages);
         assert!(request.raw.len() / 4 < 9500, "{}", request.raw.len());
     }
-    assert!((1..=5).contains(&summed), "{summed} requests summed up");
+    assert!((1..=5).contains(&summed), "{summed} requests summarized");
     let stored = stored(&home);
     assert_eq!(stored["messages"].as_array().unwrap().len(), 42);
     assert_eq!(stored["summaries"].as_array().unwrap().len(), summed);
@@ -206,7 +206,7 @@ fn old_results_are_moved_out_before_a_summary() {
     let moved: Vec<&String> = results
         .iter()
         .map(|(_, content)| content)
-        .filter(|content| content.starts_with("[moved out of the window: "))
+        .filter(|content| content.starts_with("[moved out of the context: "))
         .collect();
     assert!(moved.len() >= 2, "{results:?}");
     assert_has(&results[8].1, &["8000", "8220"]);
@@ -338,7 +338,7 @@ fn failed_summary_leaves_the_messages() {
             say(&home, &long(&format!("p{n}")));
         }
         let output = home.zeph(["--continue", "-p", &long("p4")]).code(4);
-        assert_has(&output.stderr, &["was not compacted, and stays as it is"]);
+        assert_has(&output.stderr, &["was not compacted and is unchanged"]);
         assert_has(&output.stderr, words);
         let asked = server.requests().iter().filter(|it| sums_up(it)).count();
         assert_eq!(asked, 1);
@@ -357,9 +357,9 @@ fn failed_summary_leaves_the_messages() {
         Reply::error(400, "bad", "no such thing"),
         &["no such thing"],
     );
-    check(Reply::text(" \n"), &["gave no summary"]);
+    check(Reply::text(" \n"), &["returned no summary"]);
     let call = Reply::calls("x", &[("bash", json!({ "command": "touch ran" }))]);
-    check(call, &["gave no summary"]);
+    check(call, &["returned no summary"]);
     // A summary that is not shorter is rejected, except after `/compact`.
     let server = OpenAi::start(|_, request| match sums_up(request) {
         true => Reply::text(&"all of it ".repeat(3000)),
@@ -468,7 +468,7 @@ fn context_overflow_is_compacted_and_retried_once() {
     let home = Home::openai(&server);
     assert_eq!(say(&home, "count")["text"], "Seen.");
     let results = results_of(&server.last().messages());
-    assert_has(&results[0].1, &["[moved out of the window: 5000 lines"]);
+    assert_has(&results[0].1, &["[moved out of the context: 5000 lines"]);
 }
 
 /// Proves LLM-5, AGT-4: without compaction an overflow is an immediate error, and the budget stops at 80 %.
@@ -537,7 +537,7 @@ fn model_can_compact_its_conversation() {
     // Outside a conversation there are no messages to summarize.
     home.zeph(["tools", "call", "compress_context"])
         .code(1)
-        .says(&["there is no conversation here"]);
+        .says(&["no conversation to summarize"]);
 }
 
 /// Proves CTX-1: another provider may summarize; the start reports an unsuitable one.

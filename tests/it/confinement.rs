@@ -166,7 +166,7 @@ fn auto_mode_runs_confined_commands() {
     assert_has(&message, &["other/dir/x", "[tools.shell.sandbox] writable"]);
     let connect = "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 1))'";
     let message = is_refused(&home, &auto, connect, "confirmation_required");
-    assert_has(&message, &["cannot all be known"]);
+    assert_has(&message, &["a part is unknown before it runs"]);
     let message = is_refused(
         &home,
         &auto,

@@ -66,7 +66,7 @@ fn file_of_the_user_is_a_command() {
     ]);
     home.zeph(["-p", "/fxi it"])
         .code(2)
-        .says(&["/fxi is no command; did you mean /fix?"]);
+        .says(&["/fxi is not a command; did you mean /fix?"]);
     home.zeph(["commands", "list"]).code(0).prints(&[
         "/fix",
         "user",
@@ -98,7 +98,7 @@ fn commands_of_a_project_need_trust() {
         let output = home.zeph(["-p", "/ship"]).code(2);
         assert_has(
             &output.stderr,
-            &[reason, "`zeph commands trust`", "/ship is no command"],
+            &[reason, "`zeph commands trust`", "/ship is not a command"],
         );
         assert_eq!(output.stderr.matches("zeph commands trust").count(), 1);
     };
@@ -119,7 +119,7 @@ fn commands_of_a_project_need_trust() {
     home.zeph(["-p", "/ship"]).code(0);
     home.zeph(["commands", "untrust"])
         .code(0)
-        .prints(&["not trusted any more"]);
+        .prints(&["no longer trusted"]);
     refused("the commands of this project are not trusted");
     let list = home.zeph(["commands", "list", "--json"]).code(0).json();
     assert_eq!(list["commands"][0]["trust"], "untrusted");

@@ -13,7 +13,7 @@ const FAILING: &str = "pages::tests::a_rest_needs_a_page_of_its_own";
 /// The demo with the machine's toolchain.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the toolchain that builds the tests is handed on"
+    reason = "the toolchain that builds the tests is used"
 )]
 fn demo(home: &Home, args: &[&str]) -> Zeph {
     let zeph = home.zeph(["demo"]).args(args.iter().copied());
@@ -84,8 +84,8 @@ fn failing_test_is_fixed_and_nothing_remains() {
     assert_has(
         text,
         &[
-            "What the model says is scripted",
-            "The tools, their gates",
+            "The text of the model is scripted",
+            "The tools, the permission checks",
             "(scripted) ",
         ],
     );
@@ -96,7 +96,7 @@ fn failing_test_is_fixed_and_nothing_remains() {
     let parts = [
         "A test in this project fails",
         "tool    bash: cargo test",
-        "allowed by the demo",
+        "the demo allows this call",
         FAILING,
         "[exit code: 101]",
         "tool    grep: ",
@@ -105,8 +105,8 @@ fn failing_test_is_fixed_and_nothing_remains() {
         "+        self.total.div_ceil(self.per_page)",
         "test result: ok. 4 passed",
         "Running the tests again",
-        "The bug is mended",
-        "OPENAI_API_KEY",
+        "The bug is fixed",
+        "zeph login",
     ];
     let places: Vec<usize> = parts.into_iter().map(place).collect();
     assert!(places.is_sorted(), "{places:?} in:\n{text}");
@@ -132,7 +132,7 @@ fn quiet_mode_prints_only_the_verdict() {
     assert!(
         output
             .stdout
-            .starts_with("The bug is mended: all 4 tests pass"),
+            .starts_with("The bug is fixed: all 4 tests pass"),
         "{output}"
     );
 }
@@ -159,7 +159,7 @@ fn missing_cargo_is_reported() {
     let home = Home::new();
     let nowhere = home.root().join("nowhere").display().to_string();
     let output = home.zeph(["demo"]).env("PATH", &nowhere).code(1);
-    assert_has(&output.stderr, &["no cargo on PATH", "rustup.rs"]);
+    assert_has(&output.stderr, &["cargo is not on PATH", "rustup.rs"]);
     assert_eq!(output.stdout, "");
     assert_nothing_left(&home);
 }
@@ -169,11 +169,8 @@ fn cargo_that_does_not_test_fails_the_demo() {
     let home = Home::new();
     let script = "echo 'test result: ok. 4 passed; 0 failed'";
     let output = demo_with_cargo(&home, script).code(1);
-    assert_has(
-        &output.stderr,
-        &["did not get to its end", "step 2 of 6", FAILING],
-    );
-    assert!(!output.stdout.contains("mended:"), "{output}");
+    assert_has(&output.stderr, &["the demo failed", "step 2 of 6", FAILING]);
+    assert!(!output.stdout.contains("fixed:"), "{output}");
     assert_nothing_left(&home);
 }
 
@@ -191,8 +188,8 @@ fn verdict_is_that_of_the_last_run() {
     );
     let output = demo_with_cargo(&home, &script).code(1);
     assert_has(&output.stdout, &["Running the tests again"]);
-    assert_has(&output.stderr, &["the bug is not mended", "exit code 3"]);
-    assert!(!output.stdout.contains("mended:"), "{output}");
+    assert_has(&output.stderr, &["the bug is not fixed", "exit code 3"]);
+    assert!(!output.stdout.contains("fixed:"), "{output}");
     assert_nothing_left(&home);
 }
 
@@ -233,7 +230,7 @@ fn flags_without_effect_are_refused() {
     let check = |flag: &str, value: &str| {
         home.zeph([flag, value, "demo"])
             .code(2)
-            .says(&[flag, "leave it out"]);
+            .says(&[flag, "has no effect"]);
     };
     check("--config", "x.toml");
     check("--provider", "x");

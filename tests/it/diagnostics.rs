@@ -49,7 +49,7 @@ fn project_diagnostics_are_listed_and_limited() {
         "{data}"
     );
     if form["raw_response"]["warnings"] != 0 {
-        assert!(data.contains("more left out"), "{data}");
+        assert!(data.contains("more omitted"), "{data}");
     }
 }
 

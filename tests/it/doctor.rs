@@ -67,7 +67,7 @@ fn failed_check_ends_with_exit_code_1() {
     let gone = OpenAi::replies([]).url();
     check(
         &|home| home.config(&openai_config(&gone)),
-        &["provider", &gone, "is the server running"],
+        &["provider", &gone, "check that the server is running"],
     );
     check(
         &|home| home.scenario("steps = 5"),

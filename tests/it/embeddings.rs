@@ -212,7 +212,7 @@ fn failed_embedding_does_not_fail_the_turn() {
     assert!(offered(&server).contains(&"grep".to_owned()));
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("(compared by words, BM25: vec-1 of");
+    terminal.shows("(keyword search (BM25), because vec-1 of");
     turn(&mut terminal, "search again by a regex", 2);
     *broken.lock().unwrap() = false;
     terminal.prompts("");
@@ -294,7 +294,7 @@ fn embedding_provider_is_chosen_only_by_the_user() {
         .unwrap();
     fails(
         &format!("llm.embed_provider = \"{name}\"\n{without}"),
-        &["makes no embeddings", "`embedding_model`"],
+        &["creates no embeddings", "`embedding_model`"],
     );
     fails(
         &format!(

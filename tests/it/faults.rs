@@ -28,7 +28,11 @@ fn unreachable_server_is_reported() {
     let url = OpenAi::replies([]).url();
     home.config(&openai_config(&url));
     home.more_config(QUICK);
-    let words = ["connection refused", &url, "Is the server running"];
+    let words = [
+        "connection refused",
+        &url,
+        "Check that the server is running",
+    ];
     home.zeph(["-p", "hi"]).code(1).says(&words);
     let export = home.zeph(["sessions", "list"]).code(0);
     export.prints(&["1 message "]);
@@ -62,12 +66,12 @@ fn invalid_response_is_reported() {
     let page = Reply::raw(200, "text/html", "<!doctype html><h1>Login</h1>");
     fails(
         &page,
-        &["did not answer with Chat Completions", "base_url"],
+        &["did not respond with Chat Completions", "base_url"],
         1,
     );
     fails(
         &Reply::raw(200, "text/event-stream", "data: {]\n\n"),
-        &["no part of an answer"],
+        &["not part of a response"],
         1,
     );
     fails(
@@ -167,7 +171,7 @@ fn stream_cut_after_text_resumes_with_a_notice() {
         .unwrap();
     assert_has(
         notice["text"].as_str().unwrap(),
-        &["go on where the text stopped"],
+        &["requests the rest of the response"],
     );
     let last = events.last().unwrap();
     assert_eq!(last["text"], "The first half, the second.");
@@ -214,7 +218,7 @@ fn silent_server_times_out() {
     let said = server.last().messages();
     assert_has(
         said[2]["content"].as_str().unwrap(),
-        &["Some words", "[the answer broke off]"],
+        &["Some words", "[the response ended early]"],
     );
 }
 

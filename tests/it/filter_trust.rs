@@ -9,7 +9,7 @@ use crate::rig::{Home, Terminal, assert_has};
 
 const FILE: &str = ".zeph/filters.toml";
 const UNTRUSTED: &str = "are not used: they are not trusted; `zeph filter trust`";
-const CHANGED: &str = "are not used: they changed since they were trusted; `zeph filter trust`";
+const CHANGED: &str = "are not used: they changed after you trusted them; `zeph filter trust`";
 const FILTERED: &str = "done\n[50 of 51 lines omitted]\n";
 
 /// A rule with this name for this command that omits lines with `pattern`.
@@ -143,7 +143,7 @@ fn trusted_rules_are_applied() {
         .code(0)
         .prints(&["short"]);
     let again = home.zeph(["filter", "trust"]).code(0);
-    assert_has(&again.stdout, &["are trusted already"]);
+    assert_has(&again.stdout, &["are already trusted"]);
     // Rules also apply in a subdirectory, but not across a repository boundary.
     home.write("below/x", "");
     let explain = |cwd: &str| {
@@ -179,7 +179,7 @@ fn any_change_revokes_trust() {
     assert_has(
         &shown.stdout,
         &[
-            "changed since it was trusted",
+            "changed after you trusted it",
             "--- a/.zeph/filters.toml\n+++ b/.zeph/filters.toml\n",
             "\n-strategy = { type = \"strip_noise\", patterns = [\"^ *Compiling\"] }\n",
             "\n+strategy = { type = \"strip_noise\", patterns = [\"^ *.\"] }\n",
@@ -242,7 +242,7 @@ fn user_confirms_trust() {
 fn trust_is_listed_and_revoked() {
     let home = bringing(&acme());
     let list = || home.zeph(["filter", "trust", "--list"]).code(0).stdout;
-    assert_has(&list(), &["no project's filter rules are trusted"]);
+    assert_has(&list(), &["no project has trusted filter rules"]);
     trust(&home);
     #[allow(
         clippy::disallowed_methods,
@@ -254,14 +254,14 @@ fn trust_is_listed_and_revoked() {
     assert!(list().starts_with("changed "));
     home.write(FILE, &acme());
     let revoke = || home.zeph(["filter", "trust", "--revoke"]).code(0).stdout;
-    assert_has(&revoke(), &["are not trusted any more", &project]);
+    assert_has(&revoke(), &["are no longer trusted", &project]);
     assert_has(&read(&home).1, &[UNTRUSTED]);
     assert_has(&revoke(), &["no filter rules of this project were trusted"]);
     // Also if the file no longer exists.
     trust(&home);
     fs::remove_dir_all(home.path(".zeph")).unwrap();
     assert!(list().starts_with("gone "));
-    assert_has(&revoke(), &["are not trusted any more"]);
+    assert_has(&revoke(), &["are no longer trusted"]);
     assert_eq!(pins(&home).len(), 0);
 }
 
@@ -471,7 +471,7 @@ fn invalid_rule_file_is_refused() {
     check("not a regular file");
     fs::write(home.home().join("rules.toml"), acme()).unwrap();
     symlink(home.home().join("rules.toml"), &file).unwrap();
-    check("a link that leads out of the project");
+    check("a link to a file outside the project");
     symlink("nowhere", &file).unwrap();
     check("No such file");
     // The directory is the link.
@@ -479,7 +479,7 @@ fn invalid_rule_file_is_refused() {
     fs::write(home.home().join("filters.toml"), acme()).unwrap();
     symlink(home.home(), home.path(".zeph")).unwrap();
     let (_, said) = read(&home);
-    assert_has(&said, &["a link that leads out of the project"]);
+    assert_has(&said, &["a link to a file outside the project"]);
     // A link to a directory inside the project is accepted.
     fs::remove_file(home.path(".zeph")).unwrap();
     home.write("tools/filters.toml", &acme());
@@ -531,10 +531,7 @@ fn damaged_pin_trusts_nothing() {
         fs::write(&pin, text).unwrap();
         let (unfiltered, said) = read(&home);
         assert_eq!(unfiltered.lines().count(), 51);
-        assert_has(
-            &said,
-            &["what was trusted of them cannot be read", "damaged"],
-        );
+        assert_has(&said, &["their trust record cannot be read", "damaged"]);
         let list = home.zeph(["filter", "trust", "--list"]).code(0).stdout;
         assert!(!list.contains("trusted  "), "{list}");
     };
@@ -592,7 +589,7 @@ fn tools_cannot_trust_rules() {
     let form = home.zeph(args).run().json();
     assert_has(
         &form.to_string(),
-        &["belongs to Zeph's own data", "cannot be read"],
+        &["belongs to the data of Zeph", "cannot be read"],
     );
     assert_has(&read(&home).1, &[CHANGED]);
 }
@@ -624,5 +621,5 @@ fn doctor_lists_filter_rules() {
     fs::write(&user, "x".repeat(1024 * 1024 + 1)).unwrap();
     assert_has(&line(&home), &["no filter rule of", "1048576"]);
     home.config("[tools.filters]\nenabled = false\n");
-    assert_has(&line(&home), &["off by `[tools.filters] enabled`"]);
+    assert_has(&line(&home), &["off (`[tools.filters] enabled`)"]);
 }

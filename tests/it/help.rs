@@ -390,15 +390,15 @@ fn wrong_command_line_ends_with_exit_code_2() {
         &["--set", "novalue", "tools", "list"],
         &["novalue", "KEY=VALUE"],
     );
-    check(&["-p", "hi", "tools", "list"], &["-p means nothing"]);
-    check(&["-p", "hi", "run", "there"], &["-p means nothing"]);
+    check(&["-p", "hi", "tools", "list"], &["-p has no effect"]);
+    check(&["-p", "hi", "run", "there"], &["-p has no effect"]);
     check(
         &["--continue", "sessions", "list"],
-        &["--continue means nothing"],
+        &["--continue has no effect"],
     );
     check(
         &["--output-format", "json", "doctor"],
-        &["--output-format means nothing"],
+        &["--output-format has no effect"],
     );
     check(
         &["-C", "/no/such/place", "tools", "list"],

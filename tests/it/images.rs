@@ -131,7 +131,11 @@ fn model_without_images_receives_type_and_size() {
     let results = &results_of(&sent)[0].1;
     assert_has(
         results,
-        &["[tool_error]", "image/png, 59 bytes", "takes no images"],
+        &[
+            "[tool_error]",
+            "image/png, 59 bytes",
+            "does not accept images",
+        ],
     );
     assert_eq!(audit(&home.database())[0].result, "error");
 }
@@ -159,7 +163,10 @@ fn image_properties_are_shown_to_the_user() {
 /// Proves LLM-9, FILE-11: a scenario accepts images if it says so.
 #[test]
 fn scenario_can_accept_images() {
-    for (images, expected) in [(true, "PNG image, 800×600"), (false, "takes no images")] {
+    for (images, expected) in [
+        (true, "PNG image, 800×600"),
+        (false, "does not accept images"),
+    ] {
         let home = Home::scripted(&format!(
             r#"
             images = {images}

@@ -56,9 +56,9 @@ fn invalid_instruction_file_is_not_read() {
     assert_has(
         &stderr,
         &[
-            "leads out of the project",
+            "a link to a file outside the project",
             "not UTF-8",
-            "too long to be read whole",
+            "is too long for instructions",
         ],
     );
 }

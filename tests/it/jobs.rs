@@ -143,7 +143,7 @@ fn remaining_process_of_a_command_becomes_a_job() {
     assert_has(data(&forms[2]), &["job-1 [runs", "bash (pid"]);
     assert_has(data(&forms[4]), &["late\n", "bad\n", "[job-1 ended"]);
     assert_has(data(&forms[5]), &["again", "sleep (pid", "it is job-2"]);
-    assert_has(data(&forms[6]), &["job-2 was ended by job_kill"]);
+    assert_has(data(&forms[6]), &["job-2 was stopped by job_kill"]);
     let jobs = &forms[7]["raw_response"]["jobs"];
     assert_eq!(
         (&jobs[0]["state"], &jobs[1]["state"]),
@@ -180,7 +180,7 @@ fn kill_ends_the_process_tree() {
     );
     assert_eq!(forms[2]["raw_response"]["exit_code"], 137);
     assert_eq!(forms[2]["success"], true);
-    assert_has(data(&forms[3]), &["was ended by job_kill"]);
+    assert_has(data(&forms[3]), &["was stopped by job_kill"]);
     assert!(!is_running(&stubborn) && !is_running(&stray));
     let entries = audit(&home.database());
     let kill = &entries[2];
@@ -300,8 +300,8 @@ fn time_limit_applies_to_a_whole_job() {
     assert_has(data(&forms[3]), &["begin"]);
     let last = &forms[4];
     assert_eq!(last["error_category"], "timeout", "{last}");
-    assert_has(data(last), &["job-2", "1 s", "ran out of time"]);
-    assert_has(data(&forms[5]), &["job-3", "ran out of time"]);
+    assert_has(data(last), &["job-2", "1 s", "exceeded its time limit"]);
+    assert_has(data(&forms[5]), &["job-3", "exceeded its time limit"]);
     assert_has(data(&forms[7]), &["free", "[exit code: 0]"]);
     assert_eq!(forms[8]["error_category"], "invalid_parameters");
     assert!(!is_running(&limited) && !is_running(&left));

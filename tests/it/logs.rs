@@ -218,7 +218,7 @@ fn unwritable_folder_is_one_notice() {
     assert_eq!(notices, 1, "{output}");
     assert_has(
         &output.stderr,
-        &["zeph.log", "warnings of this run are not kept"],
+        &["zeph.log", "warnings of this run are not stored"],
     );
     let output = home.zeph(["doctor"]).code(1);
     assert_has(&output.stdout, &["FAIL  log", "zeph.log", "mkdir -p"]);

@@ -151,7 +151,7 @@ fn user_lists_searches_and_removes_facts() {
     home.zeph(["memory", "rm", "1; DROP TABLE memory"]).code(1);
     home.zeph(["memory", "search", "port"])
         .code(0)
-        .prints(&["nothing that is kept fits"]);
+        .prints(&["no stored fact matches"]);
     assert_eq!(
         home.zeph(["memory", "list"]).code(0).stdout.lines().count(),
         1

@@ -146,7 +146,7 @@ fn build_without_local_models_downloads_none() {
 fn lists_no_models_when_none_pulled() {
     let home = Home::new();
     let output = home.zeph(["models", "list"]).code(0);
-    assert_has(&output.stdout, &["no model was fetched"]);
+    assert_has(&output.stdout, &["no model was downloaded"]);
     assert_eq!(
         home.zeph(["models", "list", "--json"]).code(0).stdout,
         "[]\n"
@@ -155,6 +155,6 @@ fn lists_no_models_when_none_pulled() {
         let output = home.zeph(["models", command, "smollm2"]).code(1);
         assert_has(&output.stderr, &["no model \"smollm2\" was fetched"]);
         let output = home.zeph(["models", command, "../x"]).code(1);
-        assert_has(&output.stderr, &["is no name of a model"]);
+        assert_has(&output.stderr, &["is not a valid name of a model"]);
     }
 }

@@ -131,8 +131,8 @@ fn continue_takes_the_last_session_of_this_directory() {
     let empty = home.root().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let new = home.zeph(["--continue", "-p", "delta"]).cwd(empty).code(0);
-    assert_has(&new.stderr, &["no session of this directory"]);
-    assert_eq!(server.last().messages().len(), 2, "a new one begins");
+    assert_has(&new.stderr, &["this directory has no session"]);
+    assert_eq!(server.last().messages().len(), 2, "a new one starts");
 }
 
 /// Proves CLI-1, CLI-2.

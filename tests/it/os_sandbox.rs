@@ -161,5 +161,5 @@ fn script_has_no_network_if_disabled() {
         &["the network", "allow_network"],
     );
     assert!(listener.accept().is_err(), "something connected");
-    assert_has(&sandbox_line(&home), &["ok", "seccomp cuts the network"]);
+    assert_has(&sandbox_line(&home), &["ok", "seccomp blocks the network"]);
 }

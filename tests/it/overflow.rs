@@ -51,7 +51,7 @@ fn many_stored_lines_are_read_by_line() {
     let omitted = text.lines().find(|line| line.starts_with('[')).unwrap();
     assert_has(
         omitted,
-        &["[… lines ", " bytes) left out; all of it is stored as", &id],
+        &["[… lines ", " bytes) omitted; all of it is stored as", &id],
     );
     assert_eq!(form["raw_response"]["truncated"], true);
     assert!(form["raw_response"]["stdout"].as_str().unwrap().len() < 60_000);
@@ -165,7 +165,10 @@ fn long_output_of_any_tool_is_stored() {
         .zeph(["tools", "call", "read", r#"{"path": "long.txt"}"#])
         .code(0);
     let id = reference(&output.stdout);
-    assert_has(&output.stderr, &["all of it: zeph overflow get", &id]);
+    assert_has(
+        &output.stderr,
+        &["complete output:  zeph overflow get", &id],
+    );
     let output = home.zeph(["tools", "call", "read", r#"{"path": "long.txt"}"#, "-q"]);
     assert_eq!(output.code(0).stderr, "");
 }
@@ -233,7 +236,7 @@ fn failing_store_loses_the_middle_and_not_the_call() {
     let text = data(&form);
     assert!(text.starts_with("1\n2\n") && text.ends_with("\n200000"));
     assert!(text.chars().count() <= 50_000);
-    assert_has(text, &["left out; they could not be stored and are lost"]);
+    assert_has(text, &["omitted; they could not be stored and are lost"]);
     assert!(!text.contains("overflow:"));
     execute(
         &home.database(),
@@ -338,7 +341,7 @@ fn model_reads_stored_output() {
     let form = output.json();
     let export = home.export(form["session"].as_str().unwrap()).to_string();
     assert!(export.len() < 60_000, "{} bytes", export.len());
-    assert_has(&export, &["left out; all of it is stored as overflow:"]);
+    assert_has(&export, &["omitted; all of it is stored as overflow:"]);
 }
 
 /// Proves SH-4: memory is bounded for any amount of output.

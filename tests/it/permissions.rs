@@ -32,7 +32,7 @@ fn form(home: &Home, tool: &str, params: &Value, more: &[&str]) -> Value {
         .json()
 }
 
-/// The decision about a call if no user can be asked.
+/// The decision about a call if no user can answer.
 #[track_caller]
 fn effect(home: &Home, tool: &str, params: &Value, more: &[&str]) -> &'static str {
     let form = form(home, tool, params, more);

@@ -51,7 +51,7 @@ fn unwritable_response_is_a_failure() {
 fn empty_response_is_reported() {
     let server = OpenAi::replies([Reply::text("")]);
     let home = Home::openai(&server);
-    let words = ["the model gave an empty answer"];
+    let words = ["the model returned an empty response"];
     home.zeph(["-p", "hi"]).code(0).says(&words);
 }
 

@@ -339,7 +339,7 @@ fn explain_prints_the_rule_of_each_part() {
             "wrapper",
             "ask",
             &format!("{file}:"),
-            "what would allow it",
+            "ways to allow the call",
             "--yes",
         ],
     );
@@ -531,11 +531,10 @@ fn policy_explain_matches_enforcement() {
     assert_has(
         &reported,
         &[
-            "quota        at most 7 calls",
-            "adversarial  is off",
-            "anomaly      blocks a tool of whose last 20 calls",
-            "utility      a call of the model is left out that scores below 0.00",
-            "shows when it is called",
+            "quota        decides at the call: a session has at most 7 calls",
+            "adversarial  off\n",
+            "anomaly      decides at the call: it blocks a tool if 70 % of its last 20 calls",
+            "utility      decides at the call: it skips a call of the model with a score below 0.00",
         ],
     );
     std::fs::write(home.home().join(".config/zeph/policies.json"), "{").unwrap();
@@ -629,7 +628,7 @@ fn replay_decides_stored_calls_by_other_rules() {
     home.zeph(["policy", "replay", "--since", "1h", "--config", &other])
         .code(0)
         .prints(&[
-            "4 calls: 2 would be decided otherwise",
+            "4 calls: 2 with a different decision",
             "tools.policy.rules[0]",
             "allow → deny",
         ]);

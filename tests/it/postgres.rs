@@ -280,7 +280,7 @@ mod shared {
         home.zeph(["audit", "verify"]).code(0);
         home.zeph(["memory", "copy", "--to", &file])
             .code(1)
-            .says(&["is the store that is copied"]);
+            .says(&["is the source of the copy"]);
         home.zeph(["memory", "access", "list"])
             .code(1)
             .says(&["[memory] url"]);

@@ -299,7 +299,7 @@ fn local_ollama_is_the_default_provider() {
     home.zeph(["-p", "hi"])
         .env("OLLAMA_HOST", &server.url())
         .code(1)
-        .says(&["no model to ask", "ollama pull"]);
+        .says(&["no provider is configured", "ollama pull"]);
 }
 
 /// Proves LLM-2: if another program listens on the port, or does not respond, this ends soon with a list of
@@ -318,7 +318,11 @@ fn other_program_on_the_ollama_port_is_ignored() {
         home.zeph(["-p", "hi"])
             .env("OLLAMA_HOST", &server.url())
             .code(1)
-            .says(&["no model to ask", "ANTHROPIC_API_KEY", "zeph demo"]);
+            .says(&[
+                "no provider is configured",
+                "ANTHROPIC_API_KEY",
+                "zeph demo",
+            ]);
         assert!(began.elapsed() < std::time::Duration::from_secs(10));
         assert_eq!(server.requests().len(), 1);
     }
@@ -327,7 +331,7 @@ fn other_program_on_the_ollama_port_is_ignored() {
     home.zeph(["-p", "hi"])
         .env("OLLAMA_HOST", "203.0.113.1:11434")
         .code(1)
-        .says(&["no model to ask"]);
+        .says(&["no provider is configured"]);
 }
 
 /// Proves LLM-7: a model without tool calls receives no tools; the error has the hint.
@@ -393,9 +397,9 @@ fn next_provider_replaces_a_failed_one() {
         &output.stderr,
         &[
             "401",
-            "b (test-model) is asked in its place",
+            "The request goes to b (test-model) instead",
             "credit",
-            "c (test-model) is asked",
+            "The request goes to c (test-model)",
         ],
     );
     let asked = [&refused, &poor, &last].map(|server| server.requests().len());
@@ -462,10 +466,13 @@ fn fallback_without_its_key_is_skipped() {
         )
     };
     home.config(&config("first"));
-    let warning = "warning: [llm] fallback passes over \"keyless\": it needs a key: zeph login keyless, or export ANTHROPIC_API_KEY";
+    let warning = "warning: [llm] fallback skips \"keyless\": it needs a key: run zeph login keyless, or export ANTHROPIC_API_KEY";
     let output = home.zeph(["-p", "go"]).code(0).prints(&["By the last."]);
     assert_eq!(output.stderr.matches(warning).count(), 1, "{output}");
-    assert_has(&output.stderr, &["last (test-model) is asked in its place"]);
+    assert_has(
+        &output.stderr,
+        &["The request goes to last (test-model) instead"],
+    );
     let output = home.zeph(["-q", "-p", "go"]).code(0);
     assert!(!output.stderr.contains("keyless"), "{output}");
     assert_has(

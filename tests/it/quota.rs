@@ -69,7 +69,7 @@ fn response_over_the_limit_is_blocked_whole_and_ends_the_turn() {
             &[
                 "category: policy_blocked",
                 "quota_blocked: 4 of 5 tool calls",
-                "asks for 2 more",
+                "requests 2 more",
                 "retryable: false",
             ],
         );
@@ -166,7 +166,7 @@ fn question_is_not_counted_as_a_call() {
     terminal.type_keys("!echo 4 >> ran.txt\r");
     terminal.prompts("");
     terminal.type_keys("/clear\r");
-    terminal.shows("starts over");
+    terminal.shows("A new conversation starts");
     terminal.prompts("");
     terminal.type_keys("/status\r");
     terminal.shows("0 of 3 calls of the session used");

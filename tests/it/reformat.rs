@@ -61,7 +61,7 @@ fn arguments_are_repaired_by_one_request() {
 
     let result = result(&server);
     let first = result.lines().next().unwrap();
-    let expect = "[the arguments did not fit; the call ran with {\"path\":\"a.txt\"}]";
+    let expect = "[the arguments did not match the schema; the call ran with {\"path\":\"a.txt\"}]";
     assert_eq!(first, expect);
     assert_has(&result, &["alpha"]);
     let entry = audit(&home.database()).pop().unwrap();

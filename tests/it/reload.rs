@@ -90,7 +90,7 @@ fn interactive_session_follows_the_configuration() {
     home.more_config(&blocking("echo"));
     terminal.type_keys("two\r");
     terminal
-        .shows("the configuration was read again: for the calls that follow: now blocked: `echo`");
+        .shows("the configuration was read again: for the following calls: now blocked: `echo`");
     terminal.shows("Second.");
     terminal.prompts("");
 
@@ -98,13 +98,13 @@ fn interactive_session_follows_the_configuration() {
         "{plain}\n[tools.shell]\nblocked_commands = ['a; b']\n"
     ));
     terminal.type_keys("three\r");
-    terminal.shows("error: the configuration changed and was not taken over");
+    terminal.shows("error: the changed configuration is invalid and was not applied");
     terminal.shows("config.toml:7:21:");
     terminal.shows("Third.");
     terminal.prompts("");
     clear(&mut terminal, "Third.");
     terminal.type_keys("/reload\r");
-    terminal.shows("is not the beginning of a command");
+    terminal.shows("is not the start of a command");
     terminal.prompts("");
 
     home.config(&format!(
@@ -187,7 +187,7 @@ fn script_follows_the_configuration() {
             "config.toml is gone",
         ],
     );
-    let refused = said.matches("was not taken over").count();
+    let refused = said.matches("was not applied").count();
     assert_eq!(refused, 5, "each is reported once:\n{said}");
 }
 
@@ -220,7 +220,7 @@ fn project_file_only_tightens() {
     assert_has(
         &said,
         &[
-            "loosens the blocklist; it may only tighten while a session runs",
+            "loosens the blocklist; a running session only accepts stricter settings",
             "a project's file may only lower it",
         ],
     );
@@ -265,5 +265,5 @@ fn configuration_from_a_pipe_is_read_once() {
     home.write(".zeph/config.toml", &blocking("ls"));
     script.is_blocked("echo");
     script.runs("ls");
-    assert_has(&script.ends(), &["it can be read only once"]);
+    assert_has(&script.ends(), &["Zeph can read it only once"]);
 }

@@ -82,7 +82,7 @@ fn five_answers_of_a_question_take_effect() {
     asked(&mut terminal, "four");
     terminal.type_keys("2");
     terminal.shows("Done 3.");
-    command(&mut terminal, "/clear", "The conversation starts over");
+    command(&mut terminal, "/clear", "A new conversation starts");
     asked(&mut terminal, "five");
     terminal.type_keys("4");
     terminal.shows("Done 4.");
@@ -226,7 +226,7 @@ fn rule_can_be_edited_before_it_is_stored() {
     terminal.type_keys("e");
     terminal.shows("  bash: touch a b");
     terminal.type_keys("\x15touch a\r");
-    terminal.shows("not taken: it would not cover `touch a b`");
+    terminal.shows("not taken: it would not match `touch a b`");
     terminal.type_keys(" *\r");
     terminal.shows("  write: /");
     terminal.type_keys("\x1b");
@@ -261,7 +261,7 @@ fn wrappers_and_interpreters_are_never_remembered() {
     ]));
     let mut terminal = Terminal::start(&home, &[]);
     asked(&mut terminal, "one");
-    terminal.shows("[2] this session: this very call");
+    terminal.shows("[2] this session: only this call");
     terminal.shows("[3] always is not offered: `bash` runs arbitrary commands");
     terminal.shows("asked, an interpreter");
     terminal.shows("[1] once  [2] this session ›[4] no");

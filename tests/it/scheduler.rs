@@ -98,14 +98,14 @@ fn unattended_task_never_asks() {
     // The error names the fix: a setting or a rule.
     for config in ["", "[tools.shell]\nconfirm_patterns = [\"touch*\"]\n"] {
         let (.., sent) = run(config, &["--yes"]);
-        assert_has(
-            &sent,
-            &["scheduler.skip_questions", "--yes does not answer"],
-        );
+        assert_has(&sent, &["scheduler.skip_questions", "--yes has no effect"]);
         assert!(!sent.contains("--yes allows"), "{sent}");
     }
     let (.., sent) = run("", &[]);
-    assert_has(&sent, &["[[tools.permissions.bash]]", "allows it for good"]);
+    assert_has(
+        &sent,
+        &["[[tools.permissions.bash]]", "allows it permanently"],
+    );
 }
 
 /// Proves NAT-3: a project file cannot extend the permissions of scheduled tasks.
@@ -149,7 +149,7 @@ fn missed_task_is_reported() {
         &output.stderr,
         &[
             "task 1 of",
-            "was missed: nothing was up",
+            "was missed: no process was free",
             "(and 23 times more since)",
         ],
     );
@@ -179,7 +179,7 @@ fn killed_run_is_interrupted() {
     assert_eq!(run(), "running");
     execute(&home.database(), "UPDATE schedule_run SET lease_until = 1");
     let output = home.zeph(["scheduler", "run", "--once"]).code(0);
-    assert_has(&output.stderr, &["was interrupted", "not made again"]);
+    assert_has(&output.stderr, &["was interrupted", "not repeated"]);
     assert_eq!(run(), "interrupted");
     assert_eq!(server.requests().len(), 1);
 }
@@ -290,7 +290,7 @@ fn stopped_run_reports_its_tasks() {
     assert_eq!(output.code, Some(130));
     assert_has(
         &output.stderr,
-        &["task 1 failed: ", "task 2 was not begun: now"],
+        &["task 1 failed: ", "task 2 did not start: now"],
     );
     assert_eq!(states(&home), ["1 failed", "2 missed"]);
 }
@@ -392,7 +392,7 @@ fn local_times_follow_the_zone() {
         assert_has(&refused.stderr, words);
     };
     wrong("0 0 30 2 *", &["there is no such day"]);
-    wrong("*/0 * * * *", &["minute", "no step of 1 to 60"]);
+    wrong("*/0 * * * *", &["minute", "not a step from 1 to 60"]);
     wrong("0 0 * * someday", &["day of week", "not within 0 to 7"]);
     wrong("0 0 * *", &["says no time", "five fields of cron"]);
     wrong("0 0 0 1 1 *", &["says no time"]);

@@ -195,7 +195,7 @@ fn values_appear_in_no_output() {
             ),
         }
     }
-    let warned = "[warning: the output held what looks like secrets: aws_access_key, github_token, \
+    let warned = "[warning: the output contained possible secrets: aws_access_key, github_token, \
                   private_key, url_credentials, assignment, known_secret; values were redacted]";
     assert!(results[0].1.ends_with(warned), "{}", results[0].1);
     assert_has(&results[1].1, &["[exit code: 3]", warned]);
@@ -289,7 +289,7 @@ fn text_with_a_secret_is_read_unchanged() {
         &text,
         &[
             &values.github,
-            "[warning: the output held what looks like secrets: github_token]",
+            "[warning: the output contained possible secrets: github_token]",
         ],
     );
     let line = format!("GITHUB_TOKEN={}", values.github);
@@ -306,7 +306,7 @@ fn text_with_a_secret_is_read_unchanged() {
         &text,
         &[
             ".ssh/id_ed25519",
-            "[warning: the output names files that hold secrets: sensitive_path]",
+            "[warning: the output names files that contain secrets: sensitive_path]",
         ],
     );
     let text = data(&call(

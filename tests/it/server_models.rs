@@ -41,10 +41,10 @@ fn models_of_all_servers_are_listed() {
     assert_has(
         &text,
         &[
-            "no model was fetched",
+            "no model was downloaded",
             "local (openai)\n  * test-model                       32768 tokens\n    bigger\n",
             "other (ollama)\n    qwen3:8b\n",
-            "gone (claude)\n  its models are not known: cannot connect to http://127.0.0.1:1/v1/models",
+            "gone (claude)\n  its models are unknown: cannot connect to http://127.0.0.1:1/v1/models",
         ],
     );
     let output = home.zeph(["models", "list", "--json"]).code(0);
@@ -77,7 +77,7 @@ fn models_are_listed_and_completed_in_the_terminal() {
     terminal.type_keys("hi\t");
     terminal.prompts("/model model-of-tomorrow high");
     terminal.type_keys("\r");
-    terminal.shows("model-of-tomorrow (local, effort high) is asked from now on");
+    terminal.shows("requests go to model-of-tomorrow (local, effort high) from now on");
     terminal.prompts("");
     terminal.type_keys("hello\r");
     terminal.shows("from model-of-tomorrow");
@@ -173,7 +173,7 @@ fn list_of_models_is_cached() {
     terminal.type_keys("/model sec\t");
     terminal.prompts("/model second-model");
     terminal.type_keys("\r");
-    terminal.shows("second-model (local) is asked from now on");
+    terminal.shows("requests go to second-model (local) from now on");
     assert_eq!(terminal.leaves().0.code(), Some(0));
     let requests = server.requests();
     let lists = requests

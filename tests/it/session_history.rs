@@ -176,11 +176,11 @@ fn rewind_restores_the_conversation_and_the_files() {
     );
     let plan = say(&home, "/rewind 2");
     let expect = [
-        "Back to before message 2 (change files): ",
+        "Going back before message 2 (change files) ",
         "  moved e.txt back to d.txt\n",
         "  restored a.txt\n",
         "  removed new/c.txt\n",
-        "  not restored: b.txt: it was changed since\n",
+        "  not restored: b.txt: it was changed later\n",
         "  not restored: changes by the command echo x > from-command.txt: commands have no undo record\n",
         "/rewind 2 yes does this",
     ];
@@ -195,7 +195,7 @@ fn rewind_restores_the_conversation_and_the_files() {
     assert_has(
         &done,
         &[
-            "The conversation is back before message 2",
+            "The conversation is in its state before message 2",
             "restored a.txt",
             "not restored: b.txt",
         ],
@@ -218,7 +218,7 @@ fn rewind_restores_the_conversation_and_the_files() {
         &[
             "make files",
             "the user went back to this point",
-            "b.txt: it was changed since",
+            "b.txt: it was changed later",
         ],
     );
     // The store has the rewound messages, marked. The list has only the others.
@@ -341,7 +341,7 @@ fn rewind_in_a_copy_names_files_without_a_record() {
     terminal.shows("a.txt: no undo record");
     terminal.shows("/rewind 2 yes does this");
     enter(&mut terminal, "/rewind 2 yes");
-    terminal.shows("is back before message 2");
+    terminal.shows("is in its state before message 2");
     leave(terminal);
     assert_eq!(home.read("a.txt"), "a\n");
 }
@@ -618,7 +618,7 @@ fn last_exchanges_are_shown_again() {
     terminal.prompts("");
     assert!(!terminal.text().contains("prompt four"));
     enter(&mut terminal, &format!("/resume {id}"));
-    terminal.shows("goes on: ");
+    terminal.shows("continues:  ");
     assert_has(&terminal.text(), &["› go on", "More."]);
     leave(terminal);
     let raw = leave(Terminal::start(&home, &[]));
@@ -721,7 +721,7 @@ fn list_follows_the_size_of_the_terminal() {
     enter(&mut terminal, "/resume");
     terminal.shows("Sessions of this directory");
     terminal.type_keys("guide\r");
-    terminal.shows("goes on: 2 messages, write the guide");
+    terminal.shows("continues:  2 messages, write the guide");
     leave(terminal);
 }
 
@@ -738,7 +738,7 @@ fn resume_without_an_id_needs_a_terminal() {
         let run = home.zeph(args.iter().copied()).stdin("go").code(2);
         assert_has(
             &run.stderr,
-            &["--resume without an id", "zeph sessions list"],
+            &["--resume without an ID", "zeph sessions list"],
         );
     }
     assert!(server.requests().is_empty());

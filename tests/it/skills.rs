@@ -366,7 +366,7 @@ fn trust_ends_with_a_change() {
     home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
     home.zeph(["skills", "untrust", "notes"])
         .code(0)
-        .prints(&["not trusted any more"]);
+        .prints(&["no longer trusted"]);
     assert_eq!(standing(), ("untrusted".to_owned(), false));
     // The same folder in another project is a different skill.
     home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
@@ -431,7 +431,7 @@ fn hostile_skills_are_listed_with_the_reason() {
     assert_eq!(list["skills"].as_array().unwrap().len(), 1);
     assert_eq!(list["refused"].as_array().unwrap().len(), 8);
     let why = home.zeph(["skills", "show", "shadow"]).code(1);
-    assert_has(&why.stderr, &["there is a tool of that name"]);
+    assert_has(&why.stderr, &["a tool with this name exists"]);
     let ran = call(&home, "load_skill", &json!({ "name": "notes" }));
     assert_eq!(ran.stdout, "Fine.\n");
     assert_eq!(

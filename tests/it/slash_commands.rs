@@ -71,7 +71,7 @@ fn status_in_one_screen() {
     insta::assert_snapshot!(text);
 
     terminal.type_keys("/clear\r");
-    terminal.shows("starts over");
+    terminal.shows("A new conversation starts");
     terminal.prompts("");
     terminal.type_keys("/status\r");
     terminal.shows("0 hits, 0 misses; 0 results");
@@ -98,12 +98,12 @@ fn invalid_arguments_show_the_usage() {
         terminal.shows(expect);
         terminal.prompts("");
     };
-    check("/hepl", "/hepl is no command; did you mean /help?");
+    check("/hepl", "/hepl is not a command; did you mean /help?");
     check("/undo", "error: there is nothing to undo");
     check("/undo forget", "error: there is nothing to undo");
-    check("/undo 3", "/undo 3 is no command; did you mean /undo?");
+    check("/undo 3", "/undo 3 is not a command; did you mean /undo?");
     check("/compact", "there is nothing to summarize yet");
-    check("/cost", "no model has been asked yet");
+    check("/cost", "no request was sent to a model yet");
     check("/sessions", "0 messages");
     check("/resume 00000000", "error: ");
     check("/permissions", "There are no rules");

@@ -202,7 +202,10 @@ fn sub_agent_cannot_start_another() {
 
     let params = json!({ "description": "x", "prompt": "y" }).to_string();
     let output = home.zeph(["tools", "call", "task", &params]).code(1);
-    assert_has(&output.stdout, &["a sub-agent needs a model"]);
+    assert_has(
+        &output.stdout,
+        &["only the model of a conversation can call `task`"],
+    );
     let server = with_calls(Some("exlpore"), Vec::new());
     let home = Home::openai(&server);
     home.zeph(["-p", "go"]).code(0);

@@ -52,11 +52,11 @@ fn conversation_continues_with_another_model() {
     type_line(&mut terminal, "two");
     terminal.shows("First again.");
     type_line(&mut terminal, "/model other");
-    terminal.shows("other-model (other) is asked from now on");
+    terminal.shows("requests go to other-model (other) from now on");
     type_line(&mut terminal, "three");
     terminal.shows("From the second.");
     type_line(&mut terminal, "/model bigger-model");
-    terminal.shows("bigger-model (other) is asked from now on");
+    terminal.shows("requests go to bigger-model (other) from now on");
     type_line(&mut terminal, "four");
     terminal.shows("Bigger.");
     leave(terminal);
@@ -88,11 +88,11 @@ fn effort_can_be_changed() {
     type_line(&mut terminal, "/model local huge");
     terminal.shows("use one of none, minimal, low, medium, high, xhigh, max");
     type_line(&mut terminal, "/model test-model high");
-    terminal.shows("test-model (local, effort high) is asked from now on");
+    terminal.shows("requests go to test-model (local, effort high) from now on");
     type_line(&mut terminal, "two");
     terminal.shows("answer 1");
     type_line(&mut terminal, "/model other-model");
-    terminal.shows("other-model (local) is asked from now on");
+    terminal.shows("requests go to other-model (local) from now on");
     type_line(&mut terminal, "three");
     terminal.shows("answer 2");
     leave(terminal);
@@ -144,7 +144,7 @@ fn another_session_is_resumed() {
     terminal.type_keys("\x1b");
     terminal.shows("the session stays the same");
     type_line(&mut terminal, &format!("/resume {}", &old[..old.len() - 1]));
-    terminal.shows("goes on: 2 messages, the old one");
+    terminal.shows("continues:  2 messages, the old one");
     type_line(&mut terminal, "go on");
     terminal.shows("answer 1");
     leave(terminal);

@@ -219,7 +219,7 @@ fn tools_similar_to_the_prompt_are_exposed() {
     terminal.shows("Filter: top_k=2, always_on=1, embeddings=0");
     terminal.prompts("");
     terminal.type_keys("/clear\r");
-    terminal.shows("starts over");
+    terminal.shows("A new conversation starts");
     terminal.prompts("");
     terminal.type_keys("search the contents of all files by a regex\r");
     terminal.shows("answer-3");

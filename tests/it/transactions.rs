@@ -69,7 +69,7 @@ fn failed_command_is_rolled_back() {
         "rm -rf src && echo new > notes && chmod 600 notes && mkdir -p a/b && touch a/b/c && exit 1",
         &[
             "[exit code: 1]",
-            "[rolled back: the files are as they were before the command; 6 restored, 3 removed]",
+            "[rolled back: the files have their state from before the command; 6 restored, 3 removed]",
         ],
     );
     let (events, result) = converse(&home);
@@ -116,7 +116,7 @@ fn success_or_a_disabled_setting_leaves_the_changes() {
         assert!(snapshots(&home).is_empty(), "gone with the session");
     };
     let fails = "echo new > notes; exit 1";
-    let kept = "[nothing was rolled back; the files as they were before are in ";
+    let kept = "[nothing was rolled back; copies of the files from before the command are in ";
     check(ON, "echo new > notes", &["(no output)"], "success");
     check(
         ON,
@@ -280,8 +280,8 @@ fn partial_rollback_is_an_error_and_retains_the_snapshot() {
         &[
             "category: permanent_failure",
             "the rollback is incomplete (6 restored, 0 removed); not restored: ",
-            "project/d (it lies more than 128 directories deep)",
-            "the files as they were before the command are kept in ",
+            "project/d (it is more than 128 directories deep)",
+            "copies of the files from before the command are in ",
             "[exit code: 1]",
         ],
     );

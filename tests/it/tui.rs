@@ -492,7 +492,7 @@ fn session_and_model_are_switched() {
     terminal.shows("The old answer.");
     terminal.shows("> old prompt");
     terminal.type_keys("/model other\r");
-    terminal.shows("is asked from now on");
+    terminal.shows("requests go to");
     leaves(terminal);
 }
 

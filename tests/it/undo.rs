@@ -85,13 +85,13 @@ fn conversation_is_undone_response_by_response() {
     assert_eq!(unknown.stdout, "");
     assert_has(
         &unknown.stderr,
-        &["/undo list is no command", "did you mean /undo?"],
+        &["/undo list is not a command", "did you mean /undo?"],
     );
     assert_eq!(tree(&home.project()), after);
     let undone = home.zeph(["--continue", "-p", "/undo"]).code(0);
     assert_eq!(
         undone.stdout,
-        "moved c.txt back to new/b.txt\nbrought back old with 1 entry\nrestored a.txt\n"
+        "moved c.txt back to new/b.txt\nrestored old with 1 entry\nrestored a.txt\n"
     );
     assert_eq!(home.read("a.txt"), "two\n");
     assert_eq!(home.read("new/b.txt"), "b\n");
@@ -99,7 +99,7 @@ fn conversation_is_undone_response_by_response() {
     home.zeph(["--continue", "-p", "what now?"]).code(0);
     let sent = server.last().messages();
     let sent = serde_json::to_string(&sent[sent.len() - 2]).unwrap();
-    assert_has(&sent, &["the user took back", "brought back old"]);
+    assert_has(&sent, &["the user undid", "restored old"]);
 
     // `zeph undo` in its own process, which notifies the model too.
     let undone = home.zeph(["undo"]).code(0);
@@ -152,15 +152,15 @@ fn undo_after_a_later_change_is_refused() {
             &refused.stderr,
             &[
                 "nothing was changed",
-                "a.txt: it was changed since",
-                "old/f: another file exists there again",
+                "a.txt: it was changed later",
+                "old/f: another file exists at this path",
                 "--forget",
             ],
         );
         assert_eq!(tree(&home.project()), mine);
     }
     let refused = home.zeph(["--continue", "-p", "/undo"]).code(1);
-    assert_has(&refused.stderr, &["error: ", "a.txt: it was changed since"]);
+    assert_has(&refused.stderr, &["error: ", "a.txt: it was changed later"]);
     assert_eq!(tree(&home.project()), mine);
 
     // After the conflicts are resolved, undo works; a new modification time is not a change.
@@ -247,7 +247,7 @@ fn deleted_tree_is_restored_exactly() {
     assert!(tree(&home.project()).is_empty());
     home.zeph(["undo"])
         .code(0)
-        .prints(&["brought back elsewhere with 8 entries"]);
+        .prints(&["restored elsewhere with 8 entries"]);
     home.zeph(["undo"])
         .code(0)
         .prints(&["moved elsewhere/t back to t"]);

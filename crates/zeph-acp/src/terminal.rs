@@ -149,7 +149,7 @@ impl CommandRunner for TerminalRunner {
             Ok(Err(error)) => return Err(RunError::Terminal(error.to_string())),
             Err(_) => {
                 return Err(RunError::Terminal(format!(
-                    "it was not created in {} s",
+                    "it was not created within {} s",
                     REPLY_TIME.as_secs()
                 )));
             }

@@ -9,10 +9,10 @@ use zeph_tools::schema_filter::ToolFilterConfig;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// Rounds of tool calls after which the user is asked whether the turn continues. If it is set, also the maximum of a turn in which no user can be asked.
+    /// Rounds of tool calls after which the user is asked whether the turn continues. If it is set, also the maximum of a turn in which no user can answer.
     #[schemars(range(min = 1))]
     pub max_tool_iterations: usize,
-    /// Maximum rounds of a turn in which no user can be asked, unless `max_tool_iterations` is set.
+    /// Maximum rounds of a turn in which no user can answer, unless `max_tool_iterations` is set.
     #[schemars(range(min = 1))]
     pub max_iterations_per_turn: usize,
     /// Maximum calls of one response; further ones are refused.

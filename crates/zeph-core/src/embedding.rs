@@ -109,7 +109,7 @@ impl Embedder {
         match self.kept.kept(&self.model.key, texts).await {
             Ok(known) => known,
             Err(error) => {
-                tracing::warn!(%error, "vectors that were kept cannot be read");
+                tracing::warn!(%error, "cached embeddings cannot be read");
                 vec![None; texts.len()]
             }
         }
@@ -125,7 +125,7 @@ impl Embedder {
         if vectors.len() == texts.len() {
             return Ok(vectors);
         }
-        let message = format!("{} vectors for {} texts", vectors.len(), texts.len());
+        let message = format!("{} embeddings for {} texts", vectors.len(), texts.len());
         Err(LlmError::new(
             LlmErrorKind::Protocol,
             self.provider.name(),
@@ -138,7 +138,7 @@ impl Embedder {
             return;
         }
         if let Err(error) = self.kept.keep(&self.model.key, texts, vectors).await {
-            tracing::warn!(%error, "vectors cannot be kept");
+            tracing::warn!(%error, "embeddings cannot be cached");
         }
     }
 }

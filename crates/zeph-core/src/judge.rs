@@ -49,9 +49,9 @@ impl PolicyJudge for ModelJudge {
             ChatResponse::Text {
                 stop: StopReason::MaxTokens,
                 ..
-            } => Some("its answer was cut off"),
-            ChatResponse::Text { .. } => Some("it refused to answer"),
-            ChatResponse::ToolUse { .. } => Some("it answered with a call"),
+            } => Some("its response was cut off"),
+            ChatResponse::Text { .. } => Some("it refused to respond"),
+            ChatResponse::ToolUse { .. } => Some("it responded with a tool call"),
         };
         match fault {
             None => Ok(answer.into_message().text()),

@@ -160,9 +160,7 @@ impl<T> Reader<'_, T> {
             ));
         }
         if !stem.split('/').all(is_name) {
-            return Err(
-                "its name has other characters than letters, digits, `-` and `_`".to_owned(),
-            );
+            return Err("its name may only have letters, digits, `-` and `_`".to_owned());
         }
         let file = self.folder.join(format!("{stem}.md"));
         let item = (self.read)(stem.replace('/', ":"), bytes, file, self.of_project)?;

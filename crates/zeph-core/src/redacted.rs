@@ -17,7 +17,7 @@ use zeph_tools::{Confirmation, FileChange};
 use crate::channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 
 /// The reason that a question about a call with a secret offers no rule.
-const NO_RULE: &str = "the call holds a secret, which a rule would keep";
+const NO_RULE: &str = "the call contains a secret, which a rule would store";
 
 /// A channel that gets events and questions without secrets.
 pub struct RedactedChannel {

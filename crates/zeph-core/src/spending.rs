@@ -137,7 +137,7 @@ impl Spending {
     #[must_use]
     pub fn report(&self) -> String {
         if self.0.is_empty() {
-            return "no model has been asked yet".to_owned();
+            return "no request was sent to a model yet".to_owned();
         }
         let mut text = String::new();
         for ((provider, model), spent) in &self.0 {
@@ -148,8 +148,8 @@ impl Spending {
         let _ = write!(text, "together: {}", line(&total));
         if total.unpriced > 0 {
             text.push_str(
-                "\nwhat a request costs is known where its provider has prices: \
-                 prices = { input = …, output = … } in [[llm.providers]], USD for a million tokens",
+                "\nthe cost of a request is known if its provider has prices: prices = { input = \
+                 …, output = … } in [[llm.providers]], USD for a million tokens",
             );
         }
         text
@@ -170,8 +170,8 @@ impl Spending {
         let max = config.max_cost_usd?;
         if total.unpriced > 0 {
             return Some(format!(
-                "stopped: what {} requests of this session cost is not known, and it may cost {max} \
-                 ([agent] max_cost_usd); begin a new session",
+                "stopped: the cost of {} requests of this session is unknown, and the limit is \
+                 {max} ([agent] max_cost_usd); start a new session",
                 total.unpriced
             ));
         }
@@ -299,7 +299,10 @@ mod tests {
         ] {
             assert!(report.contains(expect), "{report}");
         }
-        assert_eq!(Spending::default().report(), "no model has been asked yet");
+        assert_eq!(
+            Spending::default().report(),
+            "no request was sent to a model yet"
+        );
     }
 
     /// Proves LLM-11: a budget of money or tokens.
@@ -323,7 +326,7 @@ mod tests {
         let over = "100 tokens of 100 ([agent] max_tokens_per_session)";
         check(&spending, &config(None, Some(100)), over);
         let unknown = Spending::of_stored(vec![stored("a", 99, 0, 1)]);
-        let over = "what 1 requests of this session cost is not known";
+        let over = "the cost of 1 requests of this session is unknown";
         check(&unknown, &config(Some(5.0), None), over);
         check(&unknown, &config(None, Some(1000)), "");
         check(

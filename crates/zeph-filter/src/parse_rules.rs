@@ -54,7 +54,7 @@ pub fn parse_rules(file: &str, text: &str) -> (Vec<Rule>, Vec<FilterWarning>) {
     };
     if text.len() > MAX_FILE {
         return whole(format!(
-            "it has {} bytes, and {MAX_FILE} are the most it may have",
+            "it has {} bytes, and the limit is {MAX_FILE} bytes",
             text.len()
         ));
     }

@@ -93,7 +93,7 @@ base_url = "localhost:1""#,
 type = "openai"
 model = "m"
 scenario = "x.toml""#,
-                "`scenario` has no meaning",
+                "`scenario` has no effect",
             ),
             (
                 r#"name = "a"
@@ -107,14 +107,14 @@ context_window = 0"#,
 type = "claude"
 api = "responses"
 model = "m""#,
-                "`api` has no meaning for `type = \"claude\"`",
+                "`api` has no effect for `type = \"claude\"`",
             ),
             (
                 r#"name = "a"
 type = "ollama"
 model = "m"
 base_url = "http://127.0.0.1:11434/v1/""#,
-                "which is not Ollama's own API",
+                "which is not the native API of Ollama",
             ),
             (
                 r#"name = "a"
@@ -126,14 +126,14 @@ type = "candle""#,
 type = "candle"
 model = "m"
 base_url = "http://h""#,
-                "`base_url` has no meaning for `type = \"candle\"`",
+                "`base_url` has no effect for `type = \"candle\"`",
             ),
             (
                 r#"name = "a"
 type = "ollama"
 model = "m"
 all_cores = true"#,
-                "`all_cores` has no meaning",
+                "`all_cores` has no effect",
             ),
             (
                 r#"name = "a"
@@ -154,7 +154,7 @@ effort = "low""#,
 type = "scripted"
 scenario = "x"
 effort = "low""#,
-                "`effort` has no meaning",
+                "`effort` has no effect",
             ),
             (
                 r#"name = "a"
@@ -166,7 +166,7 @@ type = "scripted""#,
 type = "scripted"
 scenario = "x"
 model = "gpt""#,
-                "`model` has no meaning",
+                "`model` has no effect",
             ),
         ] {
             let error = build_provider(&parse(toml), RetryConfig::default(), None).unwrap_err();
@@ -196,7 +196,7 @@ model = "gpt""#,
         assert!(!provider.supports_images());
         let config = parse("name = \"a\"\ntype = \"scripted\"\nscenario = \"x\"\nimages = true");
         let error = config.validate().unwrap_err();
-        assert!(error.message.contains("`images` has no meaning"), "{error}");
+        assert!(error.message.contains("`images` has no effect"), "{error}");
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl ProviderKind {
             .map(|effort| effort.as_str())
             .collect();
         match names.is_empty() {
-            true => format!("`effort` has no meaning for `type = \"{wire}\"`: remove it"),
+            true => format!("`effort` has no effect for `type = \"{wire}\"`: remove it"),
             false => format!(
                 "`effort` = {text:?} is not possible for `type = \"{wire}\"`: use one of {}",
                 names.join(", ")
@@ -219,7 +219,7 @@ impl ProviderConfig {
     pub fn validate(&self) -> Result<(), LlmError> {
         let foreign = |field: &str, wire: &str| {
             Some(format!(
-                "`{field}` has no meaning for `type = \"{wire}\"`: remove it"
+                "`{field}` has no effect for `type = \"{wire}\"`: remove it"
             ))
         };
         let fault = match self.kind {
@@ -250,7 +250,8 @@ impl ProviderConfig {
             }
             ProviderKind::Scripted => self.fault_of_scripted(foreign),
             ProviderKind::Candle if self.model.trim().is_empty() => Some(
-                "`model` is missing: name a model that `zeph models pull` fetched, or the path of one"
+                "`model` is missing: name a model that `zeph models pull` downloaded, or the path \
+                 of a model"
                     .to_owned(),
             ),
             kind if kind != ProviderKind::Ollama && self.model.trim().is_empty() => {
@@ -259,7 +260,8 @@ impl ProviderConfig {
             kind if self.scenario.is_some() => foreign("scenario", kind.as_str()),
             ProviderKind::Candle => self.fault_of_candle(foreign),
             ProviderKind::Ollama if self.names_compatible_api() => Some(
-                "`base_url` ends in /v1, which is not Ollama's own API: remove that, or use `type = \"openai\"`"
+                "`base_url` ends in /v1, which is not the native API of Ollama: remove /v1, or use \
+                 `type = \"openai\"`"
                     .to_owned(),
             ),
             _ => self
@@ -332,9 +334,11 @@ impl ProviderConfig {
             _ if !self.kind.has_embeddings() => Some(format!(
                 "`type = \"{kind}\"` has no embeddings: name a provider of type `openai`, `ollama` or `candle`"
             )),
-            _ if self.embedding_model.is_none() => {
-                Some("it has no `embedding_model`: name the model that makes them".to_owned())
-            }
+            _ if self.embedding_model.is_none() => Some(
+                "it has no `embedding_model`: name the model that creates \
+                    embeddings"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
@@ -500,7 +504,7 @@ model = "m"
                 ProviderKind::Openai,
                 Err("\"hihg\" is not possible"),
             ),
-            ("low", ProviderKind::Candle, Err("has no meaning")),
+            ("low", ProviderKind::Candle, Err("has no effect")),
         ] {
             match (kind.parse_effort(text), expect) {
                 (Ok(found), Ok(expect)) => assert_eq!(found, expect),

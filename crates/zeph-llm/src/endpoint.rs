@@ -55,7 +55,7 @@ impl Endpoint {
     pub(crate) fn parse(base_url: Option<&str>, place: ApiPath) -> Result<Self, String> {
         let base = base_url.unwrap_or(place.vendor);
         let mut url = Url::parse(base.trim())
-            .map_err(|error| format!("`base_url` = {base:?} is no URL: {error}"))?;
+            .map_err(|error| format!("`base_url` = {base:?} is not a URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(format!(
                 "`base_url` = {base:?} must begin with http:// or https:// and name a host"
@@ -63,7 +63,8 @@ impl Endpoint {
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(
-                "`base_url` must not hold a user or a password: name the key's environment variable as `api_key_env`"
+                "`base_url` must not contain a user or a password: name the key's environment \
+                 variable as `api_key_env`"
                     .to_owned(),
             );
         }
@@ -169,9 +170,9 @@ mod tests {
     fn unusable_addresses_are_refused_precisely() {
         for (base, expect) in [
             ("localhost:8080", "must begin with http://"),
-            ("", "is no URL"),
+            ("", "is not a URL"),
             ("ftp://h", "must begin with http://"),
-            ("http://", "is no URL"),
+            ("http://", "is not a URL"),
             ("https://user:secret@h/v1", "`api_key_env`"),
         ] {
             let Err(message) = Endpoint::parse(Some(base), OPENAI_CHAT) else {

@@ -147,7 +147,7 @@ impl LlmProvider for Fallback {
             let next = self.get((number + 1) % count);
             let (name, model) = (next.name(), next.model());
             sink(StreamEvent::Notice(format!(
-                "{error} {name} ({model}) is asked in its place."
+                "{error} The request goes to {name} ({model}) instead."
             )));
             tried += 1;
         }
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(answer.unwrap(), "done");
             assert_eq!(notices.len(), 2, "{notices:?}");
             assert!(notices[0].starts_with("a: "), "{notices:?}");
-            assert!(notices[0].contains("b (scripted) is asked in its place"));
+            assert!(notices[0].contains("The request goes to b (scripted) instead"));
             assert_eq!(provider.name(), "c");
         }
     }

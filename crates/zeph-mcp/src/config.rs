@@ -156,7 +156,7 @@ impl McpServerConfig {
         match (self.command.as_deref(), self.url.as_deref()) {
             (Some(_), Some(_)) => Err((
                 "url",
-                "it has a `command` and a `url`; a server has one of them".to_owned(),
+                "it has a `command` and a `url`; remove one of them".to_owned(),
             )),
             (None, None) => Err(("name", "it has neither a `command` nor a `url`".to_owned())),
             (Some(command), None) if command.trim().is_empty() => {
@@ -203,7 +203,7 @@ impl McpServerConfig {
             Way::Program(_) if self.sandbox == ServerSandbox::Off && !self.writable.is_empty() => {
                 return Err((
                     "writable",
-                    "`writable` means nothing with `sandbox = \"off\"`".to_owned(),
+                    "`writable` has no effect with `sandbox = \"off\"`".to_owned(),
                 ));
             }
             Way::Program(_) if self.sandbox == ServerSandbox::Off && !self.network => {
@@ -220,7 +220,7 @@ impl McpServerConfig {
                 Way::Program(_) => "a `command`",
                 Way::Url(_) => "a `url`",
             };
-            return Err((key, format!("`{key}` means nothing for a server with {of}")));
+            return Err((key, format!("`{key}` has no effect for a server with {of}")));
         }
         let oauth = self.oauth.as_ref();
         if oauth.is_some_and(|oauth| oauth.client_secret.is_some() && oauth.client_id.is_none()) {

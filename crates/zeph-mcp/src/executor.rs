@@ -80,7 +80,7 @@ impl ToolExecutor for McpExecutor {
             server: server.config.name.clone(),
             tool: line(&known.tool.name, MAX_REASON_CHARS),
             code: McpErrorCode::ServerError,
-            message: "the tool says that it failed".to_owned(),
+            message: "the tool reports an error".to_owned(),
             retry_after: None,
         };
         Err(ToolError::Explained {

@@ -143,7 +143,7 @@ fn options(schema: &Value) -> Result<Option<Vec<FieldOption>>, String> {
             Err(format!("it has more than {MAX_OPTIONS} options"))
         }
         Some(options) => Ok(Some(options)),
-        None => Err("an option is not a text".to_owned()),
+        None => Err("an option is not a string".to_owned()),
     }
 }
 

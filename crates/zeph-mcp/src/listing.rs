@@ -26,12 +26,12 @@ impl McpServers {
                 let shown = line(&known.tool.name, 64);
                 match known.standing {
                     ToolTrust::Approved if !ids.insert(id) => {
-                        out.push((shown, "another server has a tool of this id".to_owned()));
+                        out.push((shown, "another server has a tool with this id".to_owned()));
                     }
                     ToolTrust::Approved => usable += 1,
                     ToolTrust::New => out.push((shown, "not agreed to yet".to_owned())),
                     ToolTrust::Changed(_) => {
-                        out.push((shown, "it changed since it was agreed to".to_owned()));
+                        out.push((shown, "it changed after its approval".to_owned()));
                     }
                 }
             }
@@ -61,12 +61,12 @@ impl McpServers {
             );
             for (tool, why) in out {
                 let tool = if tool.is_empty() { "a tool" } else { &tool };
-                wrapped(&mut text, &format!("  {tool} is out: {why}"), 6);
+                wrapped(&mut text, &format!("  {tool} is not available: {why}"), 6);
             }
             if open > 0 {
                 wrapped(
                     &mut text,
-                    &format!("  /mcp approve {name} shows what is not agreed to."),
+                    &format!("  /mcp approve {name} shows the unapproved tools."),
                     6,
                 );
             }

@@ -39,10 +39,14 @@ pub fn rendered(result: &Value, takes_images: bool) -> Rendered {
                 image = image.or(found);
                 said
             }
-            "audio" => format!("[audio: {}; it is not handed on]", data(block, "data")),
+            "audio" => format!(
+                "[audio: {}; audio is not passed to the \
+             model]",
+                data(block, "data")
+            ),
             "resource_link" => link(block),
             "resource" => resource(block.get("resource").unwrap_or(&Value::Null)),
-            _ => format!("[of a kind that is not known: {block}]"),
+            _ => format!("[content of an unknown type: {block}]"),
         });
     }
     let structured = result.get("structuredContent").filter(|it| !it.is_null());
@@ -56,7 +60,7 @@ pub fn rendered(result: &Value, takes_images: bool) -> Rendered {
         }
     }
     let summary = match parts.join("\n") {
-        text if text.trim().is_empty() => "[the tool yielded nothing]".to_owned(),
+        text if text.trim().is_empty() => "[the tool returned no content]".to_owned(),
         text => text,
     };
     let mut output = ToolOutput::text(summary);
@@ -96,13 +100,13 @@ fn size(base64: &str) -> usize {
 fn picture(block: &Value, takes_images: bool, is_second: bool) -> (String, Option<ImageContent>) {
     let (kind, bytes) = (text(block, "mimeType"), text(block, "data"));
     let why = if !takes_images {
-        Some("the model in use takes no images")
+        Some("the current model does not accept images")
     } else if is_second {
-        Some("one image of a result is handed on")
+        Some("only one image of a result is passed to the model")
     } else if !IMAGES.contains(&kind) {
-        Some("models take no images of this kind")
+        Some("models do not accept this image type")
     } else if size(bytes) > MAX_IMAGE_BYTES {
-        Some("it is too large to be handed on")
+        Some("it is too large")
     } else if !STANDARD.decode(bytes).is_ok_and(|bytes| !bytes.is_empty()) {
         Some("its data is damaged")
     } else {
@@ -140,7 +144,7 @@ fn resource(resource: &Value) -> String {
     match resource.get("text").and_then(Value::as_str) {
         Some(text) => format!("[resource {uri}]\n{text}"),
         None => format!(
-            "[resource {uri}: {}; its data is not handed on]",
+            "[resource {uri}: {}; its data is not passed to the model]",
             data(resource, "blob")
         ),
     }
@@ -169,8 +173,9 @@ mod tests {
             {"type": "resource", "resource": {"uri": "file:///d", "mimeType": "x/y", "blob": "AAECAw=="}},
             {"type": "hologram", "x": 1},
         ]});
-        let expect = "one\n\n[image: image/png, 4 bytes; the model in use takes no images]\n\
-            [audio: audio/wav, 3 bytes; it is not handed on]\n[link: file:///a, a, text/plain: An a.]\n\
+        let expect = "one\n\n[image: image/png, 4 bytes; the current model does not accept \
+            images]\n\
+            [audio: audio/wav, 3 bytes; audio is not passed to the model]\n[link: file:///a, a, text/plain: An a.]\n\
             [link: file:///b]\n[resource file:///c]\nin c\n\
             [resource file:///d: x/y, 4 bytes; its data is not handed on]\n\
             [of a kind that is not known: {\"type\":\"hologram\",\"x\":1}]";
@@ -180,7 +185,7 @@ mod tests {
             json!({"content": []}),
             json!({"content": [{"type": "text", "text": " "}]}),
         ] {
-            assert_eq!(summary(nothing), "[the tool yielded nothing]");
+            assert_eq!(summary(nothing), "[the tool returned no content]");
         }
     }
 
@@ -219,8 +224,9 @@ mod tests {
                 image("image/gif", "AAEE"),
             ],
             Some("AAED"),
-            "[image: image/tiff, 3 bytes; models take no images of this kind]\n[image: image/gif, 3 bytes]\n\
-             [image: image/gif, 3 bytes; one image of a result is handed on]",
+            "[image: image/tiff, 3 bytes; models do not accept this image type]\n[image: \
+             image/gif, 3 bytes]\n\
+             [image: image/gif, 3 bytes; only one image of a result is passed to the model]",
         );
         check(
             vec![image("image/png", "!")],
@@ -231,7 +237,7 @@ mod tests {
         check(
             vec![image("image/png", &large)],
             None,
-            "[image: image/png, 5505024 bytes; it is too large to be handed on]",
+            "[image: image/png, 5505024 bytes; it is too large]",
         );
     }
 

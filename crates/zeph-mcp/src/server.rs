@@ -176,7 +176,7 @@ impl Server {
             let began = Instant::now();
             let ended = tokio::select! {
                 ended = self.once(dial.as_ref(), lifecycle) => ended,
-                () = stop.cancelled() => return self.end("it was ended with the program"),
+                () = stop.cancelled() => return self.end("it was stopped with the program"),
             };
             let name = &self.config.name;
             let (why, for_good) = match ended {
@@ -184,10 +184,7 @@ impl Server {
                     lifecycle = Lifecycle::Handshake;
                     continue;
                 }
-                Ended::Legacy => (
-                    "it speaks no protocol revision that it names".to_owned(),
-                    true,
-                ),
+                Ended::Legacy => ("it does not name the protocol revision".to_owned(), true),
                 Ended::Closed(why) => {
                     failures = match began.elapsed() >= SOUND {
                         true => 1,
@@ -210,7 +207,7 @@ impl Server {
                 return self.end(&why);
             }
             let wait = backoff(failures);
-            tracing::info!(server = %name, ?wait, "an MCP server is started again: {why}");
+            tracing::info!(server = %name, ?wait, "an MCP server restarts: {why}");
             self.set(|state| {
                 state.link = None;
                 state.phase = Phase::Waiting {
@@ -220,7 +217,7 @@ impl Server {
             });
             tokio::select! {
                 () = sleep(wait) => {}
-                () = stop.cancelled() => return self.end("it was ended with the program"),
+                () = stop.cancelled() => return self.end("it was stopped with the program"),
             }
         }
     }
@@ -312,14 +309,14 @@ impl Server {
             tokio::join!(link.tools(self.about()), link.prompts(), link.resources());
         let (raw, more) = tools?;
         let agreed = self.pins.of(&self.config.name).unwrap_or_else(|error| {
-            tracing::warn!(server = %self.config.name, %error, "its pins cannot be read");
+            tracing::warn!(server = %self.config.name, %error, "its approvals cannot be read");
             Vec::new()
         });
         let (tools, mut refused) = checked(&self.config, &raw, &agreed);
         if more {
             refused.push(RefusedTool {
                 name: "more".to_owned(),
-                reason: format!("only the first {} tools are taken", raw.len()),
+                reason: format!("only the first {} tools are used", raw.len()),
             });
         }
         self.set(|state| {
@@ -361,7 +358,7 @@ fn reason(error: &McpError) -> String {
         | McpError::Auth { message, .. }
         | McpError::Protocol { message, .. }
         | McpError::ToolCall { message, .. } => message.clone(),
-        McpError::Timeout { limit, .. } => format!("it did not answer within {limit:?}"),
+        McpError::Timeout { limit, .. } => format!("it did not respond within {limit:?}"),
         other => other.to_string(),
     }
 }
@@ -396,7 +393,7 @@ fn checked(
             Ok(tool) => match tools.iter().find(|known| known.tool.def.id == tool.def.id) {
                 Some(first) => refused.push(RefusedTool {
                     reason: format!(
-                        "it would be called {}, as {} is",
+                        "it would have the name {}, which {} has",
                         tool.def.id,
                         line(&first.tool.name, 64)
                     ),
@@ -468,7 +465,7 @@ mod tests {
         let ids: Vec<&str> = tools.iter().map(|known| &*known.tool.def.id).collect();
         assert_eq!(ids, ["mcp_s_a_b", "mcp_s_c"]);
         let reasons: Vec<&str> = refused.iter().map(|tool| &*tool.reason).collect();
-        let taken = "it would be called mcp_s_a_b, as a.b is";
+        let taken = "it would have the name mcp_s_a_b, which a.b has";
         assert_eq!(reasons, [taken, taken, "it has no name"]);
     }
 }

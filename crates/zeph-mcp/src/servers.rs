@@ -237,7 +237,7 @@ impl McpServers {
         if known.standing != ToolTrust::Approved {
             return Err(McpError::PolicyBlocked {
                 reason: format!(
-                    "{id} is not agreed to; `/mcp approve {server_name}` shows it and lets it be called"
+                    "{id} is not approved; `/mcp approve {server_name}` shows and approves it"
                 ),
             });
         }
@@ -377,7 +377,7 @@ impl McpServers {
         let (_, lack) = lacking.first()?;
         let names: Vec<&str> = lacking.iter().map(|(name, _)| name.as_str()).collect();
         Some(format!(
-            "The programs of these MCP servers run without the whole OS sandbox: {}. The reason: {lack}. \
+            "The programs of these MCP servers run without the complete OS sandbox: {}. The reason: {lack}. \
              `[tools.shell.sandbox] mode = \"required\"` refuses to start them",
             names.join(", ")
         ))
@@ -407,7 +407,8 @@ fn notice(server: &Server) -> Option<(String, String)> {
     let text = match &phase {
         Phase::Connected if open == 0 => return None,
         Phase::Connected => format!(
-            "MCP server {name}: {} not agreed to, and not offered; `zeph mcp approve {name}` shows {}",
+            "MCP server {name}: {} not approved, and not available; `zeph mcp approve {name}` \
+             shows {}",
             counted_as(open, "tool is", "tools are"),
             if open == 1 { "it" } else { "them" },
         ),

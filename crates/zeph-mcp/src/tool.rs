@@ -140,7 +140,7 @@ fn short(id: String, name: &str) -> String {
 /// The schema as it is sent and checked: of an object, and with nothing that hides in its texts.
 fn parameters(schema: &Value) -> Result<Value, String> {
     let Value::Object(object) = schema else {
-        return Err("it has no schema of its arguments".to_owned());
+        return Err("it has no schema for its arguments".to_owned());
     };
     if object.get("type").is_some_and(|kind| kind != "object") {
         return Err("its arguments are not an object".to_owned());
@@ -165,7 +165,9 @@ fn parameters(schema: &Value) -> Result<Value, String> {
 
 fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
     if depth == 0 {
-        return Err(format!("its schema is more than {MAX_SCHEMA_DEPTH} deep"));
+        return Err(format!(
+            "its schema has more than {MAX_SCHEMA_DEPTH} levels"
+        ));
     }
     Ok(match value {
         Value::String(text) => Value::String(plain(text, MAX_DESCRIPTION_CHARS)),
@@ -177,7 +179,7 @@ fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
             let mut clean = Map::new();
             for (key, value) in object {
                 if key.chars().any(|c| is_hidden(c) || c.is_control()) {
-                    return Err("a name in its schema holds hidden characters".to_owned());
+                    return Err("a name in its schema contains hidden characters".to_owned());
                 }
                 clean.insert(key.clone(), cleaned(value, depth - 1)?);
             }

@@ -45,8 +45,8 @@ pub enum StoreError {
     },
     /// The file was a database, and is damaged.
     #[error(
-        "the database {path} is damaged ({reason}): move it away together with the files \
-         beside it that begin with its name; `sqlite3 FILE .recover` may save what is left"
+        "the database {path} is damaged ({reason}): move it away together with the files next to \
+         it that begin with its name; `sqlite3 FILE .recover` can save the readable rows"
     )]
     Corrupt {
         /// The database.
@@ -57,7 +57,7 @@ pub enum StoreError {
     /// A newer program has changed the tables.
     #[error(
         "the database {path} was written by a newer Zeph (its version is {found}, this program \
-         knows up to {known}): update Zeph or set `[memory] path` to another file"
+         supports up to {known}): update Zeph or set `[memory] path` to another file"
     )]
     Newer {
         /// The database.
@@ -68,12 +68,10 @@ pub enum StoreError {
         known: i64,
     },
     /// The text of a fact is empty.
-    #[error("there is nothing to keep: `content` is empty")]
+    #[error("there is nothing to store: `content` is empty")]
     EmptyMemory,
     /// The text of a fact is too long.
-    #[error(
-        "a fact of {bytes} bytes is too long to be kept (limit {max}): keep what matters of it"
-    )]
+    #[error("a fact of {bytes} bytes is too long to be stored (limit {max}): store a shorter text")]
     LongMemory {
         /// Its length.
         bytes: usize,
@@ -93,8 +91,8 @@ pub enum StoreError {
     },
     /// Nothing more fits on the disk.
     #[error(
-        "no space is left for the database {path}: free some and try again; \
-         the last write was not kept, all earlier ones were"
+        "no space is left for the database {path}: free disk space and try again; the last write \
+         was not stored, all earlier ones were"
     )]
     Full {
         /// The database.
@@ -102,7 +100,8 @@ pub enum StoreError {
     },
     /// Another process holds the database.
     #[error(
-        "another process keeps the database {path} locked: wait for it or end it, then try again"
+        "another process holds the lock of the database {path}: wait for it or end it, then try \
+         again"
     )]
     Busy {
         /// The database.
@@ -138,7 +137,7 @@ pub enum StoreError {
     NoServerSupport,
     /// Only a shared store has other users.
     #[error(
-        "the store is a file of this user, so nobody else has access: set `[memory] url` for a shared store"
+        "the store is a file that only this user can access: set `[memory] url` for a shared store"
     )]
     NotShared,
     /// The server does not respond.
@@ -175,8 +174,8 @@ pub enum StoreError {
     },
     /// A newer program has changed the tables on the server.
     #[error(
-        "the tables on {server} were made by a newer Zeph (their version is {found}, this program knows up to \
-         {known}): update Zeph"
+        "the tables on {server} were created by a newer Zeph (their version is {found}, this \
+         program supports up to {known}): update Zeph"
     )]
     ServerNewer {
         /// The URL without its password.
@@ -201,13 +200,14 @@ pub enum StoreError {
         server: String,
     },
     /// The session does not exist.
-    #[error("there is no session {id:?}: `zeph sessions list` shows those there are")]
+    #[error("there is no session {id:?}: `zeph sessions list` shows all sessions")]
     UnknownSession {
         /// The id, or the beginning of one.
         id: String,
     },
     /// Several sessions begin so.
-    #[error("{prefix:?} is the beginning of several sessions: {}; give more of the id", ids.join(", "))]
+    #[error("{prefix:?} is the prefix of several sessions: {}; write more of the ID", ids.join(", \
+        "))]
     AmbiguousSession {
         /// The given prefix.
         prefix: String,
@@ -215,7 +215,7 @@ pub enum StoreError {
         ids: Vec<String>,
     },
     /// The prefix of an id is too short.
-    #[error("{prefix:?} is no session; an ID prefix needs at least {min} characters")]
+    #[error("{prefix:?} is not a session; an ID prefix needs at least {min} characters")]
     ShortPrefix {
         /// The given prefix.
         prefix: String,
@@ -234,7 +234,7 @@ pub enum StoreError {
     },
     /// Another agent works on the session.
     #[error(
-        "the session {id:?} is in use by {}: leave that one first, or start another session",
+        "the session {id:?} is in use by {}: end that process first, or start another session",
         holder(*.pid, .host.as_deref())
     )]
     SessionInUse {
@@ -259,7 +259,7 @@ pub enum StoreError {
         pid: u64,
     },
     /// More messages than one statement can take.
-    #[error("{count} messages cannot be appended at once: the most is {max}")]
+    #[error("{count} messages cannot be appended together: the limit is {max}")]
     BatchTooLarge {
         /// How many there were.
         count: usize,
@@ -278,18 +278,18 @@ pub enum StoreError {
         known: Vec<String>,
     },
     /// The status does not exist.
-    #[error("{status:?} is no status of a task: use `pending`, `in_progress` or `completed`")]
+    #[error("{status:?} is not a status of a task: use `pending`, `in_progress` or `completed`")]
     UnknownStatus {
         /// The given status.
         status: String,
     },
     /// The text of a task is empty.
-    #[error("a task needs a text that says what is to be done")]
+    #[error("`content` is empty: describe the work of the task")]
     EmptyTask,
     /// A task is too long.
     #[error(
-        "a task of {characters} characters is too long (limit {max}): say in short what is to be done, and put the \
-         rest into a file that it names"
+        "a task of {characters} characters is too long (limit {max}): describe the work briefly, \
+         and write the rest to a file that the task names"
     )]
     LongTask {
         /// Its length.
@@ -312,7 +312,7 @@ fn holder(pid: Option<u32>, host: Option<&str>) -> String {
 
 fn known_tasks(known: &[String]) -> String {
     if known.is_empty() {
-        "it has none yet: add one first".to_owned()
+        "the session has no tasks yet: add one first".to_owned()
     } else {
         format!("it has {}", known.join(", "))
     }

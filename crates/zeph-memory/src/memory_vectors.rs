@@ -267,7 +267,7 @@ impl Store {
         let (mut facts, mut bits) = (Vec::new(), Vec::new());
         let made = self.make_bits(model, block, &mut facts, &mut bits).await;
         if let Err(error) = made {
-            tracing::warn!(%error, "what facts mean cannot be kept for the next search");
+            tracing::warn!(%error, "the embeddings of facts cannot be cached for the next search");
         }
         self.wrote(bits.len());
         look(nearest, block, &facts, &bits);

@@ -166,14 +166,14 @@ impl SecurityPatterns {
         let names: Vec<&str> = kinds.iter().map(|kind| self.name(kind)).collect();
         let names = names.join(", ");
         Some(if kinds.values().is_empty() {
-            format!("[warning: the output names files that hold secrets: {names}]")
+            format!("[warning: the output names files that contain secrets: {names}]")
         } else {
             let end = if replaced {
                 "; values were redacted"
             } else {
                 ""
             };
-            format!("[warning: the output held what looks like secrets: {names}{end}]")
+            format!("[warning: the output contained possible secrets: {names}{end}]")
         })
     }
 }

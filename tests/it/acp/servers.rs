@@ -123,7 +123,7 @@ fn forgotten_server_needs_another_approval() {
     use_once(&mut editor, home, &served(&served_tools));
     assert!(offers(&model));
     let forgotten = home.zeph(["mcp", "forget", "t"]).code(0);
-    assert_has(&forgotten.stdout, &["is agreed to any more"]);
+    assert_has(&forgotten.stdout, &["is approved any longer"]);
     editor.decision = Decision::Option("reject");
     let session = open(&mut editor, home, &[served(&served_tools)]);
     editor.until_question();

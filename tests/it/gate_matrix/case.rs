@@ -190,10 +190,10 @@ impl Expect {
         Self::of(false, "blocked", Some("policy_blocked"))
     }
 
-    /// The call does not run, because no user can be asked.
+    /// The call does not run, because no user can answer.
     pub(super) fn unasked() -> Self {
         let category = Some("confirmation_required");
-        Self::of(false, "blocked", category).model_reads(&["Nobody can be asked here"])
+        Self::of(false, "blocked", category).model_reads(&["No user can answer here"])
     }
 
     /// The call is invalid, or fails.

@@ -65,7 +65,7 @@ fn asks(what: [&'static str; 2], make: impl Fn(Case) -> Case) -> [Case; 2] {
     [
         case(no)
             .say(Say::No)
-            .expect(Expect::unasked().model_reads(&["--yes allows every question once"]))
+            .expect(Expect::unasked().model_reads(&["--yes approves every question once"]))
             .at(
                 &[Entry::Scheduled],
                 &Expect::unasked().model_reads(&["scheduler.skip_questions"]),
@@ -146,7 +146,10 @@ pub(super) fn permission() -> Vec<Case> {
                 let file = home.home().join(".config/zeph/policies.json");
                 std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o666)).unwrap();
             })
-            .expect(Expect::no_start(&["policies.json", "others may write it"])),
+            .expect(Expect::no_start(&[
+                "policies.json",
+                "other users can write it",
+            ])),
         case(
             Outcome::Fault,
             "the approvals become unreadable while the session runs",
@@ -243,7 +246,7 @@ pub(super) fn utility() -> Vec<Case> {
             .call(read("a.txt"))
             .expect(
                 Expect::blocked()
-                    .model_reads(&["skipped, for its utility is", "below 1.00"])
+                    .model_reads(&["skipped: its utility is", "below 1.00"])
                     .hides(&[MARK]),
             )
             .at(&OWN, &Expect::runs()),

@@ -30,7 +30,7 @@ fn open(home: &Home) {
 pub(super) fn audit() -> Vec<Case> {
     let case = |outcome, what| Case::new("audit", outcome, what);
     let blocked = Expect::blocked()
-        .model_reads(&["leaves no audit entry"])
+        .model_reads(&["no audit entry can be written"])
         .user_reads(&["bash did not run"]);
     vec![
         case(Outcome::Allowed, "a sink that stores the entry")
@@ -214,7 +214,7 @@ pub(super) fn blocklist() -> Vec<Case> {
             .args(&["--yes"])
             .call(bash("touch ran; \"open"))
             .not_at(&[Entry::Typed], "the shell parses the typed text")
-            .expect(refused.model_reads(&["a command that cannot be read is not run"])),
+            .expect(refused.model_reads(&["the command cannot be parsed, so it does not run"])),
         case(Outcome::Fault, "an invalid entry")
             .config(allowing!("[tools.shell]\nblocked_commands = [\"\"]"))
             .expect(Expect::no_start(&["blocked_commands"])),
@@ -226,7 +226,7 @@ pub(super) fn policy() -> Vec<Case> {
     let denied = Expect::blocked()
         .model_reads(&[DENIED])
         .hides(&["tools.policy", "config.toml", "touch"])
-        .user_reads(&["the policy did not let bash run", "config.toml"]);
+        .user_reads(&["the policy denied bash", "config.toml"]);
     vec![
         case(Outcome::Allowed, "a rule that allows")
             .config(allowing!(
@@ -315,7 +315,7 @@ pub(super) fn dependencies() -> Vec<Case> {
     let case = |outcome, what| Case::new("dependencies", outcome, what);
     let unmet =
         Expect::blocked().model_reads(&["bash needs a successful call of list_tasks first"]);
-    let unknown = Expect::blocked().model_reads(&["it cannot be known which tools succeeded"]);
+    let unknown = Expect::blocked().model_reads(&["the tools that succeeded in this session"]);
     vec![
         case(Outcome::Allowed, "the required tool succeeded")
             .config(allowing!(

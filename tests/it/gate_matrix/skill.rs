@@ -28,7 +28,7 @@ pub(super) fn skill() -> Vec<Case> {
     let make: fn() -> Call = || ("make_file", json!({}));
     let refused = Expect::blocked()
         .model_reads(&["the skill notes runs until the end of this turn and allows"]);
-    let asked = Expect::unasked().model_reads(&["its source is not trusted"]);
+    let asked = Expect::unasked().model_reads(&["comes from an untrusted source"]);
     let said_no = Expect::blocked().model_reads(&["the user refused this call"]);
     vec![
         case(Outcome::Allowed, "a running skill allows the tool")

@@ -146,7 +146,7 @@ fn form_is_declined_or_cancelled() {
     }
 }
 
-/// Proves MCP-1b: if no user can be asked, the request is declined, also with `--yes`.
+/// Proves MCP-1b: if no user can answer, the request is declined, also with `--yes`.
 #[test]
 fn question_is_declined_without_a_user() {
     for mode in ["", "new"] {
@@ -204,7 +204,10 @@ fn sampling_is_declined_by_default() {
     for mode in ["", "new"] {
         let (_served, server, terminal) = session(mode, "think", &json!({}));
         terminal.shows("That is all.");
-        assert_has(&result(&server), &["allows this server no sampling"]);
+        assert_has(
+            &result(&server),
+            &["does not allow sampling for this server"],
+        );
         assert_eq!(server.requests().len(), 2);
         drop(terminal);
     }

@@ -127,7 +127,7 @@ fn user_is_asked_and_can_refuse() {
     terminal.type_keys("go\r");
     terminal.shows("May mcp_t_echo run?");
     terminal.shows("text: hi");
-    terminal.shows("it can change whatever you can change");
+    terminal.shows("the command can change anything that you can change");
     terminal.type_keys("n");
     terminal.shows("Not done.");
     terminal.prompts("");

@@ -182,7 +182,7 @@ fn server_failure_is_reported_with_its_reason() {
         .home
         .zeph(["mcp", "list"])
         .code(0)
-        .prints(&["t: restarting in", "did not answer within 1s"]);
+        .prints(&["t: restarting in", "did not respond within 1s"]);
     served.home.wait_until_alone();
 }
 
@@ -205,7 +205,7 @@ fn hostile_server_is_harmless() {
         assert_eq!(output.code, Some(1), "{name}");
         assert_has(
             &output.stdout,
-            &["network_error", "did not answer within 1s"],
+            &["network_error", "did not respond within 1s"],
         );
     }
     served.wait_for("notifications/cancelled", 1);
@@ -292,7 +292,7 @@ fn servers_run_concurrently() {
         &[
             "a: connected, 2 tools",
             "a_b: connected, 1 tool\n",
-            "c is out: another server has a tool of this id",
+            "c is out: another server has a tool with this id",
         ],
     );
 }

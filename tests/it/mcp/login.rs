@@ -270,7 +270,10 @@ fn login_lasts_until_the_logout() {
     });
     let home = home(&guarded, "");
     let before = home.zeph(["mcp", "test", "w"]).code(1);
-    assert_has(&before.stdout, &["it asks for a login: `zeph mcp login w`"]);
+    assert_has(
+        &before.stdout,
+        &["it requires a login: use `zeph mcp login w`"],
+    );
     let (running, url) = login(&home);
     // Another login's return changes nothing.
     let odd = |key: &str, value: String| {
@@ -306,7 +309,7 @@ fn login_lasts_until_the_logout() {
     );
     home.zeph(["mcp", "logout", "w"]).code(0);
     let after = home.zeph(["mcp", "test", "w"]).code(1);
-    assert_has(&after.stdout, &["it asks for a login"]);
+    assert_has(&after.stdout, &["it requires a login"]);
     assert_has(
         &home.zeph(["mcp", "logout", "w"]).code(0).stdout,
         &["there was no login"],

@@ -50,7 +50,10 @@ fn nothing_of_a_result_is_lost() {
     assert_eq!(code, Some(0), "{said}");
     assert_has(&said, &["two", "hologram", "\"beam\":9"]);
     let (code, said) = rich(&json!({ "content": [] }));
-    assert_eq!((code, said.trim()), (Some(0), "[the tool yielded nothing]"));
+    assert_eq!(
+        (code, said.trim()),
+        (Some(0), "[the tool returned no content]")
+    );
 }
 
 /// Proves MCP-2: a model with image input receives the image.
@@ -110,6 +113,6 @@ fn failures_have_their_category() {
     check(
         "rich",
         json!({}),
-        &["category: server_error", "does not keep to the protocol"],
+        &["category: server_error", "violates the protocol"],
     );
 }

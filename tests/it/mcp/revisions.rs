@@ -67,7 +67,7 @@ fn unknown_revision_is_refused() {
         assert_has(
             &output.stdout.replace("\n      ", " "),
             &[
-                "t: failed: it speaks the protocol revision 1999-01-01; Zeph speaks 2024-11-05,",
+                "t: failed: it uses the protocol revision 1999-01-01, and Zeph uses 2024-11-05,",
                 "2026-07-28; update the server or Zeph",
             ],
         );

@@ -97,7 +97,7 @@ fn program_without_its_whole_sandbox_is_reported() {
     let output = without(&served.home, LANDLOCK, &args);
     let reports = output
         .stderr
-        .matches("run without the whole OS sandbox: t.");
+        .matches("run without the complete OS sandbox: t.");
     assert_eq!(reports.count(), 1, "{output}");
     assert_has(&output.stderr, &["it has no Landlock"]);
 }

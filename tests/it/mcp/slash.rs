@@ -26,14 +26,14 @@ fn user_approves_tools_in_a_conversation() {
     // Nothing has been shown yet.
     terminal.prompts("");
     terminal.type_keys("/mcp approve t yes\r");
-    terminal.shows("error: /mcp approve t shows first what is to be agreed to");
+    terminal.shows("error: /mcp approve t shows the tools to approve first");
     terminal.prompts("");
     terminal.type_keys("/mcp approve x\r");
     terminal.shows("error: no MCP server is called \"x\"");
     terminal.prompts("");
     terminal.type_keys("/mcp approve t\r");
     terminal.shows("description: Does\\u{202e} it.\\u{200b}");
-    terminal.shows("/mcp approve t yes lets these tools be called.");
+    terminal.shows("/mcp approve t yes approves these tools.");
     terminal.prompts("");
     terminal.type_keys("/mcp approve t yes\r");
     terminal.shows("2 tools of the MCP server t can be called");

@@ -40,10 +40,7 @@ fn unapproved_mcp_tools_are_hidden() {
     );
     assert_has(&offered(&served), &["mcp_t_echo", "mcp_t_where"]);
     let again = served.home.zeph(["mcp", "approve", "t", "--yes"]).code(0);
-    assert_has(
-        &again.stderr,
-        &["nothing of the MCP server t is to be agreed to"],
-    );
+    assert_has(&again.stderr, &["the MCP server t has no unapproved tools"]);
     served.home.zeph(["mcp", "forget", "t"]).code(0);
     assert!(!offered(&served).contains("mcp_"));
     served
@@ -76,7 +73,7 @@ fn changed_tool_requires_a_new_approval() {
             .home
             .zeph(["mcp", "list"])
             .code(0)
-            .prints(&["echo is out: it changed since it was agreed to"]);
+            .prints(&["echo is out: it changed after its approval"]);
         let called = served.call("echo", &json!({ "text": "a" }));
         assert_eq!(called.code, Some(1));
         assert_eq!(served.calls(), 0);
@@ -172,12 +169,12 @@ fn approval_record_is_inaccessible_to_file_tools() {
 fn user_approves_tools_at_the_terminal() {
     let served = Served::unapproved(&[echo()]);
     let mut terminal = Terminal::start(&served.home, &["mcp", "approve", "t"]);
-    terminal.shows("Let this tool be called? y/N");
+    terminal.shows("Approve this tool? y/N");
     terminal.type_keys("n\r");
     assert_eq!(terminal.ends().0.code(), Some(3));
     assert!(!offered(&served).contains("mcp_"));
     let mut terminal = Terminal::start(&served.home, &["mcp", "approve", "t"]);
-    terminal.shows("Let this tool be called? y/N");
+    terminal.shows("Approve this tool? y/N");
     terminal.type_keys("y\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
     assert_has(&offered(&served), &["mcp_t_echo"]);

@@ -382,7 +382,7 @@ fn doctor_checks_the_collector() {
         &[
             "FAIL  telemetry",
             "http://127.0.0.1:1",
-            "is the collector running",
+            "check that the collector is running",
         ],
     );
 }

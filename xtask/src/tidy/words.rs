@@ -31,7 +31,7 @@ pub(super) fn findings(path: &str, text: &str) -> Vec<String> {
             find(format!("`{word}…)`: unfinished code"));
         }
         if rust && switches_off(line) {
-            find("a test is switched off; mend it or remove it".into());
+            find("a test is switched off; correct it or remove it".into());
         }
         if let Some(machine) = machine_path(line) {
             find(format!("`{machine}` is a path of somebody's machine"));

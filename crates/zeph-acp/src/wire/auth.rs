@@ -10,7 +10,7 @@ pub(super) fn in_terminal() -> AuthMethod {
     AuthMethod::Terminal(
         AuthMethodTerminal::new(TERMINAL, "Set up a provider")
             .description(
-                "Shows in a terminal why no model can be asked, and how to configure one"
+                "Shows in a terminal why no model is available, and how to configure one"
                     .to_owned(),
             )
             .args(vec!["doctor".to_owned()]),

@@ -159,7 +159,7 @@ impl AcpChannel {
             Ok(response) => offer.decision(&response),
             Err(error) => {
                 let code = i32::from(error.code);
-                tracing::warn!(code, "the client did not answer a question");
+                tracing::warn!(code, "the client did not respond to a question");
                 None
             }
         }
@@ -246,7 +246,8 @@ impl Channel for AcpChannel {
         match server_question::request(question, self.elicitation.as_ref(), &self.session) {
             server_question::Request::NotSupported => {
                 self.emit(LoopbackEvent::Notice(format!(
-                    "the MCP server {} asks for input; this is declined, since the editor shows no forms",
+                    "the request of the MCP server {} for input is declined, because the editor \
+                     shows no forms",
                     question.server
                 )));
                 ServerAnswer::Decline
@@ -256,7 +257,7 @@ impl Channel for AcpChannel {
                     Ok(response) => server_question::answer(question, response),
                     Err(error) => {
                         let code = i32::from(error.code);
-                        tracing::warn!(code, "the client did not answer an elicitation");
+                        tracing::warn!(code, "the client did not respond to an elicitation");
                         ServerAnswer::Cancel
                     }
                 }

@@ -194,7 +194,7 @@ impl Server {
                 // The cursor is the last session of the previous page.
                 Some(cursor) => match all.iter().position(|it| it.id == *cursor) {
                     Some(at) => at + 1,
-                    None => return Err(invalid("the cursor is unknown; list from the beginning")),
+                    None => return Err(invalid("the cursor is unknown; list from the start")),
                 },
             };
             let page: Vec<_> = all.iter().skip(start).take(PAGE).collect();

@@ -47,7 +47,7 @@ pub(super) fn offer(question: &Confirmation) -> Offer<UserAnswer> {
         ApprovalProposal::Nothing { .. } => {}
         ApprovalProposal::ThisCall { .. } => options.push(option(
             "session",
-            "Allow this very call in this session",
+            "Allow this exact call in this session",
             AllowAlways,
             UserAnswer::Session,
         )),

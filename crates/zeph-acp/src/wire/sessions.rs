@@ -47,7 +47,7 @@ impl OpenSession {
     /// If another prompt runs.
     pub(super) fn begin_turn(&self) -> Result<Turn, Error> {
         let running = Arc::clone(&self.turn).try_lock_owned().map_err(|_| {
-            unavailable("a prompt of this session is running; cancel it, or wait for its end")
+            unavailable("a prompt of this session is running; cancel it or wait until it ends")
         })?;
         let cancel = CancellationToken::new();
         *lock(&self.cancel) = cancel.clone();
@@ -90,7 +90,7 @@ impl Sessions {
         let mut slots = self.slots();
         if slots.contains_key(id) {
             return Err(unavailable(format!(
-                "session {id} is open already; close it first, or use it as it is"
+                "session {id} is already open; close it first, or use the open one"
             )));
         }
         slots.insert(id.to_owned(), Slot::Busy);

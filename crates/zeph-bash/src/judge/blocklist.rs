@@ -40,7 +40,7 @@ pub struct BlocklistOptions {
 pub enum PolicyError {
     /// An entry of `blocked_commands` is not a sequence of words.
     #[error(
-        "{entry:?} is not the beginning of a command: expected words such as \"terraform destroy\""
+        "{entry:?} is not the start of a command: expected words such as \"terraform destroy\""
     )]
     Entry {
         /// The index in the list, from 0.
@@ -143,7 +143,7 @@ impl ShellPolicy {
         match command.tree() {
             Ok(list) => Decider::new(self, start).decide(list),
             Err(error) => Verdict::Block {
-                what: format!("a command that cannot be read is not run: {error}"),
+                what: format!("the command cannot be parsed, so it does not run: {error}"),
             },
         }
     }

@@ -18,7 +18,7 @@ impl Decider<'_> {
         let at = self.skip_options(&wrapper, &words[1..]) + 1;
         let Some(command) = words.get(at) else { return };
         if !command.known().is_some_and(|path| path.contains('/')) {
-            self.block("`exec` of anything but a literal file");
+            self.block("the file that `exec` runs is unknown before it runs");
         }
         self.simple(&words[at..], around);
     }
@@ -56,7 +56,7 @@ impl Decider<'_> {
                     let mut words = Vec::new();
                     words.extend(from.map(|from| word.after(from)));
                     words.extend_from_slice(&arguments[at + 1..]);
-                    self.ask("what `env -S` makes of its text cannot be known");
+                    self.ask("the command in the text for `env -S` is unknown before it runs");
                     self.joined("env -S", &words, around);
                     return;
                 }
@@ -170,7 +170,7 @@ impl Decider<'_> {
             inner.extend([Word::unknown(""), Word::unknown("")]);
         }
         if programs::takes_options(&inner) {
-            self.ask("the arguments from standard input may be options that run something");
+            self.ask("the arguments from standard input may be options that run a command");
         }
         // `xargs` reads the arguments from standard input.
         let inside = CommandContext {
@@ -190,7 +190,7 @@ impl Decider<'_> {
             .position(|word| !word.prefix().starts_with('-'))
             .unwrap_or(end);
         if start > 0 || start == end {
-            self.ask("what `parallel` runs cannot be known");
+            self.ask("the commands that `parallel` runs are unknown before it runs");
         }
         // `parallel` gives its words to a shell, and adds arguments from other sources.
         self.joined("parallel", &arguments[start..end], around);
@@ -208,7 +208,7 @@ impl Decider<'_> {
         });
         if let Some((_, word)) = blocked {
             self.ask(format!(
-                "whether `{name}` runs `{}` cannot be known",
+                "`{name}` may run `{}`, which is unknown before it runs",
                 word.shown()
             ));
         }
@@ -229,14 +229,16 @@ impl Decider<'_> {
             text.contains([' ', ';', '|', '&', '\n']) && self.would_block(text, around)
         });
         if let Some(text) = text {
-            self.ask(format!("whether `{name}` runs `{text}` is unknown"));
+            self.ask(format!("`{name}` may run `{text}`"));
         }
         let data = arguments.iter().any(|word| {
             word.known()
                 .is_some_and(|text| text.contains("sh -c") || text == "-c")
         });
         if data {
-            self.ask(format!("what the text for `{name}` runs cannot be known"));
+            self.ask(format!(
+                "the commands in the text for `{name}` are unknown before it runs"
+            ));
         }
     }
     /// Whether a shell would run a blocked command if it gets `text`.

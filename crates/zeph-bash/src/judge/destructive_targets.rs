@@ -79,11 +79,11 @@ impl Decider<'_> {
                     if word.prefix().starts_with("of=") {
                         let target = word.after(3);
                         if target.known().is_none() {
-                            self.ask("what `dd` writes onto cannot be known before it runs");
+                            self.ask("the target of `dd` is unknown before it runs");
                         }
                         self.output(&target);
                     } else if word.known().is_none() && !word.prefix().contains('=') {
-                        self.ask("what `dd` writes onto cannot be known before it runs");
+                        self.ask("the target of `dd` is unknown before it runs");
                     }
                 }
             }
@@ -120,7 +120,7 @@ impl Decider<'_> {
             });
         if let Some(word) = unresolved.filter(|_| destroys) {
             self.ask(format!(
-                "whether `find` would delete in a directory that must stay cannot be known: `{}`",
+                "`find` may delete in a protected directory: `{}` is unknown before it runs",
                 word.shown()
             ));
         }
@@ -145,11 +145,13 @@ impl Decider<'_> {
         match self.places.hit(target, true) {
             Hit::No => {}
             Hit::Perhaps => self.ask(format!(
-                "whether `rsync --delete` would reach a directory that must stay cannot be known: `{}`",
+                "`rsync --delete` may delete in a protected directory: `{}` is unknown before it \
+                 runs",
                 target.shown()
             )),
             Hit::Yes => self.block(format!(
-                "`rsync --delete` into `{}`: the file system, your home and the sandbox's directories stay",
+                "`rsync --delete` into `{}`: the file system, your home and the sandbox's \
+                 directories are protected",
                 target.shown()
             )),
         }
@@ -165,7 +167,8 @@ impl Decider<'_> {
         for operand in operands {
             if operand.known().is_some() && self.places.hit(operand, true) == Hit::Yes {
                 self.block(format!(
-                    "`mv` of `{}`: the file system, your home and the sandbox's directories stay",
+                    "`mv` of `{}`: the file system, your home and the sandbox's directories are \
+                     protected",
                     operand.shown()
                 ));
             }
@@ -204,11 +207,12 @@ impl Decider<'_> {
                 Hit::No => {}
                 Hit::Perhaps if recursive != Hit::Yes && operand.pattern().is_none() => {}
                 Hit::Perhaps => self.ask(format!(
-                    "whether `{name} -r` would reach a directory that must stay cannot be known: `{}`",
+                    "`{name} -r` may reach a protected directory: `{}` is unknown before it runs",
                     operand.shown()
                 )),
                 Hit::Yes => self.block(format!(
-                    "`{name} -r` of `{}`: the file system, your home and the sandbox's directories stay",
+                    "`{name} -r` of `{}`: the file system, your home and the sandbox's directories \
+                     are protected",
                     operand.shown()
                 )),
             }

@@ -30,17 +30,19 @@ impl Decider<'_> {
             ("CDPATH", _) => self.later += 1,
             ("BASH_CMDS", Some(path)) => {
                 self.simple(&[Word::literal(path)], around);
-                self.ask("`BASH_CMDS` gives another program the name of a command");
+                self.ask("`BASH_CMDS` makes a command name run another program");
             }
             ("PS0" | "PS1" | "PS2" | "PS4", Some(prompt)) if !is_code(prompt) => {}
             ("PROMPT_COMMAND" | "BASH_ALIASES", Some(_)) => {
                 self.joined(name, std::slice::from_ref(value), around);
             }
             _ if is_telling(name) => {
-                self.ask(format!("what `{name}` makes bash run cannot be known"));
+                self.ask(format!(
+                    "the commands that bash runs because of `{name}` are unknown"
+                ));
             }
             _ if name.starts_with("BASH_FUNC_") => {
-                self.ask(format!("`{name}` is a function that bash takes over"));
+                self.ask(format!("`{name}` is a function that bash imports"));
             }
             _ => self.variable(name, value, around),
         }
@@ -85,7 +87,7 @@ impl Decider<'_> {
                 }
             }
             "fc" if !arguments.iter().any(|word| word.known() == Some("-l")) => {
-                self.ask("what `fc` runs again cannot be known");
+                self.ask("the commands that `fc` repeats are unknown before it runs");
             }
             _ => {}
         }
@@ -120,7 +122,10 @@ impl Decider<'_> {
                         .iter()
                         .any(|word| word.prefix().contains(['$', '`']));
                 if expands {
-                    self.ask(format!("what `{by} -W` expands cannot be known"));
+                    self.ask(format!(
+                        "the words that `{by} -W` expands are unknown before it \
+                        runs"
+                    ));
                 }
             }
             let Some(place) = text.find(letter) else {
@@ -135,12 +140,12 @@ impl Decider<'_> {
             match by {
                 "hash" => {
                     self.simple(std::slice::from_ref(&value), around);
-                    self.ask("`hash -p` gives another program the name of a command");
+                    self.ask("`hash -p` makes a command name run another program");
                     for name in arguments.iter().filter_map(Word::known) {
                         self.hashes.insert(name.to_owned(), value.clone());
                     }
                 }
-                "enable" => self.ask("what `enable -f` loads cannot be known"),
+                "enable" => self.ask("the code that `enable -f` loads is unknown"),
                 _ => self.joined(by, &[value], around),
             }
         }

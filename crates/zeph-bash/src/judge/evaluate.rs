@@ -181,7 +181,7 @@ impl<'p> Decider<'p> {
     /// Applies the rules that need the whole text.
     fn end(&mut self) {
         if self.signs.evaluates_again() {
-            self.ask("a subscript has a command in it, which bash runs when it calculates");
+            self.ask("a subscript contains a command, which bash runs during arithmetic");
         }
         self.fork_bomb();
     }
@@ -283,7 +283,8 @@ impl<'p> Decider<'p> {
                 let names = Effects::of(&substitution.body).names;
                 if let Some(name) = names.iter().find(|name| decides_what_runs(name)) {
                     self.ask(format!(
-                        "a calculation sets `{name}`, which decides what runs"
+                        "an arithmetic expression sets `{name}`, which determines the commands \
+                         that run"
                     ));
                 }
                 self.list(&substitution.body, &around);
@@ -387,15 +388,12 @@ impl<'p> Decider<'p> {
         }
         let Some(text) = first.known() else {
             self.name_all("", words, around);
-            let why = format!(
-                "which command `{}` is cannot be known before it runs",
-                first.shown()
-            );
+            let why = format!("the command `{}` is unknown before it runs", first.shown());
             self.ask_undetermined(why, around);
             return;
         };
         if first.assigned {
-            self.ask_undetermined("a variable decides which command runs", around);
+            self.ask_undetermined("a variable determines the command that runs", around);
         }
         if self.is_on_blocklist(words) {
             return;
@@ -424,7 +422,7 @@ impl<'p> Decider<'p> {
                 return true;
             }
             Some((Fit::Maybe, entry)) => self.ask(format!(
-                "whether it is `{entry}` cannot be known before it runs"
+                "it may be `{entry}`: the command is unknown before it runs"
             )),
             _ => {}
         }
@@ -453,7 +451,7 @@ impl<'p> Decider<'p> {
                     .and_then(Word::known)
                     .is_some_and(|path| !self.places.is_system(path));
                 if operand.is_some() && !literal {
-                    self.block(format!("`{name}` of anything but a literal file"));
+                    self.block(format!("the file for `{name}` is unknown before it runs"));
                 }
                 for text in self.written_texts(name, operand) {
                     self.script(name, &text, around);
@@ -482,7 +480,14 @@ impl<'p> Decider<'p> {
             return;
         }
         if words.iter().any(|word| word.assigned) {
-            self.ask_for_text(by, format!("a variable decides what `{by}` runs"), around);
+            self.ask_for_text(
+                by,
+                format!(
+                    "a variable determines the commands that `{by}` \
+                runs"
+                ),
+                around,
+            );
         }
         for word in words {
             self.name_alternatives(word);

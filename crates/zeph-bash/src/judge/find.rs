@@ -352,7 +352,7 @@ impl Decider<'_> {
     fn found(&mut self, words: &[Word], paths: &[Word], share: Share, around: &CommandContext) {
         let command = words.first().and_then(Word::known);
         if command.is_some_and(|text| text.contains("{}")) {
-            self.ask("a file that was found is run as a command");
+            self.ask("a file that the search finds runs as a command");
             return;
         }
         let at = |place: &Word| -> Vec<Word> {

@@ -122,11 +122,11 @@ impl Decider<'_> {
         }
         match word.known() {
             Some(path) if is_block_device(path) => {
-                self.block(format!("writing onto the device `{path}`"));
+                self.block(format!("writing to the device `{path}`"));
             }
             None if word.prefix().starts_with("/dev/") => {
                 self.ask(format!(
-                    "which device `{}` is cannot be known",
+                    "the device `{}` is unknown before it runs",
                     word.shown()
                 ));
             }

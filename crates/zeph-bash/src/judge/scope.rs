@@ -212,7 +212,7 @@ impl Decider<'_> {
         for word in arguments {
             let Some(at) = word.prefix().find('=') else {
                 if word.known().is_none() {
-                    self.ask("which alias is defined cannot be known");
+                    self.ask("the name of the alias is unknown before it runs");
                 }
                 continue;
             };

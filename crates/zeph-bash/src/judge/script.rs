@@ -29,11 +29,11 @@ impl Decider<'_> {
     ) {
         self.script_bytes += text.len() + 1;
         if around.scripts >= MAX_SCRIPTS || self.script_bytes > MAX_SCRIPT_BYTES {
-            self.block("shells that are nested too deeply in each other");
+            self.block("too many nested shells");
             return;
         }
         let unresolved = text.contains(UNRESOLVED);
-        let unknown = || format!("what `{by}` runs cannot be known before it runs");
+        let unknown = || format!("the commands that `{by}` runs are unknown before it runs");
         if unresolved && asks {
             self.ask_for_text(by, unknown(), around);
         }
@@ -53,13 +53,11 @@ impl Decider<'_> {
                     self.ask(why);
                 }
                 if is_foreign(by, text) {
-                    self.ask(format!("`{by}` reads such a text in its own way"));
+                    self.ask(format!("`{by}` parses such a text differently"));
                 }
             }
             Err(_) if unresolved => self.ask_for_text(by, unknown(), around),
-            Err(error) => self.block(format!(
-                "the text that `{by}` is given cannot be read: {error}"
-            )),
+            Err(error) => self.block(format!("the text for `{by}` cannot be parsed: {error}")),
         }
     }
 

@@ -115,7 +115,9 @@ impl Decider<'_> {
             let Some(name) = name else {
                 self.places.values.make_all_volatile();
                 if by != "unset" {
-                    self.ask(format!("which variable `{by}` sets cannot be known"));
+                    self.ask(format!(
+                        "the variable that `{by}` sets is unknown before it runs"
+                    ));
                 }
                 continue;
             };
@@ -125,24 +127,27 @@ impl Decider<'_> {
             });
             if another && value.as_ref().is_some_and(|value| value.known().is_none()) {
                 self.ask(format!(
-                    "which variable `{name}` is another name of cannot be known"
+                    "the variable that `{name}` refers to is unknown before it runs"
                 ));
             }
             if another && value.is_none() && !matches!(by, "export" | "readonly") {
                 self.ask(format!(
-                    "which variable `{name}` becomes another name of cannot be known"
+                    "the variable that `{name}` will refer to is unknown before it runs"
                 ));
             }
             match &value {
                 Some(value) => {
                     self.assigned(name, value, around);
                     if value.known().is_some_and(is_telling) {
-                        self.ask(format!("`{by}` makes another name of a variable"));
+                        self.ask(format!("`{by}` creates a reference to a variable"));
                     }
                 }
                 None if name == "CDPATH" => self.assigned(name, &Word::unknown(""), around),
                 None if is_telling(name) && by != "unset" && by != "export" => {
-                    self.ask(format!("what `{by}` sets `{name}` to cannot be known"));
+                    self.ask(format!(
+                        "the value that `{by}` sets for `{name}` is unknown before it \
+                        runs"
+                    ));
                 }
                 None => {}
             }
@@ -175,7 +180,8 @@ impl Decider<'_> {
             for name in crate::syntax::arithmetic::assigned(&word.script()) {
                 if decides_what_runs(&name) {
                     self.ask(format!(
-                        "a calculation sets `{name}`, which decides what runs"
+                        "an arithmetic expression sets `{name}`, which determines the commands \
+                         that run"
                     ));
                 }
                 self.places.values.forget(&name);
@@ -191,7 +197,7 @@ impl Decider<'_> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
             let Some(text) = word.known() else {
-                self.ask("which options `set` changes cannot be known");
+                self.ask("the options that `set` changes are unknown before it runs");
                 self.forget_positional();
                 return;
             };

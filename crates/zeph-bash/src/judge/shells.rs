@@ -120,10 +120,8 @@ impl Decider<'_> {
             Program::Text(word) => match word.known() {
                 None if around.downloads => self.block("a download that reaches a shell"),
                 _ if is_shell => self.joined(name, std::slice::from_ref(*word), around),
-                Some(_) => self.ask(format!("cannot analyse the script passed to `{name}`")),
-                None => self.ask(format!(
-                    "the text for `{name}` cannot be known before it runs"
-                )),
+                Some(_) => self.ask(format!("the script for `{name}` cannot be analysed")),
+                None => self.ask(format!("the text for `{name}` is unknown before it runs")),
             },
             Program::File(word) => match word.known() {
                 Some(path) if self.places.is_input(path) => {
@@ -134,7 +132,10 @@ impl Decider<'_> {
                         self.script(name, text, around);
                     }
                     self.program(name, &Program::Input, is_shell, around);
-                    self.ask(format!("what `{name}` reads and runs cannot be known"));
+                    self.ask(format!(
+                        "the commands that `{name}` reads are unknown before it \
+                        runs"
+                    ));
                 }
                 Some(_) => {
                     for text in self.written_texts(name, Some(word)) {
@@ -142,7 +143,10 @@ impl Decider<'_> {
                     }
                 }
                 None if around.downloads => self.block("a download that reaches a shell"),
-                None => self.ask(format!("which script `{name}` runs cannot be known")),
+                None => self.ask(format!(
+                    "the script that `{name}` runs is unknown before it \
+                    runs"
+                )),
             },
             Program::Input => match &around.input {
                 Input::Closed => {}
@@ -151,7 +155,10 @@ impl Decider<'_> {
                     self.block(format!("a download that `{name}` runs"));
                 }
                 Input::Text(_) | Input::Data { .. } => {
-                    self.ask(format!("what `{name}` reads and runs cannot be known"));
+                    self.ask(format!(
+                        "the commands that `{name}` reads are unknown before it \
+                        runs"
+                    ));
                 }
             },
         }

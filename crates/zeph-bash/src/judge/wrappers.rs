@@ -137,7 +137,7 @@ impl Decider<'_> {
 
     fn unclear(&mut self, name: &str, option: &str) {
         self.ask(format!(
-            "where the command of `{name} {option}` begins cannot be known"
+            "the start of the command of `{name} {option}` is unknown before it runs"
         ));
     }
 }

@@ -228,7 +228,7 @@ impl Decider<'_> {
                     self.places.values = before;
                 }
                 _ => self.ask(format!(
-                    "the command writes `{program}` and runs it: what it does cannot be known"
+                    "the command writes `{program}` and then runs it, so its effect is unknown"
                 )),
             }
         }
@@ -241,7 +241,7 @@ impl Decider<'_> {
         let texts = self.texts_of(&paths);
         if texts.contains(&None) {
             self.ask(format!(
-                "the command writes `{}`, and `{by}` runs it: what it does cannot be known",
+                "the command writes `{}`, and `{by}` then runs it, so its effect is unknown",
                 file.shown()
             ));
         }

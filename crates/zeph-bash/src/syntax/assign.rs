@@ -46,7 +46,7 @@ impl Cursor<'_> {
             let mut left = name.clone();
             if self.peek() == Some(b'[') && !self.is_posix() {
                 let length = subscript(self.rest()).ok_or_else(|| {
-                    self.fail(format!("a subscript of `{name}` that is not plain"))
+                    self.fail(format!("a subscript of `{name}` that is not literal"))
                 })?;
                 if self.rest()[..length].contains('$') {
                     self.note_bracket();

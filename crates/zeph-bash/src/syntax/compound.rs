@@ -40,7 +40,7 @@ impl Cursor<'_> {
                 self.spend(self.at - at)?;
                 self.reset(&mark);
             } else if !name.bare_text().is_some_and(|name| is_name(&name)) {
-                return Err(self.fail("a name of a `coproc` that is not plain"));
+                return Err(self.fail("a name of a `coproc` that is not literal"));
             }
         }
         let command = self.command()?;
@@ -62,7 +62,7 @@ impl Cursor<'_> {
         let is_plain =
             |name: &String| !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic());
         let Some(name) = name.bare_text().filter(is_plain) else {
-            return Err(self.fail("a function's name that is not plain"));
+            return Err(self.fail("a function name that is not literal"));
         };
         self.out.attached(" ()");
         self.skip_lines()?;
@@ -187,7 +187,10 @@ impl Cursor<'_> {
                 return Err(self.fail("expected the name of a variable"));
             };
             if is_telling(&name) {
-                return Err(self.fail("a loop over a variable that decides what runs"));
+                return Err(self.fail(
+                    "a loop over a variable that determines the commands that \
+                    run",
+                ));
             }
             if CALCULATED.contains(&name.as_str()) {
                 self.calculates();

@@ -117,7 +117,7 @@ impl Cursor<'_> {
         self.at += 1;
         self.enter()?;
         if matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'|')) {
-            return Err(self.fail("a command inside of `${…}` is not supported"));
+            return Err(self.fail("a command inside `${…}` is not supported"));
         }
         word.expands = true;
         self.out.put("${");
@@ -157,18 +157,21 @@ impl Cursor<'_> {
     /// Checks whether the text between `${` and `}` evaluates arithmetic, sets a variable, or expands a text again.
     fn evaluated(&self, inner: &str) -> Result<(), SyntaxError> {
         if inner.ends_with("@P") {
-            return Err(self.fail("`${…@P}`, which expands a text again, is not supported"));
+            return Err(self.fail("`${…@P}`, which expands a text twice, is not supported"));
         }
         let end = inner
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .unwrap_or(inner.len());
         if inner.starts_with('!') && inner.contains('=') {
-            return Err(self.fail("`${!…=…}`, which sets the variable that another one names"));
+            return Err(self.fail(
+                "`${!…=…}`, which sets a variable by its name in another \
+                variable",
+            ));
         }
         if is_telling(&inner[..end]) && inner[end..].trim_start_matches(':').starts_with('=') {
             let name = &inner[..end];
             return Err(self.fail(format!(
-                "`{name}` decides what runs and is set inside of `${{…}}`"
+                "`{name}` determines the commands that run, and `${{…}}` sets it"
             )));
         }
         if inner.starts_with('!') || inner.contains([':', '[']) {

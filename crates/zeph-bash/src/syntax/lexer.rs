@@ -160,7 +160,7 @@ impl<'t> Cursor<'t> {
         if self.budget.spend(bytes) {
             Ok(())
         } else {
-            Err(self.fail("too much is nested inside of each other"))
+            Err(self.fail("the constructs are nested too deeply"))
         }
     }
 
@@ -275,7 +275,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-const MISPLACED: &str = "the text of a here-document begins inside of something else";
+const MISPLACED: &str = "the text of a here-document begins inside another construct";
 const TOO_DEEP: &str = "commands are nested too deeply";
 
 /// Whether a byte ends a word outside of quotes.

@@ -106,7 +106,7 @@ impl<'t> Cursor<'t> {
                     let is =
                         |at: usize, wanted| word.atoms.get(at).is_some_and(|atom| atom.is(wanted));
                     if last > 1 && is(0, '{') && is(last, '}') {
-                        return Err(self.fail("a descriptor in a variable that is not plain"));
+                        return Err(self.fail("a descriptor in a variable that is not literal"));
                     }
                     break;
                 }

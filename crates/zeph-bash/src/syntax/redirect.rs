@@ -7,7 +7,7 @@ use super::parse::is_name;
 use super::quote::Mode;
 use super::word::{Atom, Word, from_atoms, single};
 
-const TWICE: &str = "bash expands the target of `>&` twice, so it cannot be known before it runs";
+const TWICE: &str = "bash expands the target of `>&` twice, so it is unknown before it runs";
 /// The maximum number of digits of a descriptor.
 const MAX_DIGITS: usize = 4;
 
@@ -21,7 +21,10 @@ impl Cursor<'_> {
             "{PATH}" | "{HOME}" | "{BASH_ENV}" | "{ENV}"
         ) && matches!(self.peek(), Some(b'<' | b'>'))
         {
-            return Err(self.fail("a descriptor in a variable that decides what runs"));
+            return Err(self.fail(
+                "a descriptor in a variable that determines the commands that \
+                run",
+            ));
         }
         if matches!(self.peek(), Some(b'<' | b'>')) {
             if self.is_process_substitution() {
@@ -257,7 +260,7 @@ impl Cursor<'_> {
         }
         let mut raw = self.word(Mode::Plain)?;
         if self.at == at {
-            return Err(self.fail("expected what to redirect to or from"));
+            return Err(self.fail("expected the target of a redirection"));
         }
         let mut word = single(&raw.atoms, true);
         word.substituted = !raw.substitutions.is_empty();
@@ -295,7 +298,7 @@ impl Cursor<'_> {
             Some(documents) if documents.nesting == self.nesting => {
                 (documents.line_break, documents.end)
             }
-            Some(_) => return Err(self.fail("a here-document inside of another one's command")),
+            Some(_) => return Err(self.fail("a here-document inside the command of another one")),
             None => {
                 let line_break = self.end_of_line()?;
                 (line_break, line_break + 1)
@@ -306,7 +309,7 @@ impl Cursor<'_> {
         loop {
             let rest = self.text.get(place..).unwrap_or_default();
             if rest.is_empty() {
-                return Err(self.fail(format!("a here-document that no `{delimiter}` ends")));
+                return Err(self.fail(format!("a here-document without its end `{delimiter}`")));
             }
             let line = rest.split('\n').next().unwrap_or_default();
             place += line.len() + usize::from(line.len() < rest.len());
@@ -324,7 +327,7 @@ impl Cursor<'_> {
                 let begun = text.rfind('\n').map_or(0, |at| at + 1);
                 let joined = [&text[begun..], line].concat();
                 if plain == delimiter || joined.trim_start_matches('\t') == delimiter {
-                    return Err(self.fail("the end of a here-document is continued"));
+                    return Err(self.fail("a backslash continues the end of a here-document"));
                 }
             } else if shown == delimiter {
                 break;

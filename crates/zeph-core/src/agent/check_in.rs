@@ -22,7 +22,7 @@ impl Agent {
         self.parent.is_none() && self.channel.can_ask() && self.channel.shows_questions()
     }
 
-    /// Asks the user whether the turn continues, or reports the number of rounds if no user can be asked. Returns the limit that
+    /// Asks the user whether the turn continues, or reports the number of rounds if no user can answer. Returns the limit that
     /// stops the turn.
     pub(super) async fn check_in(
         &self,

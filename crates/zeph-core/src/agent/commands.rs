@@ -122,7 +122,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/clear",
         Command::Clear,
-        "start over: the model forgets, the store keeps",
+        "start a new conversation; the store keeps the old one",
     ),
     (
         "/compact",
@@ -139,31 +139,31 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         Command::Cost,
         "tokens and money of this session, by model",
     ),
-    ("/tools", Command::Tools, "the tools the model is offered"),
+    (
+        "/tools",
+        Command::Tools,
+        "the tools that are available to the model",
+    ),
     (
         "/tools unblock",
         Command::Unblock,
-        "NAME: let a tool run again that failed too often",
+        "NAME: unblock a tool that failed too often",
     ),
     (
         "/model",
         Command::Models,
-        "NAME [EFFORT]: ask another provider or model, with this effort; without NAME, which there are",
+        "NAME [EFFORT]: use another provider or model, with this effort; without NAME, list them",
     ),
     (
         "/mode",
         Command::Modes,
         "NAME: the permission mode; Shift-Tab selects the next one",
     ),
-    (
-        "/skills",
-        Command::Skills,
-        "the skills, and which of them are trusted",
-    ),
+    ("/skills", Command::Skills, "the skills and their trust"),
     (
         "/mcp",
         Command::Mcp,
-        "the MCP servers, and which of their tools are out",
+        "the MCP servers and their unavailable tools",
     ),
     (
         "/mcp approve",
@@ -193,7 +193,8 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/rewind",
         Command::Rewind,
-        "N: go back to before your message N and restore files; without N, list your messages",
+        "N: go back to the state before your message N and restore files; without N, list your \
+         messages",
     ),
     (
         "/export",
@@ -203,7 +204,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/reload",
         Command::Reload,
-        "read the configuration again; says what holds at once",
+        "read the configuration again, and show the changes that take effect",
     ),
     (
         "/init",
@@ -232,11 +233,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         Command::Copy,
         "copy the last response, as Markdown, to the clipboard",
     ),
-    (
-        "/undo",
-        Command::Undo,
-        "take the last changes of files back",
-    ),
+    ("/undo", Command::Undo, "undo the last changes of files"),
     (
         "/undo forget",
         Command::UndoForget,
@@ -245,7 +242,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/permissions",
         Command::Permissions,
-        "what may run unasked; /permissions rm N takes one back",
+        "the calls that need no confirmation; /permissions rm N revokes an approval",
     ),
     ("/quit", Command::Quit, "leave (also exit, quit, Ctrl-D)"),
 ];

@@ -572,7 +572,7 @@ mod tests {
         let id = history.id();
         history.push(Message::user("on"), None).await.unwrap();
         history.repair_orphaned_calls().await.unwrap();
-        assert_eq!(history.id(), id, "a whole window is left alone");
+        assert_eq!(history.id(), id, "a complete window is unchanged");
         let read = History::open(store, "s", 0).await.unwrap();
         assert_eq!(read.messages(), history.messages());
     }
@@ -593,7 +593,11 @@ mod tests {
         }
         let mut stored = messages.clone();
         let missing = make_whole(&mut stored).unwrap();
-        assert_eq!(missing.parts.len(), 1, "it is stored, being the last");
+        assert_eq!(
+            missing.parts.len(),
+            1,
+            "it is stored, because it is the last"
+        );
         join(&mut stored, missing);
         assert!(is_whole(&stored), "{stored:?}");
         assert_eq!(stored[2].parts.len(), 3);

@@ -19,9 +19,9 @@ const MAX_KEY: &str = "max_iterations_per_turn";
 /// The rounds of tool calls that a turn may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IterationPolicy {
-    /// Rounds between two check-ins: questions to the user, or notices if no user can be asked.
+    /// Rounds between two check-ins: questions to the user, or notices if no user can answer.
     pub check_in: usize,
-    /// Maximum rounds if no user can be asked.
+    /// Maximum rounds if no user can answer.
     pub max_unattended: usize,
     /// The key of `[agent]` that sets `max_unattended`, for messages.
     pub max_key: &'static str,
@@ -56,7 +56,7 @@ impl Default for IterationPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// The model requested calls too often, and no user can be asked.
+    /// The model requested calls too often, and no user can answer.
     Iterations,
     /// The user stopped the turn at a check-in.
     Stopped,

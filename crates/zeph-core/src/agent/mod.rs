@@ -237,9 +237,9 @@ impl Agent {
                     .or_else(|| self.commands.nearest(name));
                 Reply::Usage(match near {
                     Some(near) => {
-                        format!("{name} is no command; did you mean {near}? /help lists all")
+                        format!("{name} is not a command; did you mean {near}? /help lists all")
                     }
-                    None => format!("{name} is no command; /help lists all"),
+                    None => format!("{name} is not a command; /help lists all"),
                 })
             }
         }
@@ -285,7 +285,7 @@ impl Agent {
                 session.clear().await?;
                 tools.clear(session);
                 self.model.selection.forget();
-                Ok("The conversation starts over; what was said stays in the store.".to_owned())
+                Ok("A new conversation starts. The old messages stay in the store.".to_owned())
             }
             Command::Status => Ok(self.status().await),
             Command::Cost => Ok(self.cost()),
@@ -308,7 +308,7 @@ impl Agent {
                     ConfigUpdate::Taken(text) => Ok(text),
                     ConfigUpdate::Refused(text) => Err(text),
                 },
-                None => Err("there is no configuration to read again".to_owned()),
+                None => Err("this session has no configuration files to read again".to_owned()),
             },
             Command::Modes => Ok(tools.mode_listing()),
             Command::Undo => tools.undo_last(session).await?,

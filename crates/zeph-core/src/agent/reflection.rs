@@ -40,8 +40,8 @@ impl Reflections {
         self.left = self.left.saturating_sub(1);
         let tools = std::mem::take(&mut self.tools).join("`, `");
         Some(format!(
-            "{REFLECTION_MARK}The arguments of `{tools}` were wrong. Reconsider before you go on: what did you take for granted that \
-             does not hold, and what has to be looked at first? Do not repeat the call as it was."
+            "{REFLECTION_MARK}The arguments of `{tools}` were wrong. Before you continue, find the \
+             wrong assumption and the information that you need first. Do not repeat the same call."
         ))
     }
 }

@@ -297,7 +297,7 @@ mod tests {
         );
         check(
             "see @t:f:a\n\n[the user attached the resource f:a of the MCP server t; the following \
-             text is of the server, not of the user]\nsecret plans\n[end of the resource f:a]",
+             text comes from the server, not from the user]\nsecret plans\n[end of the resource f:a]",
             &["user: see @t:f:a"],
         );
         check(

@@ -8,7 +8,8 @@ use zeph_tools::ToolRegistry;
 use zeph_tools::tafc::{Stripped, strip_tafc_fields};
 
 /// The result of a call that held only reasoning.
-pub(super) const ONLY_REASONING: &str = "Only reasoning came, and no arguments: nothing was run. Call the tool again with its arguments.";
+pub(super) const ONLY_REASONING: &str = "The call had only reasoning and no arguments, so it did \
+    not run. Call the tool again with its arguments.";
 
 /// The calls of one response, in order.
 pub(super) struct ResponseCalls {

@@ -137,7 +137,7 @@ impl ToolSelection {
         };
         let embedded = embedded.map_err(|error| {
             self.failed = true;
-            format!("there are no embeddings, so tools are chosen by words: {error}")
+            format!("there are no embeddings, so tools are selected by keywords: {error}")
         })?;
         for (text, vector) in new.into_iter().zip(embedded.lasting) {
             self.embeddings.insert(text.to_owned(), vector);
@@ -269,12 +269,12 @@ impl ToolSelection {
                 "not in use: the model does not call tools natively".to_owned()
             }
             Some(embedder) if self.failed => format!(
-                "compared by words, BM25: {} of {} failed",
+                "keyword search (BM25), because {} of {} failed",
                 embedder.model().name,
                 embedder.provider()
             ),
             Some(embedder) => format!("{} of {}", embedder.model().name, embedder.provider()),
-            None => "compared by words, BM25: no provider of embeddings is set".to_owned(),
+            None => "keyword search (BM25), because no provider of embeddings is set".to_owned(),
         };
         format!(
             "Filter: top_k={}, always_on={}, embeddings={} ({how})\n",

@@ -210,8 +210,8 @@ impl Agent {
             if doom_loop.is_some() {
                 return Err(TurnAbort::End(
                     TurnEnd::DoomLoop,
-                    "stopped: the same calls gave the same results three times in a row. \
-                     Say what to do differently."
+                    "stopped: the same calls gave the same results three times in a row. Write \
+                     what the agent should do differently."
                         .to_owned(),
                 ));
             }
@@ -276,8 +276,8 @@ impl Agent {
                 "the quota of tool calls of this session is used up",
                 TurnEnd::Quota,
                 format!(
-                    "stopped: {used} of {max} tool calls of this session are used \
-                     ([tools] max_tool_calls_per_session), too few are left; /clear starts over"
+                    "stopped: {used} of {max} tool calls of this session are used ([tools] \
+                     max_tool_calls_per_session), and too few are left; /clear starts a new conversation"
                 ),
             ),
             Limit::Stopped => {
@@ -287,7 +287,8 @@ impl Agent {
                     "the user stopped the turn",
                     TurnEnd::IterationCap,
                     format!(
-                        "stopped by you after {rounds} rounds of tool calls; say \"go on\" to continue"
+                        "stopped by you after {rounds} rounds of tool calls; write \"continue\" to \
+                         continue"
                     ),
                 )
             }
@@ -298,7 +299,8 @@ impl Agent {
                     "the limit of tool calls for this turn is reached",
                     TurnEnd::IterationCap,
                     format!(
-                        "stopped after {rounds} rounds of tool calls ([agent] {key}); say \"go on\" to continue"
+                        "stopped after {rounds} rounds of tool calls ([agent] {key}); write \
+                         \"continue\" to continue"
                     ),
                 )
             }
@@ -332,7 +334,7 @@ impl Agent {
         let budget = context_budget(&self.config, self.model.provider.context_window());
         format!(
             "stopped: the conversation takes about {} tokens, over {} % of its budget (limit {}). \
-             /compact summarizes older messages, /clear starts over; [agent] context_budget_tokens sets the budget",
+             /compact summarizes older messages, /clear starts a new conversation; [agent] context_budget_tokens sets the budget",
             self.session.history.estimated_tokens(),
             limits.context_limit() * 100 / budget.max(1),
             limits.context_limit(),
@@ -393,7 +395,7 @@ impl Agent {
         if error.kind == LlmErrorKind::ContextOverflow && shown.is_empty() {
             return Err(RequestFailure::TooLong(message));
         }
-        self.store_partial_response(shown, "the answer broke off", outcome)
+        self.store_partial_response(shown, "the response ended early", outcome)
             .await?;
         Err(TurnAbort::End(TurnEnd::Error, message).into())
     }
@@ -452,10 +454,10 @@ impl Agent {
             outcome.stop = *stop;
             match stop {
                 StopReason::MaxTokens => self.channel.emit(LoopbackEvent::Notice(
-                    "the answer was cut off by the model's output limit".to_owned(),
+                    "the output limit of the model cut off the response".to_owned(),
                 )),
                 StopReason::Refusal => self.channel.emit(LoopbackEvent::Notice(
-                    "the provider's content filter stopped the answer".to_owned(),
+                    "the content filter of the provider stopped the response".to_owned(),
                 )),
                 StopReason::EndTurn | StopReason::ToolUse => {}
             }
@@ -467,7 +469,7 @@ impl Agent {
         outcome.text = history.secrets().redact_known(&text).into_owned();
         if message.parts.is_empty() {
             self.channel.emit(LoopbackEvent::Notice(
-                "the model gave an empty answer".to_owned(),
+                "the model returned an empty response".to_owned(),
             ));
             return Ok(calls);
         }

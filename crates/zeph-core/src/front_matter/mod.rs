@@ -37,7 +37,7 @@ pub(crate) fn text_of(bytes: Vec<u8>, file: &str) -> Result<String, String> {
         if let Some(hidden) = line.chars().find(|char| hides(*char) && *char != '\t') {
             let code = u32::from(hidden);
             return Err(format!(
-                "{file} holds the control character U+{code:04X} in line {}",
+                "{file} contains the control character U+{code:04X} in line {}",
                 at + 1
             ));
         }
@@ -72,7 +72,7 @@ pub(crate) fn parts<'t>(text: &'t str, file: &str) -> Result<Option<(&'t str, &'
         }
     }
     Err(format!(
-        "the front matter of {file} does not end: a line `---` is missing"
+        "the front matter of {file} has no end: a line `---` is missing"
     ))
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn mapping(head: &str, file: &str) -> Result<Map<String, Value>, Stri
         .map_err(|error| format!("{file}, line {}: {}", error.line + 1, error.what))?;
     match head {
         Value::Object(head) => Ok(head),
-        _ => Err(format!("the front matter of {file} is no mapping")),
+        _ => Err(format!("the front matter of {file} is not a mapping")),
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn known_keys(
                 || format!("there are {}", keys.join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
-            Err(format!("`{unknown}` is no key of {place}: {near}"))
+            Err(format!("`{unknown}` is not a key of {place}: {near}"))
         }
     }
 }
@@ -124,14 +124,14 @@ pub(crate) fn words(value: Option<Value>, key: &str, most: usize) -> Result<Stri
     let text = match value {
         Some(Value::String(text)) => text,
         None | Some(Value::Null) => return Err(format!("`{key}` is missing")),
-        Some(_) => return Err(format!("`{key}` is no text: quote it")),
+        Some(_) => return Err(format!("`{key}` is not a string: quote it")),
     };
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.len() {
         0 => Err(format!("`{key}` is empty")),
         length if length > most => Err(format!("`{key}` has more than {most} bytes")),
         // A quoted text may contain escapes.
-        _ if text.contains(hides) => Err(format!("`{key}` holds a control character")),
+        _ if text.contains(hides) => Err(format!("`{key}` contains a control character")),
         _ => Ok(text),
     }
 }
@@ -141,7 +141,7 @@ pub(crate) fn words(value: Option<Value>, key: &str, most: usize) -> Result<Stri
 /// # Errors
 /// The value has another type, or too many names.
 pub(crate) fn names(value: Value, key: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("`{key}` is no list of names");
+    let wrong = || format!("`{key}` is not a list of names");
     let names: Vec<String> = match value {
         Value::Null => Vec::new(),
         Value::String(text) => {

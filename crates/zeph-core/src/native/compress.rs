@@ -29,7 +29,7 @@ impl CompressContext {
         Self {
             def: ToolDef::new::<Params>(
                 "compress_context",
-                "Sum up older messages when the context is nearly full.",
+                "Summarize older messages when the context is nearly full.",
                 Annotations::SESSION_STATE,
             )
             .with_cache(CachePolicy::LEAVES_FILES),
@@ -48,11 +48,11 @@ impl Tool for CompressContext {
         if !self.requests.request(&call.conversation) {
             return Err(ToolError::Failed {
                 category: ToolErrorCategory::PermanentFailure,
-                message: "there is no conversation here that could be summed up".to_owned(),
+                message: "this session has no conversation to summarize".to_owned(),
             });
         }
         Ok(ToolOutput::text(
-            "Older messages are summed up before your next answer; if that fails, they stay.",
+            "Older messages are summarized before your next response; if that fails, they stay.",
         ))
     }
 }

@@ -161,7 +161,7 @@ impl MemorySearch {
         let near = match &self.embedder {
             None => Vec::new(),
             Some(embedder) => self.near(embedder, query).await.unwrap_or_else(|reason| {
-                tracing::warn!(%reason, "facts are compared by words: there are no embeddings");
+                tracing::warn!(%reason, "facts are searched by keywords: there are no embeddings");
                 Vec::new()
             }),
         };
@@ -189,7 +189,7 @@ impl MemorySearch {
             let made = made.map_err(|error| error.to_string())?;
             let query = made.passing.first().map_or(&[][..], Vec::as_slice);
             if let Err(error) = self.store.fill_vector_gap(model, &gap, &made.lasting).await {
-                tracing::warn!(%error, "vectors of facts cannot be kept");
+                tracing::warn!(%error, "embeddings of facts cannot be stored");
             }
             let near = self.store.near_memories(model, query, MAX_NEAR).await;
             if let Some(near) = near.map_err(|error| error.to_string())? {
@@ -214,7 +214,7 @@ impl Tool for MemorySearch {
         let found = found.map_err(|error| failure(&error))?;
         let lines: Vec<String> = found.iter().map(Hit::line).collect();
         let summary = if lines.is_empty() {
-            "No saved fact and no earlier conversation fits these words.".to_owned()
+            "No saved fact and no earlier conversation matches these words.".to_owned()
         } else {
             lines.join("\n")
         };

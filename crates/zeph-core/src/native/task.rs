@@ -75,8 +75,8 @@ impl Tool for Task {
         let slot = cx.extensions().get::<SubAgentSlot>();
         let starter = slot.get().ok_or_else(|| {
             ToolError::permanent(
-                "a sub-agent needs a model: only the model of a conversation can call `task`, and a sub-agent cannot; \
-                 start one with `zeph` or `zeph -p`",
+                "only the model of a conversation can call `task`; start a conversation with \
+                 `zeph` or `zeph -p`",
             )
         })?;
         if prompt.trim().is_empty() {

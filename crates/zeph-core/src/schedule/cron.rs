@@ -67,7 +67,7 @@ impl Cron {
         let [minute, hour, day, month, weekday] = fields[..] else {
             return Err(CronError {
                 field: "cron",
-                what: format!("five fields are expected, {} came", fields.len()),
+                what: format!("expected five fields, got {}", fields.len()),
                 text,
             });
         };
@@ -196,7 +196,7 @@ impl Field {
             .parse::<usize>()
             .ok()
             .filter(|step| (1..=60).contains(step));
-        found.ok_or_else(|| self.wrong(text, format!("{step:?} is no step of 1 to 60")))
+        found.ok_or_else(|| self.wrong(text, format!("{step:?} is not a step from 1 to 60")))
     }
 
     fn value(&self, value: &str, text: &str) -> Result<u32, CronError> {
@@ -211,7 +211,10 @@ impl Field {
         found.ok_or_else(|| {
             self.wrong(
                 text,
-                format!("{value:?} is not within {} to {}", self.least, self.most),
+                format!(
+                    "{value:?} is not a value from {} to {}",
+                    self.least, self.most
+                ),
             )
         })
     }

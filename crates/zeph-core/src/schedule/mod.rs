@@ -56,13 +56,16 @@ pub enum ScheduleError {
     #[error("/when: {0}")]
     When(#[from] WhenError),
     /// The task is empty.
-    #[error("/task: expected what to do, got nothing")]
+    #[error("/task: expected a prompt, got an empty text")]
     Empty,
     /// The task is too long.
-    #[error("/task: expected at most {MAX_BYTES} bytes; put it into a file and name the file")]
+    #[error(
+        "/task: expected at most {MAX_BYTES} bytes; write the text to a file and name the \
+        file"
+    )]
     Long,
     /// The project has too many tasks.
-    #[error("{MAX_SCHEDULED} tasks are scheduled here already; `zeph scheduler rm` takes one back")]
+    #[error("{MAX_SCHEDULED} tasks are already scheduled here; `zeph scheduler rm` cancels one")]
     Full,
     /// The store failed.
     #[error(transparent)]
@@ -315,11 +318,14 @@ impl Schedule {
     pub fn describe(&self, run: &ScheduledRun) -> String {
         let due = self.shown(run.due_at);
         let what = match run.state {
-            RunState::Missed => "was missed: nothing was up and free to run it",
+            RunState::Missed => "was missed: no process was free to run it",
             RunState::Interrupted if run.session.is_none() => {
-                "was missed: what claimed it died before it began"
+                "was missed: the process that claimed it ended before the start"
             }
-            RunState::Interrupted => "was interrupted: what ran it died; it is not made again",
+            RunState::Interrupted => {
+                "was interrupted: the process that ran it ended; the task is \
+                not repeated"
+            }
             RunState::Running => "runs",
             RunState::Done => "is done",
             RunState::Failed => "failed",

@@ -730,7 +730,7 @@ async fn invalid_tasks_are_refused() {
     assert!(
         refused("x", "in 1 hour")
             .await
-            .contains("100 tasks are scheduled")
+            .contains("100 tasks are already scheduled")
     );
 }
 

@@ -31,10 +31,10 @@ pub const FORMS: &str = "\"in 10 minutes\", \"at 14:30\", \"tomorrow at 9\", \"2
 #[non_exhaustive]
 pub enum WhenError {
     /// The form is unknown.
-    #[error("{0:?} says no time; understood are {FORMS}")]
+    #[error("{0:?} is not a time; valid forms are {FORMS}")]
     Unknown(String),
     /// The text is too long.
-    #[error("expected at most {MAX_TEXT_CHARS} characters; understood are {FORMS}")]
+    #[error("expected at most {MAX_TEXT_CHARS} characters; valid forms are {FORMS}")]
     Long,
     /// The time is in the past.
     #[error("{0} is past")]

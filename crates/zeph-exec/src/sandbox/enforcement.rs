@@ -31,16 +31,18 @@ impl Enforcement {
         let mut lacks = Vec::new();
         match self.landlock {
             None => lacks.push(
-                "this system does not confine where commands write (it has no Landlock)".to_owned(),
+                "this system does not limit the files that commands write (it has no \
+                 Landlock)"
+                    .to_owned(),
             ),
             Some(version) if version < WHOLE => lacks.push(format!(
-                "this system confines where commands write, but lets them truncate files anywhere \
-                 (Landlock version {version}, {WHOLE} is needed)"
+                "this system limits the files that commands write, but they can truncate any file \
+                 (Landlock version {version}, version {WHOLE} is required)"
             )),
             Some(_) => {}
         }
         if !network && !self.seccomp {
-            lacks.push("this system does not cut the network (it has no seccomp)".to_owned());
+            lacks.push("this system does not block the network (it has no seccomp)".to_owned());
         }
         (!lacks.is_empty()).then(|| lacks.join("; "))
     }

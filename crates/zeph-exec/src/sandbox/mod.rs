@@ -45,8 +45,8 @@ pub use plan::{Plan, PlanOptions, Sockets};
 pub(crate) use seccomp::watcher::Listener;
 
 /// The notice if files cannot be hidden.
-pub const NOT_HIDDEN: &str = "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
-     user make no mount namespace), and only commands that name it are refused";
+pub const NOT_HIDDEN: &str = "this system does not hide the paths in `[tools.file] deny_read` from \
+    commands (this user cannot create a mount namespace), and only commands that name it are refused";
 
 /// The reason why a command must not be started.
 #[derive(Debug, thiserror::Error)]

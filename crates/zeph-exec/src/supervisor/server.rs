@@ -36,7 +36,7 @@ pub fn supervisor_main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the shell supervisor is started by the agent, not by hand: {error}");
+            eprintln!("only Zeph starts the shell supervisor, do not run it directly: {error}");
             ExitCode::FAILURE
         }
     }

@@ -90,7 +90,7 @@ impl Text {
         }
         let Cut { head, omitted } = self.next_cut();
         out.push_str(&self.text[..head]);
-        let _ = write!(out, "[… {omitted} bytes of this line left out …]");
+        let _ = write!(out, "[… {omitted} bytes of this line omitted …]");
         out.push_str(&self.text[self.tail(head)..]);
     }
 }

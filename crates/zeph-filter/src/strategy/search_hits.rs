@@ -304,7 +304,7 @@ impl File {
 /// Formats the number of hits and files.
 fn found(hits: u64, files: usize, around: bool) -> String {
     let around = match around {
-        true => "; the lines around them are left out",
+        true => "; the lines around them are omitted",
         false => "",
     };
     let (hits, files) = (pluralize(hits, "hit"), pluralize(files as u64, "file"));
@@ -407,7 +407,7 @@ mod tests {
             format!("{path}-{n}-let x: u8\n{path}:{}:let total\n--\n", n + 1)
         };
         let (told, _) = check(&(1..200).map(around).collect::<String>());
-        let head = "199 hits in 3 files; the lines around them are left out\n";
+        let head = "199 hits in 3 files; the lines around them are omitted\n";
         assert!(told.starts_with(head), "{told}");
         assert!(!told.contains("let x"), "{told}");
     }

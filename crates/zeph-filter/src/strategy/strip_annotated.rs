@@ -29,7 +29,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, Strin
         .iter()
         .any(|prefix| prefix.trim().is_empty())
     {
-        return Err("a prefix is empty, and would take every line".to_owned());
+        return Err("a prefix is empty, and would match every line".to_owned());
     }
     Ok(Arc::new(Prefixes(params.prefixes.into())))
 }

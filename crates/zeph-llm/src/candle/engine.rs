@@ -53,7 +53,7 @@ pub(super) enum Failure {
 
 impl Failure {
     fn inner(error: impl std::fmt::Display) -> Self {
-        let message = format!("the local model could not go on: {}", super::words(error));
+        let message = format!("the local model failed: {}", super::words(error));
         Self::Error(LlmErrorKind::Protocol, message)
     }
 }

@@ -88,7 +88,7 @@ impl Gguf {
         let architecture = self.text("general.architecture").unwrap_or_default();
         if !ARCHITECTURES.contains(&architecture) {
             return Err(format!(
-                "its architecture is {architecture:?}, and only {} are known",
+                "its architecture is {architecture:?}, and only {} are supported",
                 ARCHITECTURES.join(", ")
             ));
         }
@@ -100,7 +100,7 @@ impl Gguf {
                 .ok_or_else(|| format!("its metadata has no number {key:?}"))
         };
         if self.number(&key("expert_count")).unwrap_or(0) > 1 {
-            return Err("it is a mixture of experts, which is not known".to_owned());
+            return Err("it is a mixture of experts, which is not supported".to_owned());
         }
         let heads = number("attention.head_count")?;
         let width = number("embedding_length")?;

@@ -55,7 +55,7 @@ impl Grammars {
     /// A vocabulary that grammars cannot work with.
     pub(super) fn new(environment: &TokEnv) -> Result<Self, String> {
         let mut factory = ParserFactory::new_simple(environment)
-            .map_err(|error| format!("its vocabulary does not go with grammars: {error}"))?;
+            .map_err(|error| format!("its vocabulary does not support grammars: {error}"))?;
         factory.quiet();
         factory.limits_mut().verbose_errors = false;
         Ok(Self {

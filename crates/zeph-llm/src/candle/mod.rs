@@ -135,7 +135,7 @@ impl CandleProvider {
     }
 
     fn ended(&self) -> LlmError {
-        let message = "the local model's thread has ended: start again";
+        let message = "the thread of the local model has ended: restart Zeph";
         LlmError::new(LlmErrorKind::Protocol, &self.name, message)
     }
 }

@@ -97,7 +97,7 @@ impl Network {
         let half = shape.head_dim / 2;
         if half == 0 || shape.kv_heads == 0 || !shape.heads.is_multiple_of(shape.kv_heads) {
             candle_core::bail!(
-                "{} heads of {} over {} heads of keys do not go together",
+                "{} heads of {} and {} heads of keys are incompatible",
                 shape.heads,
                 shape.head_dim,
                 shape.kv_heads

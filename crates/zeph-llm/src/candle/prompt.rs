@@ -40,7 +40,7 @@ fn text_of(message: &Message) -> String {
     let parts = message.parts.iter().filter_map(|part| match part {
         MessagePart::Text { text } => Some(text.clone()),
         MessagePart::Image { media_type, .. } => {
-            Some(format!("[an image of type {media_type}, left out]"))
+            Some(format!("[an image of type {media_type}, omitted]"))
         }
         MessagePart::ToolUse(call) => {
             let call = serde_json::json!({ "tool_id": call.name, "params": call.input });

@@ -42,14 +42,14 @@ impl Config {
     pub(super) fn shape(&self) -> Result<Shape, String> {
         if !["llama", "mistral", "qwen2", "qwen3"].contains(&self.model_type.as_str()) {
             return Err(format!(
-                "its model_type is {:?}, and only llama, mistral, qwen2, qwen3 are known",
+                "its model_type is {:?}, and only llama, mistral, qwen2, qwen3 are supported",
                 self.model_type
             ));
         }
         if self.rope_scaling.as_ref().is_some_and(|it| !it.is_null()) {
             return Err(
-                "it scales its positions (rope_scaling), which is only known of GGUF files: \
-                 use one of those"
+                "it scales its positions (rope_scaling), which is only supported for GGUF files: \
+                 use a GGUF file"
                     .to_owned(),
             );
         }

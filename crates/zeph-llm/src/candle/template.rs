@@ -60,7 +60,7 @@ impl Template {
         });
         environment
             .add_template_owned("chat", source.unwrap_or(CHATML).to_owned())
-            .map_err(|error| format!("its chat template is not understood: {error}"))?;
+            .map_err(|error| format!("its chat template cannot be parsed: {error}"))?;
         Ok(Self {
             environment,
             beginning: beginning.unwrap_or_default().to_owned(),

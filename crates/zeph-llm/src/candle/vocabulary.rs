@@ -93,7 +93,7 @@ impl Vocabulary {
         let written = tokenizer.to_string(false).map_err(words)?;
         let written: Value = serde_json::from_str(&written).map_err(words)?;
         let bytes = llguidance::token_bytes_from_tokenizer_json(&written)
-            .map_err(|error| format!("the bytes of its tokens are not known: {error}"))?;
+            .map_err(|error| format!("the bytes of its tokens are unknown: {error}"))?;
         let mut ends: Vec<TokenId> = Vec::new();
         for name in end.as_deref().into_iter().chain(ENDS) {
             if let Some(id) = tokenizer.token_to_id(name)
@@ -103,7 +103,7 @@ impl Vocabulary {
             }
         }
         let Some(first) = ends.first() else {
-            return Err("no token of its vocabulary ends an answer".to_owned());
+            return Err("no token of its vocabulary ends a response".to_owned());
         };
         let size = u32::try_from(bytes.len()).map_err(words)?;
         let trie = TokTrie::from(&TokRxInfo::new(size, *first), &bytes).with_eos_tokens(&ends);

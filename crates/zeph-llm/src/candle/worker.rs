@@ -79,7 +79,7 @@ fn serve(job: Job, model: &mut Option<Loaded>, source: &Source, window: usize) {
 
 /// The failure of a request for text to an embedding model.
 pub(super) fn no_answers() -> Failure {
-    let message = "the model makes embeddings and cannot answer: choose one that chats";
+    let message = "the model only creates embeddings: select a chat model";
     Failure::Error(LlmErrorKind::Config, message.to_owned())
 }
 

@@ -315,7 +315,8 @@ impl Blocks {
                 return Err(Failure::new(
                     LlmErrorKind::Protocol,
                     format!(
-                        "{} sent a piece of block {index} that does not fit how the block began: {delta:?}",
+                        "{} sent a part of block {index} that does not match the start of the \
+                         block: {delta:?}",
                         target.url
                     ),
                 ));

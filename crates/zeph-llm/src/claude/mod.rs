@@ -37,7 +37,7 @@ pub(crate) fn provider(
 ) -> Result<RemoteProvider<Messages>, LlmError> {
     if config.effort.is_some() && thinking::reasoning(&config.model).is_none() {
         let message = format!(
-            "`effort` has no meaning for the model `{}`, which does not reason: remove it",
+            "`effort` has no effect for the model `{}`, which does not reason: remove it",
             config.model
         );
         return Err(LlmError::new(LlmErrorKind::Config, &config.name, message));

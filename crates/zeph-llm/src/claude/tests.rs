@@ -348,7 +348,7 @@ fn invalid_response_is_reported() {
                 end("tool_use"),
             ]),
             Kind::Protocol,
-            "without a tool's name",
+            "without the name of a tool",
         ),
         (
             "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}"

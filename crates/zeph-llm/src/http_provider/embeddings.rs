@@ -168,7 +168,8 @@ impl<W: Wire> RemoteProvider<W> {
 impl Source {
     fn protocol(&self, message: &str) -> Failure {
         let message = format!(
-            "{} answered with no embeddings: {message}. Does `embedding_model` name a model that makes them?",
+            "{} returned no embeddings: {message}. Check that `embedding_model` names a model that \
+             creates embeddings.",
             self.shown
         );
         Failure::new(LlmErrorKind::Protocol, message)
@@ -188,7 +189,7 @@ fn batch(texts: &[&str]) -> usize {
 /// Checks that there is an embedding for each text, all of one length and with finite numbers.
 fn check(vectors: &[Vec<f32>], texts: usize) -> Result<(), String> {
     if vectors.len() != texts {
-        return Err(format!("{} vectors for {texts} texts", vectors.len()));
+        return Err(format!("{} embeddings for {texts} texts", vectors.len()));
     }
     let length = vectors.first().map_or(0, Vec::len);
     if texts > 0 && !(1..=MAX_NUMBERS).contains(&length) {
@@ -198,7 +199,7 @@ fn check(vectors: &[Vec<f32>], texts: usize) -> Result<(), String> {
         return Err("vectors of different lengths".to_owned());
     }
     if vectors.iter().flatten().any(|number| !number.is_finite()) {
-        return Err("a vector with a number beyond all bounds".to_owned());
+        return Err("a vector with a number that is not finite".to_owned());
     }
     Ok(())
 }

@@ -183,18 +183,38 @@ pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
     let mend = match kind {
         LlmErrorKind::Auth => match key_env {
             Some(name) => format!(" Check the key in the environment variable {name}."),
-            None => " The server wants a key: name its environment variable as `api_key_env`.".to_owned(),
+            None => " The server requires a key: name its environment variable as \
+                `api_key_env`."
+                .to_owned(),
         },
-        LlmErrorKind::NoCredit => " The account has no credit or quota left: see to its billing, or choose another provider.".to_owned(),
-        LlmErrorKind::UnknownModel => format!(" The server does not know the model `{model}`: correct `{}`.", match purpose {
-            RequestKind::Answer => "model",
-            RequestKind::Embeddings => "embedding_model",
-        }),
-        LlmErrorKind::ContextOverflow if purpose == RequestKind::Embeddings => format!(" A text is longer than the window of `{model}`: choose another `embedding_model`."),
-        LlmErrorKind::ContextOverflow => format!(" The request is longer than the window of `{model}`: compact the conversation, or correct `context_window`."),
-        LlmErrorKind::Config if matches!(status, Some(300..=399)) => " Redirects are not followed: put the final address into `base_url`.".to_owned(),
-        LlmErrorKind::Config => format!(" Nothing speaks {api} there: correct `base_url`."),
-        LlmErrorKind::BadRequest if body.says(&[], &["does not support tools"]) => " Choose a model that calls tools, or set `tool_use = false`.".to_owned(),
+        LlmErrorKind::NoCredit => {
+            " The account has no credit or quota left: check its billing, or \
+            select another provider."
+                .to_owned()
+        }
+        LlmErrorKind::UnknownModel => format!(
+            " The server does not know the model `{model}`: correct `{}`.",
+            match purpose {
+                RequestKind::Answer => "model",
+                RequestKind::Embeddings => "embedding_model",
+            }
+        ),
+        LlmErrorKind::ContextOverflow if purpose == RequestKind::Embeddings => format!(
+            " A text is \
+            longer than the window of `{model}`: select another `embedding_model`."
+        ),
+        LlmErrorKind::ContextOverflow => format!(
+            " The request is longer than the window of `{model}`: compact the conversation, or correct `context_window`."
+        ),
+        LlmErrorKind::Config if matches!(status, Some(300..=399)) => {
+            " Redirects are not followed: \
+            set `base_url` to the final address."
+                .to_owned()
+        }
+        LlmErrorKind::Config => format!(" The address does not serve {api}: correct `base_url`."),
+        LlmErrorKind::BadRequest if body.says(&[], &["does not support tools"]) => " Select a \
+            model that calls tools, or set `tool_use = false`."
+            .to_owned(),
         _ => String::new(),
     };
     let end = if said.ends_with(['.', '!', '?']) {
@@ -235,7 +255,8 @@ pub(crate) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failu
         (true, true) => (
             LlmErrorKind::Timeout,
             format!(
-                "no connection to {url} in time (`connect_timeout_secs`). Is the server reachable, and `base_url` right?"
+                "no connection to {url} in time (`connect_timeout_secs`). Check that the server is \
+                 reachable and `base_url` is correct."
             ),
         ),
         (true, false) => (
@@ -245,13 +266,15 @@ pub(crate) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failu
         (false, true) if refused => (
             LlmErrorKind::Network,
             format!(
-                "cannot connect to {url}: connection refused. Is the server running, and `base_url` right?"
+                "cannot connect to {url}: connection refused. Check that the server is running and \
+                 `base_url` is correct."
             ),
         ),
         (false, true) => (
             LlmErrorKind::Network,
             format!(
-                "cannot connect to {url}: {cause}. Is the server reachable, and `base_url` right?"
+                "cannot connect to {url}: {cause}. Check that the server is reachable and \
+                 `base_url` is correct."
             ),
         ),
         (false, false) => (

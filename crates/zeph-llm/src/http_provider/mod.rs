@@ -167,8 +167,10 @@ impl<W: Wire> RemoteProvider<W> {
                 let value = format!("{before}{}", key.expose_secret().trim());
                 let mut value = HeaderValue::try_from(value).map_err(|_| {
                     let variable = key_env.unwrap_or("the given variable");
-                    let message =
-                        format!("the key in {variable} has characters that no header can carry");
+                    let message = format!(
+                        "the key in {variable} has characters that are invalid in a \
+                            header"
+                    );
                     fail(LlmErrorKind::Auth, message)
                 })?;
                 value.set_sensitive(true);
@@ -221,7 +223,8 @@ impl<W: Wire> RemoteProvider<W> {
         let client = self.client.get(self.endpoint.url(), &self.retry).await;
         client.map_err(|error| {
             let message = format!(
-                "no HTTPS client could be made: {}. Are root certificates installed? Otherwise name a bundle in SSL_CERT_FILE.",
+                "the HTTPS client cannot be created: {}. Install root certificates, or name a \
+                 bundle in SSL_CERT_FILE.",
                 error_mapping::innermost_cause(&error.without_url())
             );
             self.error(Failure::new(LlmErrorKind::Config, message))
@@ -378,8 +381,8 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
             }
             let next = match (shown, goes_on) {
                 (false, _) => "It is sent again.",
-                (true, true) => "The model is asked to go on where the text stopped.",
-                (true, false) => "The answer starts over.",
+                (true, true) => "Zeph requests the rest of the response from the model.",
+                (true, false) => "The response starts again.",
             };
             retries.wait(error, next, sink).await?;
             answer.restart(goes_on);

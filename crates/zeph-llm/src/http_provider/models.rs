@@ -32,8 +32,7 @@ impl<W: Wire> RemoteProvider<W> {
         let shown = without_query(&url);
         let list = self.ask(url, None).await?;
         read_list(&list).ok_or_else(|| {
-            let message =
-                format!("{shown} did not answer with a list of models. Check `base_url`.");
+            let message = format!("{shown} did not return a list of models. Check `base_url`.");
             self.error(Failure::new(LlmErrorKind::Protocol, message))
         })
     }
@@ -72,7 +71,7 @@ impl<W: Wire> RemoteProvider<W> {
         }
         let bytes = read_capped(response, MAX_LIST_BYTES).await;
         serde_json::from_slice(&bytes).map_err(|error| {
-            let message = format!("{shown} did not answer with JSON: {error}. Check `base_url`.");
+            let message = format!("{shown} did not return JSON: {error}. Check `base_url`.");
             self.error(Failure::new(LlmErrorKind::Protocol, message))
         })
     }

@@ -238,7 +238,7 @@ impl ResponseBuilder {
         if self.bytes > MAX_ANSWER_BYTES || self.parts.len() > MAX_PARTS {
             return Err(Failure::new(
                 LlmErrorKind::Protocol,
-                format!("the answer has more than {MAX_ANSWER_BYTES} bytes or {MAX_PARTS} parts"),
+                format!("the response has more than {MAX_ANSWER_BYTES} bytes or {MAX_PARTS} parts"),
             ));
         }
         Ok(())
@@ -256,7 +256,7 @@ impl ResponseBuilder {
         let Some(stop) = self.stop else {
             return Err(Failure::new(
                 LlmErrorKind::StreamCut,
-                "the stream ended before the answer did",
+                "the stream ended before the response was complete",
             ));
         };
         let was_cut = matches!(stop, StopReason::MaxTokens | StopReason::Refusal);
@@ -300,7 +300,7 @@ impl ResponseBuilder {
             if call.name.is_empty() {
                 return Err(Failure::new(
                     LlmErrorKind::Protocol,
-                    "the server sent a call without a tool's name",
+                    "the server sent a call without the name of a tool",
                 ));
             }
             let free = |id: &str| !id.is_empty() && !id_taken(id) && !ids.iter().any(|i| i == id);

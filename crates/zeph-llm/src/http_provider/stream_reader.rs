@@ -130,7 +130,7 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
                 if body.len() + bytes.len() > MAX_JSON_BYTES {
                     return Err(Failure::new(
                         LlmErrorKind::Protocol,
-                        format!("the answer is longer than {MAX_JSON_BYTES} bytes"),
+                        format!("the response is longer than {MAX_JSON_BYTES} bytes"),
                     ));
                 }
                 body.extend_from_slice(bytes);
@@ -206,7 +206,10 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
 fn cut_off(target: Target<'_>) -> Failure {
     Failure::new(
         LlmErrorKind::StreamCut,
-        format!("the stream of {} ended before the answer did", target.url),
+        format!(
+            "the stream of {} ended before the response was complete",
+            target.url
+        ),
     )
 }
 
@@ -233,7 +236,7 @@ pub(crate) fn no_piece(error: &serde_json::Error, data: &str, target: Target<'_>
     Failure::new(
         LlmErrorKind::Protocol,
         format!(
-            "{} sent an event that is no part of an answer ({error}): {}",
+            "{} sent an event that is not part of a response ({error}): {}",
             target.url,
             excerpt(data)
         ),
@@ -251,7 +254,7 @@ fn no_answer(head: &[u8], target: Target<'_>) -> Failure {
     Failure::new(
         LlmErrorKind::Protocol,
         format!(
-            "{} did not answer with {}: {} Check `base_url`.",
+            "{} did not respond with {}: {} Check `base_url`.",
             target.url,
             target.api,
             page_excerpt(&text)

@@ -73,8 +73,8 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The instruction to continue after a broken stream.
-pub(crate) const GO_ON: &str = "Your answer was cut off by the network. Continue exactly where it stopped: \
-do not repeat any of it, do not comment on the interruption.";
+pub(crate) const GO_ON: &str = "The network cut off your response. Continue exactly where it \
+    stopped: do not repeat any of it, do not comment on the interruption.";
 
 /// The replacement for an image that the model does not take.
 pub(crate) const IMAGE_LEFT_OUT: &str = "[image omitted: this model does not accept images]";

@@ -74,7 +74,7 @@ fn of_user<S: SerializeSeq>(
                 pictures.push(data.as_str());
                 if let Some(name) = result {
                     let number = pictures.len();
-                    words.push(format!("Image {number} is of the result of {name}.").into());
+                    words.push(format!("Image {number} belongs to the result of {name}.").into());
                 }
             }
             MessagePart::Image { .. } => words.push(IMAGE_LEFT_OUT.into()),

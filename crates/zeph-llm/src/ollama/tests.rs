@@ -192,7 +192,7 @@ fn reports_malformed_response() {
         (
             line(&json!({"tool_calls": [{"function": {"arguments": {}}}]})) + &end("stop"),
             Kind::Protocol,
-            "without a tool's name",
+            "without the name of a tool",
         ),
     ] {
         let failure = read::<OllamaChat>([body.as_bytes()]).0.expect_err(&body);
@@ -317,7 +317,7 @@ fn history_is_converted_to_messages() {
             {"role": "tool", "content": "PNG image", "tool_name": "read"},
             {"role": "tool", "content": "noon", "tool_name": "clock"},
             {"role": "tool", "content": "?"},
-            {"role": "user", "content": "Image 1 is of the result of read.\n\nAnd:", "images": ["AAAA", "BBBB"]},
+            {"role": "user", "content": "Image 1 belongs to the result of read.\n\nAnd:", "images": ["AAAA", "BBBB"]},
             {"role": "assistant", "content": "", "tool_calls": [calls("grep", json!({}))]},
             {"role": "tool", "content": "found", "tool_name": "grep"},
         ])

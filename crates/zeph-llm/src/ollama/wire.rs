@@ -141,7 +141,7 @@ impl Wire for OllamaChat {
         target: Target<'_>,
         _sink: StreamSink<'_>,
     ) -> Result<Option<()>, Failure> {
-        let message = format!("{} did not answer in lines", target.url);
+        let message = format!("{} did not respond with lines", target.url);
         Err(Failure::new(LlmErrorKind::Protocol, message))
     }
 }

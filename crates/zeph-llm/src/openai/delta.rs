@@ -61,7 +61,7 @@ impl Deltas {
             "error" => {
                 return Err(Failure::new(
                     LlmErrorKind::Server,
-                    "the server ended the answer with an error",
+                    "the server ended the response with an error",
                 ));
             }
             _ if self.refused => StopReason::Refusal,

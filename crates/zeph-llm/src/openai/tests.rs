@@ -445,7 +445,7 @@ fn invalid_response_is_reported() {
         (
             "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0}]},\"finish_reason\":\"stop\"}]}\n\n",
             Kind::Protocol,
-            "without a tool's name",
+            "without the name of a tool",
         ),
     ] {
         let (got, message) = kind_of(body.as_bytes());

@@ -190,7 +190,7 @@ impl Items {
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
                 let response = event.response.map(|raw| serde_json::from_str(raw.get()));
                 let Some(Ok(response)) = response else {
-                    let message = format!("{} ended the answer without saying how", target.url);
+                    let message = format!("{} ended the response without a reason", target.url);
                     return Err(Failure::new(LlmErrorKind::Protocol, message));
                 };
                 self.end(&response, answer, target, sink)?;

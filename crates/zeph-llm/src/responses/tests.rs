@@ -362,7 +362,7 @@ fn invalid_response_is_reported() {
                 completed(),
             ]),
             Kind::Protocol,
-            "without a tool's name",
+            "without the name of a tool",
         ),
         ("{\"hello\":1}".to_owned(), Kind::Protocol, "{\"hello\":1}"),
         (

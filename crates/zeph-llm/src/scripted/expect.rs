@@ -149,7 +149,7 @@ impl Expect {
         }
         for name in &self.tools_exclude.0 {
             if offered.contains(&name.as_str()) {
-                return Err(format!("`tools_exclude`: {name:?} is offered"));
+                return Err(format!("`tools_exclude`: {name:?} is available"));
             }
         }
         if let Some(expected) = self.messages

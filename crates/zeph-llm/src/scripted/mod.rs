@@ -119,7 +119,8 @@ impl ScriptedProvider {
             .filter(|_| !config.uses_tools())
         {
             let message = format!(
-                "step {} has `calls`, which a provider with `tool_use = false` does not make: write them as blocks in its `text`",
+                "step {} has `calls`, which a provider with `tool_use = false` does not support: \
+                 write them as blocks in its `text`",
                 at + 1
             );
             return Err(LlmError::new(LlmErrorKind::Scenario, &config.name, message));
@@ -142,7 +143,8 @@ impl ScriptedProvider {
         let total = self.scenario.steps.len();
         let Some(step) = self.scenario.steps.get(state.step) else {
             return Err(fail(format!(
-                "the scenario has no step left: all {total} were given, and a further request came ({} messages, the last: {})",
+                "the scenario has no step left: all {total} steps were used before this request \
+                 ({} messages, the last: {})",
                 request.messages.len(),
                 expect::shorten(&last_said(request.messages)),
             )));
@@ -152,7 +154,9 @@ impl ScriptedProvider {
         let mut vars = state.vars.clone();
         if request.json_object && !step.is_object(&vars) {
             return Err(in_step(
-                "a request for a JSON object came, which this step's text is not".to_owned(),
+                "the request requires a JSON object, and the text of this step is not \
+                 one"
+                .to_owned(),
             ));
         }
         step.expect.check(&request, &vars).map_err(in_step)?;
@@ -198,7 +202,7 @@ impl ScriptedProvider {
         LlmError::new(
             fault.kind(),
             &self.name,
-            format!("the scenario asks for the fault `{}` here", fault.as_str()),
+            format!("the scenario injects the fault `{}` here", fault.as_str()),
         )
     }
 }

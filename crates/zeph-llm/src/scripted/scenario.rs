@@ -267,7 +267,8 @@ impl Step {
             }
             Some(fault) if answers && fault != Fault::StreamCut => {
                 return Err(format!(
-                    "with `fault = \"{}\"` nothing is answered: remove `text`, `reasoning` and `calls`",
+                    "a step with `fault = \"{}\"` has no response: remove `text`, `reasoning` and \
+                     `calls`",
                     fault.as_str()
                 ));
             }
@@ -281,7 +282,11 @@ impl Step {
                 return Err("`stop = \"tool_use\"` needs `calls`".to_owned());
             }
             Some(stop) if stop != StopReason::ToolUse && !self.calls.is_empty() => {
-                return Err("an answer with `calls` stops for `tool_use`: remove `stop`".to_owned());
+                return Err(
+                    "a response with `calls` always stops for `tool_use`: remove \
+                    `stop`"
+                        .to_owned(),
+                );
             }
             _ => {}
         }

@@ -28,8 +28,7 @@ pub fn render(tools: &[ToolDefinition]) -> String {
     let mut out = String::from("<tools>\n");
     out.push_str(
         "# Calling tools\n\
-         A call is a fenced block in your answer. Its fences begin their lines. \
-         When your answer ends, its calls run in their order, and you get their results. Never write results yourself.\n",
+         A call is a fenced block in your response. Each fence starts its line. When your response ends, its calls run in order, and you get their results. Never write results yourself.\n",
     );
     let offers = |name: &str| tools.iter().any(|tool| tool.name == name);
     if offers(BASH) {
@@ -49,8 +48,8 @@ pub fn render(tools: &[ToolDefinition]) -> String {
         );
     }
     out.push_str(
-        "\nWhat is only to be shown stands in quotes (> ), or in a block with another tag, as sh. \
-         A block that holds ``` has longer fences (````). An answer without a call ends your work.\n",
+        "\nTo show code without running it, use quotes (> ) or a block with another tag, such as \
+         sh. A block that contains ``` needs longer fences (````). A response without a call ends your work.\n",
     );
     if offers(BASH) {
         let _ = write!(
@@ -62,7 +61,7 @@ pub fn render(tools: &[ToolDefinition]) -> String {
              You: It has 12 lines.\n"
         );
     }
-    out.push_str("\n# Tools (? marks what may be left out)\n");
+    out.push_str("\n# Tools (? marks optional parameters)\n");
     for tool in tools {
         let _ = write!(out, "- {}(", tool.name);
         parameters(&mut out, &tool.parameters);

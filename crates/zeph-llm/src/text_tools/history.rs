@@ -73,7 +73,7 @@ fn of_user(parts: &[MessagePart], before: &[Message], images: bool) -> Vec<Messa
             MessagePart::Image { .. } if images => {
                 pictures += 1;
                 if let Some(name) = result {
-                    let words = format!("Image {pictures} is of the result of {name}.");
+                    let words = format!("Image {pictures} belongs to the result of {name}.");
                     add(&mut texts, text(words));
                 }
                 texts.push(part.clone());

@@ -83,7 +83,7 @@ impl TextTools {
             ));
         }
         if found.calls.len() > MAX_CALLS {
-            let message = format!("the answer asks for more than {MAX_CALLS} calls");
+            let message = format!("the response has more than {MAX_CALLS} calls");
             return Err(LlmError::new(LlmErrorKind::Protocol, self.name(), message));
         }
         for Call { name, input, span } in found.calls {
@@ -96,7 +96,7 @@ impl TextTools {
             }
             if seams.cut(&span, text.len()) {
                 sink(notice(
-                    "the connection broke inside of a call; it is dropped",
+                    "the connection broke inside a call; the call is dropped",
                 ));
                 continue;
             }

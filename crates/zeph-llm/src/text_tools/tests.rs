@@ -380,7 +380,9 @@ fn history_is_converted_to_text() {
                 "```scrape\n{\"url\":\"https://a\"}\n```\n\n````bash\necho '```'\n````\n\n```json\n{\"tool_id\":\"read\",\"params\":\"{broken\"}\n```"
             )]),
             user(vec![
-                text("[tool result: web_scrape]\npage\n\nImage 1 is of the result of web_scrape."),
+                text(
+                    "[tool result: web_scrape]\npage\n\nImage 1 belongs to the result of web_scrape."
+                ),
                 image("BBBB"),
                 text("[tool result: read, failed]\n[tool_error]\n\n[tool result: gone]\n?"),
             ]),

@@ -97,7 +97,7 @@ async fn some_providers_return_no_embeddings() {
     }
     let error = config(Wire::Claude, "http://h").validate().unwrap_err();
     assert!(
-        error.message.contains("`embedding_model` has no meaning"),
+        error.message.contains("`embedding_model` has no effect"),
         "{error}"
     );
 }
@@ -185,7 +185,7 @@ async fn invalid_embeddings_are_reported() {
         for (reply, contains) in [
             (Reply::status(200, "<html>Sign in"), "Sign in"),
             (Reply::status(200, "{\"ok\":true}"), "embedding_model"),
-            (answer(wire, &[json!([1])]), "1 vectors for 2 texts"),
+            (answer(wire, &[json!([1])]), "1 embeddings for 2 texts"),
             (
                 answer(wire, &[json!([1]), json!([1, 2])]),
                 "different lengths",

@@ -198,7 +198,7 @@ async fn refused_connection_is_reported() {
         for part in [
             url.as_str(),
             "connection refused",
-            "Is the server running",
+            "Check that the server is running",
             "`base_url`",
         ] {
             assert!(error.message.contains(part), "{part:?} in {error}");
@@ -344,7 +344,10 @@ async fn stream_cut_after_text_resumes_with_a_notice() {
                 let (response, events, server) = cut_at(wire, whole, at, End::Eof, second).await;
                 assert_eq!(shown_text(&events), "I will write it.");
                 let notice = &notices(&events)[0];
-                assert!(notice.contains("go on where the text stopped"), "{notice}");
+                assert!(
+                    notice.contains("requests the rest of the response"),
+                    "{notice}"
+                );
                 let message = response.into_message();
                 assert_eq!(message.text(), "I will write it.");
                 let calls: Vec<_> = message.tool_uses().map(|call| &call.input).collect();

@@ -146,7 +146,7 @@ async fn failed_expectation_reports_both_values() {
         ),
         (
             "tools_exclude = 'bash'",
-            "`tools_exclude`: \"bash\" is offered",
+            "`tools_exclude`: \"bash\" is available",
         ),
         ("messages = 7", "`messages`: expected 7, got 2"),
         (

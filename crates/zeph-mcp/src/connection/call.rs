@@ -78,7 +78,7 @@ impl Link {
         }
         Err(about
             .protocol(format!(
-                "it asked for input {DEFAULT_MRTR_MAX_ROUNDS} times without a result"
+                "it requested input {DEFAULT_MRTR_MAX_ROUNDS} times without a result"
             ))
             .into())
     }

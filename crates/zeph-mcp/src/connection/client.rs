@@ -202,7 +202,7 @@ impl Link {
             };
             let page = value(answer).map_err(|error| about.request(&error))?;
             let Some(listed) = page.get("tools").and_then(Value::as_array) else {
-                return Err(about.protocol("its answer to tools/list holds no tools"));
+                return Err(about.protocol("its response to tools/list contains no tools"));
             };
             tools.extend(listed.iter().take(MAX_TOOLS + 1 - tools.len()).cloned());
             let next = page.get("nextCursor").and_then(Value::as_str);
@@ -335,7 +335,7 @@ fn not_opened(about: About<'_>, lifecycle: Lifecycle, error: &ClientInitializeEr
 /// The message about a server that speaks only unknown revisions.
 fn unknown_revision(spoken: &[String]) -> String {
     let spoken = match spoken {
-        [] => "no revision of the protocol that it names".to_owned(),
+        [] => "an unnamed revision of the protocol".to_owned(),
         spoken => {
             let spoken = crate::sanitize::line(&spoken.join(", "), 100);
             format!("the protocol revision {spoken}")
@@ -344,7 +344,7 @@ fn unknown_revision(spoken: &[String]) -> String {
     let known = ProtocolVersion::KNOWN_VERSIONS;
     let known: Vec<&str> = known.iter().map(ProtocolVersion::as_str).collect();
     format!(
-        "it speaks {spoken}; Zeph speaks {}; update the server or Zeph",
+        "it uses {spoken}, and Zeph uses {}; update the server or Zeph",
         known.join(", ")
     )
 }
@@ -382,7 +382,7 @@ async fn subscribe(peer: Peer<RoleClient>, filter: SubscriptionFilter, changed: 
             }
             // The server does not support subscriptions.
             Err(ServiceError::McpError(error)) => {
-                tracing::debug!(%error, "an MCP server takes no subscription");
+                tracing::debug!(%error, "an MCP server does not support subscriptions");
                 return;
             }
             Err(ServiceError::TransportClosed) => return,
@@ -438,7 +438,7 @@ pub(super) fn value(answer: Result<ServerResult, ServiceError>) -> Result<Value,
 fn header_map(headers: &[(String, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let mut map = HashMap::new();
     for (name, value) in headers {
-        let fault = || format!("the header {name:?} cannot be sent as it is set");
+        let fault = || format!("the value of the header {name:?} is invalid");
         let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| fault())?;
         value.set_sensitive(true);

@@ -41,7 +41,7 @@ impl About<'_> {
             ServiceError::TransportSend(error) => self.transport(error.error.as_ref()),
             ServiceError::Timeout { timeout } => self.timeout(*timeout),
             ServiceError::UnexpectedResponse => {
-                self.protocol("it answered with something else than was asked for")
+                self.protocol("its response does not match the request")
             }
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 self.connection("the connection was closed")
@@ -57,7 +57,7 @@ impl About<'_> {
                 self.transport(error.error.as_ref())
             }
             ClientInitializeError::ConnectionClosed(_) => {
-                self.connection("it ended before it had answered")
+                self.connection("it ended before its response")
             }
             ClientInitializeError::JsonRpcError(data) => self.protocol(format!(
                 "it refused: {}",
@@ -95,7 +95,8 @@ impl About<'_> {
                     StreamableHttpError::AuthRequired(_)
                     | StreamableHttpError::Auth(AuthError::AuthorizationRequired) => {
                         return self.auth(&format!(
-                            "it asks for a login: `zeph mcp login {}`, or a header in `headers`",
+                            "it requires a login: use `zeph mcp login {}`, or set a header in \
+                             `headers`",
                             self.server
                         ));
                     }
@@ -142,7 +143,7 @@ impl About<'_> {
             innermost = source;
         }
         let said = match innermost.downcast_ref::<reqwest::Error>() {
-            Some(error) if error.is_timeout() => "it did not answer in time".to_owned(),
+            Some(error) if error.is_timeout() => "it did not respond in time".to_owned(),
             Some(_) => "the request failed".to_owned(),
             None => line(&innermost.to_string(), MAX_MESSAGE_CHARS),
         };
@@ -159,7 +160,7 @@ impl About<'_> {
     fn status(self, status: u16, wait: Option<&str>) -> McpError {
         let wait = wait.and_then(|wait| wait.trim().parse().ok());
         let wait = wait.map(Duration::from_secs);
-        let said = |status: u16| format!("it answered with HTTP status {status}");
+        let said = |status: u16| format!("it responded with HTTP status {status}");
         match status {
             401 | 403 => self.auth("it refuses this login; see `headers` and `zeph mcp login`"),
             429 => self.call(McpErrorCode::RateLimited, said(429), wait),

@@ -138,7 +138,8 @@ pub(super) async fn elicit(
                 Err(why) => {
                     let why = line(&why, MAX_MESSAGE_CHARS);
                     caller.notice(format!(
-                        "the MCP server {server} asks for input by a form that cannot be shown: {why}"
+                        "the MCP server {server} requests input with a form that cannot be shown: \
+                         {why}"
                     ));
                     return decline();
                 }
@@ -149,7 +150,8 @@ pub(super) async fn elicit(
         }
         ElicitRequestParams::UrlElicitationParams { .. } => {
             caller.notice(format!(
-                "the MCP server {server} asks to open an address that is not http or https; this is declined"
+                "the MCP server {server} requested to open an address that is not http or https, \
+                 and the request was declined"
             ));
             return decline();
         }

@@ -56,11 +56,12 @@ impl Caller {
         }
     }
 
-    /// Asks the user, or declines if no user can be asked.
+    /// Asks the user, or declines if no user can answer.
     pub(super) async fn ask(&self, question: &ServerQuestion) -> ServerAnswer {
         let Some(port) = &self.questions else {
             self.notice(format!(
-                "the MCP server {} asks for input; this is declined, since no user can be asked",
+                "the request of the MCP server {} for input is declined, because no user can \
+                 answer",
                 question.server
             ));
             return ServerAnswer::Decline;
@@ -72,13 +73,13 @@ impl Caller {
     /// Requests a response of the session's model.
     ///
     /// # Errors
-    /// The user declines, no user can be asked, or the model fails.
+    /// The user declines, no user can answer, or the model fails.
     pub(super) async fn sample(
         &self,
         request: &SamplingRequest,
     ) -> Result<SamplingResponse, String> {
         let Some(port) = &self.questions else {
-            return Err("no user can be asked".to_owned());
+            return Err("no user can answer".to_owned());
         };
         let _open = OpenQuestion::new(self);
         port.sample(request).await

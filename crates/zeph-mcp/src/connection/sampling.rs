@@ -25,7 +25,7 @@ pub(super) async fn sample(
     let refused = |why: String| ErrorData::new(DECLINED, why, None);
     if !is_allowed {
         return Err(refused(
-            "this client allows this server no sampling (`sampling`)".to_owned(),
+            "this client does not allow sampling for this server (`sampling`)".to_owned(),
         ));
     }
     let request = request(server, params).map_err(&refused)?;
@@ -55,7 +55,7 @@ fn request(server: &str, params: &CreateMessageRequestParams) -> Result<Sampling
         let mut text = String::new();
         for block in blocks {
             let said = block.get("text").and_then(Value::as_str);
-            text.push_str(said.ok_or("sampling with other content than text is not supported")?);
+            text.push_str(said.ok_or("sampling is supported for text only")?);
         }
         messages.push(SamplingMessage {
             is_user: message.role == Role::User,
@@ -71,7 +71,7 @@ fn request(server: &str, params: &CreateMessageRequestParams) -> Result<Sampling
         return Err(format!("the request has more than {MAX_BYTES} bytes"));
     }
     if !messages.last().is_some_and(|message| message.is_user) {
-        return Err("the last message is not of the user".to_owned());
+        return Err("the last message is not from the user".to_owned());
     }
     Ok(SamplingRequest {
         server: server.to_owned(),

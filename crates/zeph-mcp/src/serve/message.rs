@@ -33,7 +33,7 @@ pub(super) fn read(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<BadM
     let Some(object) = value.as_object() else {
         let text = match value {
             Value::Array(_) => "batches are not supported; send one message per line",
-            _ => "a message is a JSON object",
+            _ => "a message must be a JSON object",
         };
         return Err(refused(None, text.to_owned()));
     };
@@ -50,10 +50,10 @@ pub(super) fn read(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<BadM
         Err(_) => Err(match (request_id(id.as_ref()), method) {
             (Some(id), Some(method)) => refused(
                 Some(id),
-                format!("the request {method:?} is malformed; `jsonrpc` is \"2.0\""),
+                format!("the request {method:?} is malformed; `jsonrpc` must be \"2.0\""),
             ),
             (id, None) => refused(id, "`method` is missing or is not a string".to_owned()),
-            (None, Some(_)) => refused(None, "`id` is a string or an integer".to_owned()),
+            (None, Some(_)) => refused(None, "`id` must be a string or an integer".to_owned()),
         }),
     }
 }

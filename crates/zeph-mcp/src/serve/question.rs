@@ -22,7 +22,7 @@ pub(super) fn form(question: &CallQuestion) -> Option<ElicitRequestParams> {
     let mut decisions = vec!["once"];
     if let Some(session) = &question.session {
         decisions.push("session");
-        message.push_str("\n\"session\" lets run, until the connection ends:\n");
+        message.push_str("\n\"session\" allows, until the connection ends:\n");
         message.push_str(session);
     }
     decisions.push("reject");

@@ -72,7 +72,7 @@ impl JsonlAudit {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if waited < PATIENCE => {}
                 Err(TryLockError::WouldBlock) => {
-                    return Err(io::Error::other("another process keeps it locked"));
+                    return Err(io::Error::other("another process holds its lock"));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
@@ -92,7 +92,8 @@ impl JsonlAudit {
         if !torn.is_empty() {
             let what = json!({ "torn": { "bytes": torn.len(), "sha256": hex_digest(&torn) } });
             let note = AuditEntry::of_the_trail(now_ms(), what);
-            tracing::warn!(path = %self.path.display(), bytes = torn.len(), "a torn line of the audit log is sealed");
+            tracing::warn!(path = %self.path.display(), bytes = torn.len(), "an incomplete line of \
+                the audit log is closed");
             link = self.write(file, &mut length, "\n", &note, &link)?;
             head.note(&Head {
                 chain: name.clone(),
@@ -145,8 +146,8 @@ impl JsonlAudit {
             error.to_string()
         };
         AuditError(format!(
-            "{}: {reason}; make it and its head {} writable regular files with room on their disk, or \
-             set `[tools.audit] path` to another file",
+            "{}: {reason}; make it and its head {} writable regular files on a disk with free \
+             space, or set `[tools.audit] path` to another file",
             self.path.display(),
             self.head.path().display(),
         ))
@@ -199,7 +200,7 @@ fn open(path: &Path) -> io::Result<File> {
     };
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if found.mode() & 0o077 != 0 {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;

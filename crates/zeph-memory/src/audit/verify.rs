@@ -86,12 +86,8 @@ pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdi
     let intents = store.audit_intents().await?;
     if intents > 0 {
         rows.note(format!(
-            "{} left no entry: still at work, or their process was killed",
-            counted_as(
-                intents,
-                "call was let run and has",
-                "calls were let run and have"
-            )
+            "{} no entry yet: the call is running, or its process was killed",
+            counted_as(intents, "allowed call has", "allowed calls have")
         ));
     }
     rows.read(store, writer.as_deref()).await?;
@@ -161,7 +157,7 @@ impl Rows {
             let page = match store.audit_page(writer, self.id).await {
                 Ok(page) => page,
                 Err(StoreError::Database { source, .. }) => {
-                    self.verdict.wrong = Some(format!("behind row {}: {source}", self.id));
+                    self.verdict.wrong = Some(format!("after row {}: {source}", self.id));
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -192,7 +188,7 @@ impl Rows {
         self.id = entry.id;
         let (Some(link), Some(prev)) = (&entry.link, &entry.prev) else {
             if entry.link.is_some() || entry.prev.is_some() || self.check.last().is_some() {
-                return Err("it is not in the chain, and has to be".to_owned());
+                return Err("it is not in the chain".to_owned());
             }
             self.unchained.take(entry);
             self.verdict.unchained += 1;
@@ -208,7 +204,7 @@ impl Rows {
             hash: prev.clone(),
         };
         if chain::seal(&entry.fields(), &before).link != *link {
-            return Err("it was edited: its hash is not that of its fields".to_owned());
+            return Err("it was edited: its hash does not match its fields".to_owned());
         }
         let first = self.check.last().is_none();
         self.check.entry(link, prev)?;
@@ -223,8 +219,7 @@ impl Rows {
                 });
             if !noted {
                 return Err(format!(
-                    "the {} entries before it, which are from before the chain, are not those that it \
-                     was begun behind",
+                    "the {} entries before the chain differ from those at the start of the chain",
                     found.entries
                 ));
             }
@@ -293,7 +288,7 @@ pub fn verify_file(
         Some(file) => {
             let found = file.metadata()?;
             if !found.is_file() {
-                return Err(io::Error::other("it is no regular file"));
+                return Err(io::Error::other("it is not a regular file"));
             }
             // The lock excludes writers, so no entry is incomplete and the head is current.
             file.lock_shared()?;
@@ -323,7 +318,7 @@ pub fn verify_file(
     let place = head_file.path().display();
     let missing = match lost {
         Some(error) => format!("the head of the chain, {place}, cannot be read: {error}"),
-        None => format!("no head of this chain is kept in {place}"),
+        None => format!("{place} contains no head of this chain"),
     };
     Ok(finish(lines.check, lines.verdict, &known, &missing, own))
 }
@@ -359,8 +354,8 @@ impl Lines {
             self.number += 1;
             if line.pop_if(|last| *last == b'\n').is_none() {
                 self.verdict.notes.push(format!(
-                    "the last line is torn ({} bytes, no entry): a process ended while it wrote; the \
-                     next entry will say so",
+                    "the last line is incomplete ({} bytes, no entry): a process ended while it \
+                     wrote; the next entry will record this",
                     line.len()
                 ));
                 break;
@@ -393,11 +388,11 @@ impl Lines {
                     });
             if !sealed {
                 self.number -= 1;
-                return Err("it was edited: it is not what was written".to_owned());
+                return Err("it was edited: it differs from the written entry".to_owned());
             }
             self.verdict.notes.push(format!(
-                "line {} is torn ({} bytes, no entry): a process ended while it wrote; the line behind \
-                 it says so",
+                "line {} is incomplete ({} bytes, no entry): a process ended while it wrote; the \
+                 next line records this",
                 self.number - 1,
                 torn.len()
             ));
@@ -430,8 +425,8 @@ fn finish(
     }
     if !known.tells_the_end() && verdict.entries > 0 {
         let words = format!(
-            "{missing}: whether entries are missing at the end cannot be seen; --head SEQ:HASH compares \
-             with one that was noted"
+            "{missing}: missing entries at the end cannot be detected; --head SEQ:HASH compares \
+             with a noted head"
         );
         if own {
             verdict.wrong = Some(words);
@@ -444,7 +439,8 @@ fn finish(
         && last.seq > noted
     {
         verdict.notes.push(format!(
-            "{} at the end came after the head was kept: their process ended before it could",
+            "{} at the end are newer than the stored head: their process ended before it stored \
+             the head",
             match last.seq - noted {
                 1 => "one entry".to_owned(),
                 many => format!("{many} entries"),

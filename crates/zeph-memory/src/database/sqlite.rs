@@ -265,7 +265,8 @@ impl Database for SqliteDatabase {
         let (log, options) = (Arc::clone(&self.log), self.options.clone());
         tokio::spawn(async move {
             if let Err(error) = checkpoint(&options).await {
-                tracing::debug!(%error, "the log of the database was not moved; it is tried again");
+                tracing::debug!(%error, "the write-ahead log of the database was not moved into \
+                    the database; Zeph tries again");
             }
             log.is_moving.store(false, Ordering::Release);
         });

@@ -551,7 +551,7 @@ async fn audit_file_is_regular_with_mode_0600() {
     assert!(append("dir").await.unwrap_err().contains("directory"));
     let sink = JsonlAudit::new("/dev/full".into(), &heads, false);
     let error = sink.append(&entry("s", "c")).await.unwrap_err().to_string();
-    assert!(error.contains("no regular file"), "{error}");
+    assert!(error.contains("not a regular file"), "{error}");
 }
 
 /// Proves OUT-52: concurrent sinks, as in several processes, write one chain.

@@ -61,7 +61,7 @@ async fn invalid_task_input_is_refused_with_valid_values() {
             result.unwrap_err().to_string()
         }
     };
-    assert!(wrong("task_1").await.contains("it has none yet"));
+    assert!(wrong("task_1").await.contains("has no tasks yet"));
     store.add_task("s", "a").await.unwrap();
     store.add_task("s", "b").await.unwrap();
     for id in ["task_3", "task_0", "task_-1", "task_01", "1", "", "b"] {

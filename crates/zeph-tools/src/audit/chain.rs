@@ -359,8 +359,10 @@ impl ChainCheck {
             .any(|known| known.seq == seq && known.hash != hash);
         match (other, seq) {
             (false, _) => Ok(()),
-            (true, 0) => Err("it begins another chain than the one that was noted".to_owned()),
-            (true, _) => Err("its hash is not the one that was noted: it was replaced".to_owned()),
+            (true, 0) => Err("it begins a different chain than the noted one".to_owned()),
+            (true, _) => Err("its hash differs from the noted hash: the entry was \
+                replaced"
+                .to_owned()),
         }
     }
 
@@ -373,7 +375,7 @@ impl ChainCheck {
         let noted = self.known.iter().map(|known| known.seq).max().unwrap_or(0);
         if noted > last {
             return Err(format!(
-                "it ends with entry {last}, and {noted} was noted: {} missing at the end",
+                "the last entry is {last}, and entry {noted} was noted: {} missing at the end",
                 match noted - last {
                     1 => "one entry is".to_owned(),
                     many => format!("{many} entries are"),

@@ -37,10 +37,10 @@ impl Phase {
     pub(crate) fn without_questions(self) -> &'static str {
         match self {
             Self::Autonomous => {
-                "Nobody can be asked here, and --yes does not answer in a scheduled run: \
-                 scheduler.skip_questions in the user's configuration lets run what is not denied"
+                "No user can answer here, and --yes has no effect in a scheduled run; \
+                 scheduler.skip_questions in the user's configuration allows all calls that no rule denies"
             }
-            _ => "Nobody can be asked here: --yes allows every question once",
+            _ => "No user can answer here; --yes approves every question once",
         }
     }
 }

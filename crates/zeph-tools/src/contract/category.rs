@@ -86,7 +86,7 @@ impl ToolErrorCategory {
                 "tool_not_found",
                 false,
                 false,
-                "Use one of the tools that are offered.",
+                "Use one of the available tools.",
             ),
             Self::InvalidParameters => row(
                 "invalid_parameters",
@@ -104,19 +104,21 @@ impl ToolErrorCategory {
                 "policy_blocked",
                 false,
                 false,
-                "Do not repeat this call. Find another way, or tell the user what is needed.",
+                "Do not repeat this call. Use another way, or name the missing permission to the \
+                 user.",
             ),
             Self::ConfirmationRequired => row(
                 "confirmation_required",
                 false,
                 false,
-                "This call needs user approval. Continue without it, or tell the user what is needed.",
+                "This call needs the approval of the user. Continue without it, or name the \
+                 missing approval to the user.",
             ),
             Self::PermanentFailure => row(
                 "permanent_failure",
                 false,
                 false,
-                "Repeating the same call will fail again. Check the premise first.",
+                "The same call will fail again. Check its assumptions first.",
             ),
             Self::Cancelled => row(
                 "cancelled",
@@ -134,19 +136,19 @@ impl ToolErrorCategory {
                 "server_error",
                 true,
                 false,
-                "The other side failed. Try again later, or another way.",
+                "The service failed. Try again later, or use another way.",
             ),
             Self::NetworkError => row(
                 "network_error",
                 true,
                 false,
-                "The network failed. Try again later, or another way.",
+                "The network failed. Try again later, or use another way.",
             ),
             Self::Timeout => row(
                 "timeout",
                 true,
                 false,
-                "It took too long. Ask for less, or allow more time.",
+                "The call took too long. Request less, or set a longer time limit.",
             ),
         }
     }

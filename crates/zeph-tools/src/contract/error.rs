@@ -120,7 +120,7 @@ pub enum ToolError {
         output: Box<ToolOutput>,
     },
     /// The remote side failed and requests a delay before the next attempt.
-    #[error("{message}; it asks to wait {} s", .retry_after.as_secs_f64().ceil())]
+    #[error("{message}; the server requests a wait of {} s", .retry_after.as_secs_f64().ceil())]
     Deferred {
         /// The category.
         category: ToolErrorCategory,
@@ -337,7 +337,7 @@ impl ToolError {
 fn too_many(asked: u64) -> String {
     match asked {
         0 | 1 => String::new(),
-        asked => format!(", and this answer asks for {asked} more: none of them ran"),
+        asked => format!(", and this response requests {asked} more: none of them ran"),
     }
 }
 

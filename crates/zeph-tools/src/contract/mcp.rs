@@ -72,7 +72,7 @@ pub enum McpError {
         message: String,
     },
     /// The server did not respond in time.
-    #[error("the MCP server {server} did not answer within {limit:?}")]
+    #[error("the MCP server {server} did not respond within {limit:?}")]
     Timeout {
         /// The server.
         server: String,
@@ -80,7 +80,7 @@ pub enum McpError {
         limit: Duration,
     },
     /// The server refuses the identity of the caller.
-    #[error("the MCP server {server} wants another login: {message}")]
+    #[error("the MCP server {server} requires a new login: {message}")]
     Auth {
         /// The server.
         server: String,
@@ -88,7 +88,7 @@ pub enum McpError {
         message: String,
     },
     /// The response of the server violates the protocol.
-    #[error("the MCP server {server} does not keep to the protocol: {message}")]
+    #[error("the MCP server {server} violates the protocol: {message}")]
     Protocol {
         /// The server.
         server: String,

@@ -187,15 +187,15 @@ fn rename_aliases(
             continue;
         };
         match params.get(*field) {
-            None => repairs.push(format!("`{alias}` was taken as `{field}`")),
+            None => repairs.push(format!("`{alias}` was read as `{field}`")),
             // A repeated value is accepted if both are equal.
             Some(same) if *same == value => {
-                repairs.push(format!("`{alias}` said the same as `{field}`"));
+                repairs.push(format!("`{alias}` had the same value as `{field}`"));
             }
             Some(_) => {
                 return Err(ToolError::invalid(format!(
-                    "arguments of {}: `/{alias}` is another name of `/{field}`, and they differ; \
-                     give `/{field}` alone",
+                    "arguments of {}: `/{alias}` is another name of `/{field}`, and their values \
+                     differ; send only `/{field}`",
                     def.id
                 )));
             }
@@ -235,7 +235,7 @@ fn mend(schema: &Value, value: &mut Value, pointer: &str, repairs: &mut Vec<Stri
         && let Some(better) = reread(value, &kinds)
     {
         repairs.push(format!(
-            "`{pointer}` was sent as {} and taken as {}",
+            "`{pointer}` was sent as {} and converted to {}",
             describe(value),
             describe(&better)
         ));
@@ -260,7 +260,9 @@ fn mend(schema: &Value, value: &mut Value, pointer: &str, repairs: &mut Vec<Stri
                 .collect();
             for name in absent {
                 object.shift_remove(&name);
-                repairs.push(format!("`{pointer}/{name}` was null and taken as absent"));
+                repairs.push(format!(
+                    "`{pointer}/{name}` was null and was treated as absent"
+                ));
             }
             for (name, field) in object.iter_mut() {
                 if let Some(schema) = properties.get(name) {

@@ -50,7 +50,8 @@ pub(crate) fn check_basis(
         (None, _) => Ok(()),
         (Some(agreed), Some(now)) if basis(now) == agreed => Ok(()),
         _ => Err(ToolError::blocked(format!(
-            "{shown} was changed after the user was shown what this call would change; nothing was written: read it again, and the user is asked again"
+            "{shown} changed after the user saw the preview of this call, so nothing was written: \
+             read the file again and repeat the call; the user then decides again"
         ))),
     }
 }

@@ -119,7 +119,7 @@ pub struct FieldOption {
 pub enum ServerAnswer {
     /// The user accepts. Only a form has values.
     Accept(Map<String, Value>),
-    /// The user declines, or no user can be asked.
+    /// The user declines, or no user can answer.
     Decline,
     /// The user closed the question without a decision, or the turn was cancelled.
     Cancel,

@@ -155,8 +155,8 @@ impl BatchQuota {
             let taken = quota.counter.take(conversation, calls, quota.max).await;
             let taken = taken.map_err(|error| {
                 ToolError::blocked(format!(
-                    "the calls of this session cannot be counted, and \
-                     `[tools] max_tool_calls_per_session` limits them: {error}"
+                    "the calls of this session cannot be counted for `[tools] \
+                     max_tool_calls_per_session`: {error}"
                 ))
             })?;
             claim = seats.took(calls, taken);

@@ -14,7 +14,7 @@ pub type ContentDigest = [u8; 32];
 
 /// An error of the store of seen contents.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("what this conversation has seen of files cannot be kept: {0}")]
+#[error("the record of the files that this conversation has read cannot be stored: {0}")]
 pub struct ReadLedgerError(pub String);
 
 /// A store of the last seen content of each file, for each conversation. Paths are canonical and absolute.

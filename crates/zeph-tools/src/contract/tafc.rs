@@ -15,7 +15,7 @@ pub const THINK_FIELD: &str = "_tafc_think";
 
 /// The description of the field for the model.
 const DESCRIPTION: &str =
-    "Think step by step about the parameters: what each must be, and why. Write this first.";
+    "Reason step by step about the value of each parameter. Write this first.";
 
 /// The threshold if none, or an invalid one, is configured.
 const DEFAULT_THRESHOLD: f64 = 0.6;
@@ -173,7 +173,7 @@ pub enum Stripped {
 }
 
 /// The replacement for arguments that are not JSON and contain the field: the end of the field is unknown.
-const UNREADABLE: &str = "(arguments that were no JSON object)";
+const UNREADABLE: &str = "(arguments that were not a JSON object)";
 
 /// Removes every field with the prefix [`THINK_FIELD`], at any depth.
 ///

@@ -181,7 +181,7 @@ impl Tool for Diagnostics {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: Params = call.parse()?;
         let Some(cargo) = self.cargo() else {
-            let warning = "cargo is not on PATH: there are no diagnostics to be had";
+            let warning = "diagnostics need cargo, and cargo is not on PATH";
             return Ok(
                 ToolOutput::text(format!("warning: {warning}")).with_raw(json!({
                     "diagnostics": [], "errors": 0, "warnings": 0, "warning": warning,
@@ -242,8 +242,8 @@ fn conclude(
         EndReason::TimedOut => Err(stopped(
             ToolErrorCategory::Timeout,
             format!(
-                "cargo ran longer than {} s and was ended ([tools.shell] `timeout` and `max_timeout` set the limit); \
-                 its messages until then follow",
+                "cargo ran longer than {} s and was stopped ([tools.shell] `timeout` and \
+                 `max_timeout` set the limit); its messages up to then follow",
                 TimeLimits::new(config).long
             ),
         )),
@@ -254,8 +254,8 @@ fn conclude(
         EndReason::Finished if ended.exit.code != 0 && errors == 0 => {
             if said.contains("could not find `Cargo.toml`") {
                 return Err(ToolError::Missing {
-                    message: "this is no Cargo project: there is no Cargo.toml in the working \
-                              directory or above it"
+                    message: "this is not a Cargo project: neither the working directory nor a \
+                        directory above it has a Cargo.toml"
                         .to_owned(),
                 });
             }
@@ -286,7 +286,7 @@ fn output(found: &[Diagnostic], errors: usize, warnings: usize) -> ToolOutput {
     let left_out = errors + warnings - found.len();
     if left_out > 0 {
         lines.push(format!(
-            "[{left_out} more left out; raise max_diagnostics to see them]"
+            "[{left_out} more omitted; a higher max_diagnostics shows them]"
         ));
     }
     let mut output = ToolOutput::text(lines.join("\n")).with_raw(json!({

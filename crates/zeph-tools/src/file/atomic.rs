@@ -60,7 +60,7 @@ pub(super) fn replace(
             || error.kind() == io::ErrorKind::QuotaExceeded
         {
             ToolError::permanent(format!(
-                "the disk is full: {} was not written and has its old content ({error})",
+                "the disk is full, so {} was not written and has its old content ({error})",
                 target.path.display()
             ))
         } else {
@@ -84,7 +84,7 @@ pub(super) fn replace(
     }
     if existing.is_some_and(|existing| !stands(target, existing)) {
         return Err(ToolError::invalid(format!(
-            "{} was changed by another program meanwhile; nothing was written: read it again",
+            "another program changed {} in the meantime, so nothing was written: read it again",
             target.path.display()
         )));
     }

@@ -131,7 +131,7 @@ fn copy(
     }
     if sandbox.holds_reserved(place.path()) {
         return Err(ToolError::blocked(format!(
-            "this program's own database lies in {}; it is not copied",
+            "the database of Zeph is in {}; it is not copied",
             sandbox.shown(place.path())
         )));
     }

@@ -55,8 +55,8 @@ pub(super) fn sync_dir(dir: &OwnedFd) {
 /// The error for a destination that exists.
 pub(super) fn taken(sandbox: &Sandbox, path: &Path) -> ToolError {
     ToolError::permanent(format!(
-        "the destination {} exists; nothing was changed: name a path that is free (for a directory \
-         to put it into, add the new name)",
+        "the destination {} exists, so nothing was changed: use a path that does not exist (to \
+         copy into a directory, add the new name)",
         sandbox.shown(path)
     ))
 }
@@ -217,7 +217,7 @@ impl<'a> TreeCopier<'a> {
             let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
             if full.contains(&error.kind()) {
                 ToolError::permanent(format!(
-                    "the disk is full: {} was not copied, and nothing was changed ({error})",
+                    "the disk is full, so {} was not copied, and nothing was changed ({error})",
                     printable(path)
                 ))
             } else {
@@ -247,7 +247,7 @@ impl<'a> TreeCopier<'a> {
         let after = fstat(&source).map_err(|error| failed(error.into()))?;
         if version(&after) != version(&stat) {
             return Err(ToolError::invalid(format!(
-                "{} was changed by another program meanwhile; nothing was changed: try again",
+                "another program changed {} in the meantime, so nothing was copied: try again",
                 printable(path)
             )));
         }
@@ -358,5 +358,5 @@ impl<'a> TreeCopier<'a> {
 
 /// The error for a directory that would contain itself.
 pub(super) fn into_itself() -> ToolError {
-    ToolError::invalid("`destination` lies in `source`: a directory cannot contain itself")
+    ToolError::invalid("`destination` is inside `source`: a directory cannot contain itself")
 }

@@ -87,13 +87,13 @@ pub(super) fn movable(sandbox: &Sandbox, place: &Place, verb: &str) -> Result<Ta
     }
     if sandbox.cwd().starts_with(place.path()) {
         return Err(ToolError::blocked(format!(
-            "the working directory lies in {}; it is not {verb}",
+            "the working directory is in {}; it is not {verb}",
             place.path().display()
         )));
     }
     if sandbox.holds_reserved(place.path()) {
         return Err(ToolError::blocked(format!(
-            "this program's own database lies in {}; it is not {verb}",
+            "the database of Zeph is in {}; it is not {verb}",
             shown()
         )));
     }
@@ -119,7 +119,7 @@ fn is_repository(path: &std::path::Path) -> bool {
 fn no_repository(node: &Node<'_>) -> Result<(), ToolError> {
     if node.kind == FileType::Directory && node.name == ".git" {
         return Err(ToolError::blocked(format!(
-            "{} is a git repository; it is not deleted, nor a directory that holds it",
+            "{} is a git repository; neither it nor a directory that contains it is deleted",
             node.path.display()
         )));
     }

@@ -161,8 +161,8 @@ impl Search<'_> {
             && self.missed.is_none();
         if !within && self.missed.is_none() {
             self.missed = Some(format!(
-                "{} holds too much to find all that `[tools.file] deny_read` denies in it ({} \
-                 entries seen, {} denied)",
+                "{} has too many entries to find all files that `[tools.file] deny_read` denies \
+                 ({} entries checked, {} denied)",
                 place.display(),
                 self.seen,
                 self.paths.len()

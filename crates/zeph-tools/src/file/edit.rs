@@ -213,9 +213,8 @@ fn check_marks(shown: &str, content: &[u8], params: &EditParams) -> Result<(), T
 /// The error for a text that would replace a secret value by its mask.
 pub(super) fn marked(shown: &str, parameter: &str, mark: &str) -> ToolError {
     ToolError::invalid(format!(
-        "`{parameter}` holds {mark}, which stands for a secret's value that was left out of what you \
-         read; in {shown} it would take the value's place. Nothing was changed. Edit around it: \
-         leave the value's line out of what you give, or ask the user to change that line"
+        "`{parameter}` contains {mark}, which replaced the value of a secret in the text that you \
+         read; the edit would write it into {shown}. Nothing was changed. Omit the line with the value from the edit, or ask the user to change that line"
     ))
 }
 
@@ -231,7 +230,8 @@ fn refused(
             ToolError::invalid("`old_string` and `new_string` are equal: nothing would change")
         }
         EditError::EmptyOld => ToolError::invalid(format!(
-            "`old_string` is empty, and {shown} is not; give the text to replace, or use `write` to replace all"
+            "`old_string` is empty, and {shown} is not; set the text to replace, or use `write` to \
+             replace all"
         )),
         EditError::Ambiguous(lines) => {
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
@@ -244,13 +244,15 @@ fn refused(
         EditError::AmbiguousFuzzy(ignored, lines) => {
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             ToolError::invalid(format!(
-                "`old_string` does not occur in {shown}; ignoring {} it would in several places, on lines {}: give the text as it is in the file",
+                "`old_string` does not occur in {shown}; without {} it matches in several places, \
+                 on lines {}: copy the text exactly from the file",
                 ignored.describe(),
                 lines.join(", ")
             ))
         }
         EditError::AlreadyApplied(line) => ToolError::invalid(format!(
-            "this edit is already applied: `new_string` stands at line {line} of {shown}, and `old_string` nowhere else; nothing was changed"
+            "this edit is already applied: `new_string` is at line {line} of {shown}, and \
+             `old_string` does not occur; nothing was changed"
         )),
         EditError::NotFound => {
             let text = decoded(content);
@@ -265,10 +267,11 @@ fn refused(
             match find_nearest(&text, &wanted) {
                 Some(place) => missed(shown, content, &text, &wanted, &place),
                 None if is_too_long(&text) => ToolError::invalid(format!(
-                    "`old_string` does not occur in {shown}, which is too long for the closest lines to be looked for; find them with `grep`, and read them again with `offset`"
+                    "`old_string` does not occur in {shown}, which is too long to search for \
+                     similar lines; find the lines with `grep`, and read them again with `offset`"
                 )),
                 None => ToolError::invalid(format!(
-                    "`old_string` does not occur in {shown}, nor anything like it; read the file again"
+                    "neither `old_string` nor a similar text occurs in {shown}; read the file again"
                 )),
             }
         }
@@ -288,7 +291,8 @@ fn slip(text: &str, wanted: &str) -> Option<&'static str> {
     }
     if !text.ends_with(wanted) && text.trim_end_matches('\n').ends_with(body) {
         return Some(
-            "the file ends there, with fewer line endings; give the text without those at its end",
+            "the file ends there with fewer line endings; remove the line endings at the end of \
+             the text",
         );
     }
     let mut bare = String::with_capacity(body.len());
@@ -300,7 +304,7 @@ fn slip(text: &str, wanted: &str) -> Option<&'static str> {
     }
     let bare = bare.trim_end_matches('\n');
     (!bare.is_empty() && text.contains(bare)).then_some(
-        "its lines begin with the line numbers that `read` shows; give the text without them, in `new_string` too",
+        "its lines begin with the line numbers that `read` shows; remove them, in `new_string` too",
     )
 }
 
@@ -339,12 +343,12 @@ fn missed(
         }
     } else {
         let blank = if place.is_blank_difference() {
-            " (white space alone)"
+            " (only white space)"
         } else {
             ""
         };
         format!(
-            "first difference{blank} at line {}: asked for {}, found {}",
+            "first difference{blank} at line {}: expected {}, found {}",
             place.line,
             quote(&place.wanted),
             quote(&place.found)
@@ -368,7 +372,7 @@ fn missed(
             },
         ),
         output: Box::new(ToolOutput::text(format!(
-            "The closest place (-), and what was asked for (+):\n{diff}"
+            "The closest lines (-), and `old_string` (+):\n{diff}"
         ))),
     }
 }

@@ -164,7 +164,8 @@ impl<'a> EditorFile<'a> {
         match self.unsaved_text()? {
             None => Ok(()),
             Some(_) => Err(ToolError::permanent(format!(
-                "{} is not saved yet: it has a text in the editor, and does not exist on the disk; nothing was written: ask the user to save it",
+                "{} exists only in the editor and is not saved to the disk, so nothing was \
+                 written: ask the user to save it",
                 self.shown
             ))),
         }

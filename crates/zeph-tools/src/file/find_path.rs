@@ -158,7 +158,7 @@ fn find(
         .any(|part| part == std::path::Component::ParentDir)
     {
         return Err(ToolError::invalid(
-            "`pattern` matches below `path`: give the directory there instead of `..`",
+            "`pattern` matches below `path`: set the directory in `path` instead of `..`",
         ));
     }
     glob::check("pattern", pattern)?;
@@ -170,7 +170,7 @@ fn find(
     let glob = GlobBuilder::new(pattern)
         .literal_separator(true)
         .build()
-        .map_err(|error| ToolError::invalid(format!("`pattern` is no glob: {error}")))?
+        .map_err(|error| ToolError::invalid(format!("`pattern` is not a valid glob: {error}")))?
         .compile_matcher();
     let place = sandbox.resolve(&params.path)?;
     sandbox.check_search(place.path())?;
@@ -200,7 +200,7 @@ fn find(
         let hint = if pattern.contains('/') {
             ""
         } else {
-            " `*` stops at `/`: for every directory below, begin with `**/`."
+            " `*` does not match `/`: `**/` at the start matches every directory below."
         };
         lines.push(format!("No paths match.{hint}{}", walked.left_out()));
     }
@@ -212,7 +212,7 @@ fn find(
         ));
     }
     if walked.stopped.is_some() {
-        lines.push("(partial: the time was up; narrow `path`)".to_owned());
+        lines.push("(partial: the time limit was reached; narrow `path`)".to_owned());
     }
     let basis = stamps.basis(sandbox, &params.path, place.path(), PermittedBy::Search);
     Ok(ToolOutput::text(lines.join("\n")).with_cache_validity(basis))

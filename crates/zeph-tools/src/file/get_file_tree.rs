@@ -147,11 +147,15 @@ fn tree(
     let shown = kept.paths.len();
     let mut paths: Vec<String> = kept.paths.into_iter().map(|(_, path)| path).collect();
     paths.sort();
-    let mut text = serde_json::to_string(&paths)
-        .map_err(|error| ToolError::permanent(format!("the paths are no JSON: {error}")))?;
+    let mut text = serde_json::to_string(&paths).map_err(|error| {
+        ToolError::permanent(format!(
+            "the paths cannot be written as JSON: \
+            {error}"
+        ))
+    })?;
     if kept.total > shown {
         text.push_str(&format!(
-            "\n({shown} of {} paths, those nearest to the top; narrow `path` or set `depth`)",
+            "\n(the {shown} topmost of {} paths; narrow `path` or set `depth`)",
             kept.total
         ));
     }
@@ -162,7 +166,7 @@ fn tree(
         }
     }
     if walked.stopped.is_some() {
-        text.push_str("\n(partial: the time was up; narrow `path` or set `depth`)");
+        text.push_str("\n(partial: the time limit was reached; narrow `path` or set `depth`)");
     }
     let basis = stamps.basis(sandbox, given, place.path(), PermittedBy::Search);
     Ok(ToolOutput::text(text)

@@ -379,7 +379,7 @@ fn report(
 ) -> String {
     let mut notes = Vec::new();
     if walked.stopped.is_some() {
-        notes.push("partial: the time was up; narrow `path` or `glob`".to_owned());
+        notes.push("partial: the time limit was reached; narrow `path` or `glob`".to_owned());
     }
     let (searched, binary) = (*state.searched.get_mut(), *state.binary.get_mut());
     let kept = state.kept.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -26,8 +26,8 @@ pub(super) fn answer(
 ) -> Result<ToolOutput, ToolError> {
     if !takes_images {
         return Err(ToolError::permanent(format!(
-            "{shown} is an image ({media}, {size} bytes), not text, and the model in use takes no \
-             images"
+            "{shown} is an image ({media}, {size} bytes), not text, and the current model does not \
+             accept images"
         )));
     }
     let mut data = Vec::new();
@@ -35,8 +35,8 @@ pub(super) fn answer(
     let length = read.map_err(|error| ToolError::io("read", path, error))? as u64;
     if length > MAX_IMAGE_BYTES {
         return Err(ToolError::permanent(format!(
-            "{shown} is an image ({media}, {} bytes); {MAX_IMAGE_BYTES} is the limit: make a smaller copy \
-             of it and read that",
+            "{shown} is an image ({media}, {} bytes) above the limit of {MAX_IMAGE_BYTES} bytes: \
+             make a smaller copy and read it",
             size.max(length)
         )));
     }

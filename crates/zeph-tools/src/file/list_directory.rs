@@ -140,11 +140,11 @@ fn list(
     if left_out > 0 {
         let entries = if left_out == 1 { "entry" } else { "entries" };
         lines.push(format!(
-            "({left_out} {entries} left out: rules of `[tools.file]` say that they may not be read)"
+            "({left_out} {entries} omitted: rules of `[tools.file]` deny to read them)"
         ));
     }
     if partial {
-        lines.push("(partial: the time was up)".to_owned());
+        lines.push("(partial: the time limit was reached)".to_owned());
     }
     Ok(output(lines.join("\n")))
 }

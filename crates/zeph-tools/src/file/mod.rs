@@ -130,7 +130,7 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(ToolError::permanent(format!(
-            "the tool broke off; this is a defect: {error}"
+            "the tool failed because of a bug in Zeph: {error}"
         ))),
     }
 }

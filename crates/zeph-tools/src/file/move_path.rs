@@ -170,15 +170,15 @@ fn clear(
             return Ok(());
         }
         Err(ToolError::permanent(format!(
-            "{} was changed or created meanwhile",
+            "{} was changed or created in the meantime",
             printable(node.path)
         )))
     })
     .map_err(|error| ToolError::Failed {
         category: error.category(),
         message: format!(
-            "{} was copied to {} as a whole, but the source could not be deleted completely: \
-             {error}; compare the two, then delete what is left of the source",
+            "{} was copied completely to {}, but the source could not be deleted completely: \
+             {error}; compare the two, then delete the rest of the source",
             sandbox.shown(&source.path),
             sandbox.shown(&to.path)
         ),

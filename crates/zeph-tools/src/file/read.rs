@@ -122,7 +122,7 @@ fn read(
         offset,
         limit,
     };
-    let opened = place.open_file(sandbox, "use `list_directory` to see what is in it");
+    let opened = place.open_file(sandbox, "use `list_directory` to list its entries");
     let (mut handle, stat) = match opened {
         Ok(opened) => opened,
         Err(error) if error.is_missing() => {
@@ -237,7 +237,8 @@ impl Lines<'_> {
 fn check_size(shown: &str, size: u64, params: &ReadParams) -> Result<(), ToolError> {
     if size > LARGE && params.offset.is_none() && params.limit.is_none() {
         return Err(ToolError::invalid(format!(
-            "{shown} has {size} bytes; files over {LARGE} bytes need `offset` or `limit`, or use `grep` to find the lines"
+            "{shown} has {size} bytes; files over {LARGE} bytes need `offset` or `limit`, or use \
+             `grep` to find the lines"
         )));
     }
     Ok(())

@@ -244,7 +244,8 @@ impl Walk<'_> {
                 Step::Into(name) => rest.push(name),
                 Step::Up => {
                     return Err(ToolError::blocked(format!(
-                        "{} has a `..` after a directory that does not exist; give the path without it",
+                        "{} has a `..` after a directory that does not exist; write the path \
+                         without `..`",
                         crate::file::sandbox::printable(self.given)
                     )));
                 }

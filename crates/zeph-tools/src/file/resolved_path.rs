@@ -154,7 +154,7 @@ impl Place {
         match self.open(sandbox)? {
             Found::Dir(dir) => Ok(dir),
             Found::File(..) => Err(ToolError::permanent(format!(
-                "{} is a file, no directory; use `read` for its content",
+                "{} is a file, not a directory; use `read` for its content",
                 sandbox.shown(&self.path)
             ))),
         }
@@ -220,7 +220,7 @@ impl Place {
             Err(Errno::EXIST) => match target.stat()? {
                 Some((_, FileType::Directory)) => Ok(false),
                 _ => Err(ToolError::permanent(format!(
-                    "{} exists and is no directory",
+                    "{} exists and is not a directory",
                     sandbox.shown(&target.path)
                 ))),
             },
@@ -364,7 +364,7 @@ pub(super) fn no_file(path: &Path, kind: FileType) -> ToolError {
         }
         FileType::Symlink => {
             return ToolError::permanent(format!(
-                "{path} became a link while it was being opened; nothing was done"
+                "{path} became a link while it was being opened, so nothing was done"
             ));
         }
         FileType::Fifo => "a FIFO",
@@ -373,6 +373,6 @@ pub(super) fn no_file(path: &Path, kind: FileType) -> ToolError {
         _ => "no regular file",
     };
     ToolError::blocked(format!(
-        "{path} is {kind}; file tools touch regular files alone"
+        "{path} is {kind}; file tools only work on regular files"
     ))
 }

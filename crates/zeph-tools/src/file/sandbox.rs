@@ -310,7 +310,7 @@ impl Sandbox {
             return Ok(place);
         }
         Err(ToolError::blocked(format!(
-            "there is a link on the way to {} now, which leads to {}",
+            "the path {} now contains a link to {}",
             self.shown(path),
             self.shown(place.path())
         )))
@@ -345,7 +345,7 @@ impl Sandbox {
     /// The error for a file of this program.
     pub(super) fn own(&self, given: &Path) -> ToolError {
         ToolError::blocked(format!(
-            "{} is this program's own database; file tools stay away from it",
+            "{} is the database of Zeph, which file tools do not open",
             printable(given)
         ))
     }
@@ -354,7 +354,7 @@ impl Sandbox {
     pub(super) fn outside(&self, given: &Path) -> ToolError {
         let roots: Vec<String> = self.allowed().map(printable).collect();
         ToolError::blocked(format!(
-            "{} lies outside the directories that file tools may touch: {}",
+            "{} is outside the directories that file tools may use: {}",
             printable(given),
             roots.join(", ")
         ))

@@ -263,7 +263,7 @@ fn file(
 
 fn special(node: &Node<'_>) -> RecordError {
     RecordError::Lost(format!(
-        "{} is no file, link or directory",
+        "{} is not a file, link or directory",
         crate::file::sandbox::printable(node.path)
     ))
 }

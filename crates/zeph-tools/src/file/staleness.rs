@@ -265,13 +265,14 @@ impl FileReadGuard {
             && sandbox.differences().are_unread(batch, path)
         {
             return Err(ToolError::invalid(format!(
-                "{shown} was changed by another program or a command, as an earlier call of this answer was told; nothing was written: {again} in the next answer, if it still fits the difference shown there"
+                "another program or a command changed {shown}, as the result of an earlier call in \
+                 this response shows, so nothing was written: {again} in the next response if the change still applies"
             )));
         }
         let lost = |error| ToolError::permanent(format!("{error}; {shown} was not changed"));
         let Some(known) = self.digest(files, path).map_err(lost)? else {
             return Err(ToolError::invalid(format!(
-                "{shown} was not read in this conversation, and nothing was changed: {}",
+                "{shown} was not read in this conversation, so nothing was changed: {}",
                 standing.how_to_see(again)
             )));
         };
@@ -289,7 +290,8 @@ impl FileReadGuard {
         let seen = self.runtime.block_on(seen).map_err(lost)?;
         let Some(diff) = standing.difference(&shown, seen.as_deref()) else {
             return Err(ToolError::invalid(format!(
-                "{shown} was changed since this conversation saw it, by another program or a command; nothing was written: {}",
+                "another program or a command changed {shown} after this conversation read it, so \
+                 nothing was written: {}",
                 standing.how_to_see(again)
             )));
         };
@@ -300,10 +302,11 @@ impl FileReadGuard {
         Err(ToolError::Explained {
             category: ToolErrorCategory::InvalidParameters,
             message: format!(
-                "{shown} was changed since this conversation saw it, by another program or a command; nothing was written. The difference follows: {again} if it still fits"
+                "another program or a command changed {shown} after this conversation read it, so \
+                 nothing was written. The difference follows: {again} if the change still applies"
             ),
             output: Box::new(ToolOutput::text(format!(
-                "What was seen last (-), and what is there now (+):\n{diff}"
+                "The last content that was read (-), and the current content (+):\n{diff}"
             ))),
         })
     }
@@ -334,7 +337,7 @@ impl FileReadGuard {
 
 /// Logs an error. If a record is missing, a later change is refused, so the call does not fail.
 fn warn(error: &ReadLedgerError) {
-    tracing::warn!(%error, "what was read or written was not noted");
+    tracing::warn!(%error, "the read or written content was not recorded");
 }
 
 /// The digest of the file at `target`.
@@ -375,11 +378,13 @@ impl Standing<'_> {
         match kind {
             Content::Binary(kind) => {
                 format!(
-                    "it is binary ({kind}), which `read` does not show; to replace it, delete it first"
+                    "it is binary ({kind}), and `read` does not show it; to replace it, delete it \
+                     first"
                 )
             }
             Content::Image(_) => format!(
-                "it is an image: `read` it first, then {again}; where `read` shows no images, delete it first"
+                "it is an image: `read` it first, then {again}; if `read` shows no images, delete \
+                 it first"
             ),
             _ => format!("`read` it first, then {again}"),
         }
@@ -397,7 +402,7 @@ impl Standing<'_> {
         }
         let diff = zeph_edit::unified_diff(shown, &decoded(seen), &decoded(now))?;
         if diff.is_empty() {
-            return Some("(bytes that are no text, or how the text is encoded)".to_owned());
+            return Some("(bytes that are not text, or the encoding)".to_owned());
         }
         (diff.len() <= MAX_DIFF_BYTES).then_some(diff)
     }

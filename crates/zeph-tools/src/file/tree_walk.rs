@@ -30,7 +30,7 @@ pub(super) struct Node<'a> {
 /// The error for a tree that is too deep.
 pub(super) fn too_deep(path: &Path) -> ToolError {
     ToolError::permanent(format!(
-        "{} lies deeper than {MAX_DEPTH} directories; work on a part of the tree",
+        "{} is more than {MAX_DEPTH} directories deep; work on a part of the tree",
         path.display()
     ))
 }

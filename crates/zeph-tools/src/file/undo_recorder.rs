@@ -210,7 +210,7 @@ impl Recorder {
             .block_on(self.sandbox.journal().record(draft))
             .map_err(|error| {
                 ToolError::permanent(format!(
-                    "{error}; nothing was changed, since it could not be undone"
+                    "{error}; nothing was changed, because the change could not be undone"
                 ))
             })?;
         let (number, lost) = match recorded {
@@ -250,7 +250,7 @@ impl Mark {
             let numbers = [number];
             let settled = self.journal.settle(&self.session, &numbers);
             if let Err(error) = tokio::runtime::Handle::current().block_on(settled) {
-                tracing::warn!(%error, "the record of a change that was not made stays");
+                tracing::warn!(%error, "the undo record of a failed change was not removed");
             }
         }
     }
@@ -258,7 +258,7 @@ impl Mark {
     /// Appends a note to the result `said` if the change cannot be undone.
     pub(super) fn note(&self, said: &mut String) {
         if let Some(reason) = &self.lost {
-            said.push_str("\nThis cannot be undone, it was not recorded: ");
+            said.push_str("\nThis change cannot be undone, because it was not recorded: ");
             said.push_str(reason);
             said.push('.');
         }

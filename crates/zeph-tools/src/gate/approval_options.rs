@@ -36,7 +36,9 @@ pub fn shown_pieces(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Vec<D
                         format!("writes {}", path.absolute().display())
                     })
                 }
-                CallPart::UnknownWrite => "writes where it turns out when it runs".to_owned(),
+                CallPart::UnknownWrite => "writes to a target that is unknown before it \
+                    runs"
+                    .to_owned(),
                 piece => piece.shown(subject),
             };
             let kind = match part.map(|part| part.kind) {
@@ -66,11 +68,11 @@ fn said(effect: Effect, by: DecidedBy<'_>) -> String {
             rule.written.pattern, rule.origin
         ),
         DecidedBy::Perhaps(rule) => format!(
-            "{verdict}: the rule `{}` ({}) may be about it",
+            "{verdict}: the rule `{}` ({}) may match",
             rule.written.pattern, rule.origin
         ),
         DecidedBy::Remembered => "allowed before".to_owned(),
-        DecidedBy::ReadOnly => "allowed, only reads".to_owned(),
+        DecidedBy::ReadOnly => "allowed: only reads".to_owned(),
         DecidedBy::Mode(_) if effect == Effect::Allow => format!("{verdict} by the mode"),
         _ => verdict.to_owned(),
     }
@@ -130,7 +132,7 @@ impl GrantEditor for PendingCall {
             .find(|piece| !covers(&grant, &subject, *piece))
         {
             Some(left_out) => Err(format!(
-                "it would not cover `{}`, which is asked about",
+                "the rule would not match `{}`, which needs confirmation",
                 left_out.shown(&subject)
             )),
             None => Ok(grant),
@@ -149,7 +151,7 @@ fn settled(kind: PatternKind, pattern: &str, places: &PathResolver) -> Result<St
         return Ok(whole);
     }
     let Some(cwd) = places.real_cwd().to_str() else {
-        return Err("the working directory is no UTF-8".to_owned());
+        return Err("the path of the working directory is not UTF-8".to_owned());
     };
     Ok(format!("{}/{whole}", escape(cwd.trim_end_matches('/'))))
 }

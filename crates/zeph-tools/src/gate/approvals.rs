@@ -96,10 +96,10 @@ pub fn apply<'r>(
 /// Returns the reason why approvals do not apply to a call; `None` if they do.
 fn always_asks(decision: &Decision<'_>) -> Option<String> {
     let why = match decision.by {
-        _ if decision.effect != Effect::Ask => "there is no question",
+        _ if decision.effect != Effect::Ask => "the call needs no confirmation",
         DecidedBy::Trust(_) => "calls for untrusted sources are confirmed every time",
         DecidedBy::Perhaps(rule) if rule.action() == Action::Deny => {
-            "whether a rule denies it turns out when it runs"
+            "whether a rule denies it is unknown before it runs"
         }
         _ => return None,
     };
@@ -120,23 +120,23 @@ fn grants(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Result<Vec<Gran
             continue;
         }
         if matches!(judged.by, DecidedBy::Perhaps(_)) {
-            return Err("whether a rule is about it turns out when it runs".to_owned());
+            return Err("whether a rule matches it is unknown before it runs".to_owned());
         }
         let grant = grant_for(subject, judged.piece)?;
         if grant.pattern.chars().count() > MAX_CHARS {
             return Err(format!(
-                "a rule may have {MAX_CHARS} characters, and this needs more"
+                "the rule would have more than {MAX_CHARS} characters"
             ));
         }
         if !covers(&grant, subject, judged.piece) {
-            return Err("no rule says exactly this".to_owned());
+            return Err("no rule can express exactly this call".to_owned());
         }
         if !grants.contains(&grant) {
             grants.push(grant);
         }
     }
     match grants.is_empty() {
-        true => Err("no rule says exactly this".to_owned()),
+        true => Err("no rule can express exactly this call".to_owned()),
         false => Ok(grants),
     }
 }
@@ -147,13 +147,13 @@ fn grant_for(subject: &CallSubject<'_>, piece: CallPart) -> Result<Grant, String
         pattern,
     };
     let command = subject.command.as_ref();
-    let gone = || "no rule says exactly this".to_owned();
+    let gone = || "no rule can express exactly this call".to_owned();
     match piece {
         CallPart::Whole => match command {
             None => Ok(own(escape_text(&canonical_json(subject.params)))),
             Some(command) => Err(match &command.unknown {
-                Some(unknown) => format!("it cannot all be known before it runs: {unknown}"),
-                None => "what asks is about the command as a whole".to_owned(),
+                Some(unknown) => format!("a part is unknown before it runs: {unknown}"),
+                None => "the question is about the whole command".to_owned(),
             }),
         },
         CallPart::Part(at) => {
@@ -163,7 +163,9 @@ fn grant_for(subject: &CallSubject<'_>, piece: CallPart) -> Result<Grant, String
             Ok(own(part_pattern(part)))
         }
         CallPart::Path(_) if subject.paths.len() > 1 => Err(
-            "it is about several paths, and rules for each would let others be combined".to_owned(),
+            "the call has several paths, and rules for each would also allow other \
+             combinations"
+                .to_owned(),
         ),
         CallPart::Path(at) => {
             let path = subject.paths.get(at).ok_or_else(gone)?;
@@ -176,7 +178,9 @@ fn grant_for(subject: &CallSubject<'_>, piece: CallPart) -> Result<Grant, String
                 pattern: path_pattern(path.ok_or_else(gone)?, subject.places())?,
             })
         }
-        CallPart::UnknownWrite => Err("where it writes turns out when it runs".to_owned()),
+        CallPart::UnknownWrite => Err("the target that it writes to is unknown before it \
+            runs"
+            .to_owned()),
         CallPart::Url => {
             let url = subject.url.as_ref().and_then(|url| url.normal.as_deref());
             Ok(own(url_pattern(url.ok_or("it is no URL")?)))
@@ -194,17 +198,23 @@ fn stands_alone(part: &CommandPart) -> Result<(), String> {
             ));
         }
         PartKind::Wrapper => return Err(format!("`{name}` runs another command")),
-        PartKind::Assignment => return Err("it sets a variable for what follows".to_owned()),
+        PartKind::Assignment => {
+            return Err("it sets a variable for the commands after \
+            it"
+            .to_owned());
+        }
         PartKind::Simple => {}
     }
     if !part.known {
-        return Err(format!("what `{name}` is given turns out when it runs"));
+        return Err(format!(
+            "the arguments of `{name}` are unknown before it runs"
+        ));
     }
     if let Some((variable, _)) = part.assignments.first() {
         return Err(format!("`{variable}=` can change what `{name}` runs"));
     }
     if part.text.chars().any(char::is_control) {
-        return Err("it has line breaks in it".to_owned());
+        return Err("it contains line breaks".to_owned());
     }
     Ok(())
 }
@@ -256,7 +266,7 @@ fn path_pattern(path: &SubjectPath, places: &CachedPathResolver<'_>) -> Result<S
     let canonical = path.forms(places).canonical.as_deref();
     let text = canonical.and_then(Path::to_str);
     text.map(escape)
-        .ok_or_else(|| "where the path leads cannot be said".to_owned())
+        .ok_or_else(|| "the path cannot be resolved".to_owned())
 }
 
 /// Returns a pattern for all of a host, or the exact text of a URL that contains a user or a password.

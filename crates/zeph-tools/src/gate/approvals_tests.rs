@@ -431,8 +431,8 @@ fn proposal_can_be_edited() {
     let bash = |at, pattern, expect| check("bash", command.clone(), at, pattern, expect);
     bash(0, " cargo * ", Ok("cargo *"));
     bash(0, "cargo test --lib", Ok("cargo test --lib"));
-    bash(0, "cargo test", Err("would not cover `cargo test --lib`"));
-    bash(0, "touch *", Err("would not cover `cargo test --lib`"));
+    bash(0, "cargo test", Err("would not match `cargo test --lib`"));
+    bash(0, "touch *", Err("would not match `cargo test --lib`"));
     bash(1, "touch ?", Ok("touch ?"));
     bash(1, "touch \\", Err("ends with a `\\`"));
     bash(1, "", Err("empty"));
@@ -442,7 +442,7 @@ fn proposal_can_be_edited() {
     write("./src/*.rs", Ok("/w/p/src/*.rs"));
     write("/w/**", Ok("/w/**"));
     write("**/*.rs", Ok("**/*.rs"));
-    write("src/b.rs", Err("would not cover `src/a.rs`"));
+    write("src/b.rs", Err("would not match `src/a.rs`"));
     write("src/[", Err("unclosed"));
 }
 

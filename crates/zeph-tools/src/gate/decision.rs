@@ -158,26 +158,38 @@ impl<'r> Decision<'r> {
                 rule.action().as_str()
             ),
             DecidedBy::Perhaps(rule) => format!(
-                "whether the rule `{}` of {} ({}), which says {}, is about it cannot be known before it runs{about}",
+                "the rule `{}` of {} ({}) says {}, and whether it matches is unknown before the \
+                 call runs{about}",
                 rule.written.pattern,
                 rule.origin.key,
                 rule.origin,
                 rule.action().as_str()
             ),
-            DecidedBy::NoRule => format!("no rule of tools.permissions is about it{about}"),
+            DecidedBy::NoRule => format!("no rule of tools.permissions matches{about}"),
             DecidedBy::Unknown => {
-                let unknown = subject.command.as_ref().and_then(|command| command.unknown.as_deref());
+                let unknown = subject
+                    .command
+                    .as_ref()
+                    .and_then(|command| command.unknown.as_deref());
                 match unknown {
-                    Some(unknown) => format!("it cannot all be known before it runs: {unknown}"),
-                    None => "where it writes cannot be known before it runs".to_owned(),
+                    Some(unknown) => format!("a part is unknown before it runs: {unknown}"),
+                    None => "the target that it writes to is unknown before it runs".to_owned(),
                 }
             }
             DecidedBy::Trust(TrustLevel::Untrusted) => {
-                "its source is not trusted, and it is not a read-only local call".to_owned()
+                "the call comes from an untrusted source, and it is not read-only and \
+                 local"
+                    .to_owned()
             }
-            DecidedBy::Trust(_) => "it is made for something that is not fully trusted, and does more than look".to_owned(),
+            DecidedBy::Trust(_) => {
+                "the call comes from a source that is not fully trusted, and it \
+                does more than read"
+                    .to_owned()
+            }
             DecidedBy::Mode(Mode::Plan) if self.effect == Effect::Deny => {
-                "the session is in plan mode, where only read-only tools and read-only commands run; the user can switch with /mode ask or --mode ask".to_owned()
+                "plan mode allows only read-only tools and read-only commands; the user can switch \
+                 with /mode ask or --mode ask"
+                    .to_owned()
             }
             DecidedBy::Mode(_)
             | DecidedBy::ReadOnly
@@ -186,10 +198,12 @@ impl<'r> Decision<'r> {
             | DecidedBy::Remembered => {
                 let nature = &subject.nature;
                 match self.piece {
-                    CallPart::Redirection(_) | CallPart::UnknownWrite => format!("it writes{about}"),
-                    _ if nature.read_only => "it reaches beyond this machine".to_owned(),
+                    CallPart::Redirection(_) | CallPart::UnknownWrite => {
+                        format!("it writes{about}")
+                    }
+                    _ if nature.read_only => "the call accesses the network".to_owned(),
                     _ if nature.open_world || nature.risk > crate::def::Risk::Medium => {
-                        "it can change whatever you can change".to_owned()
+                        "the command can change anything that you can change".to_owned()
                     }
                     _ => "it changes files".to_owned(),
                 }

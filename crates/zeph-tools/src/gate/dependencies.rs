@@ -158,8 +158,8 @@ impl Dependencies {
         Ok(LockedTools {
             exclusions: Vec::new(),
             warning: first.then(|| {
-                "[tools.dependencies] would leave no tool, so that its requirements do not hold in this turn: \
-                 at least one tool has to require nothing"
+                "[tools.dependencies] would leave no tool, so its requirements are ignored in this \
+                 turn; at least one tool needs an empty `requires`"
                     .to_owned()
             }),
         })
@@ -177,7 +177,8 @@ impl Dependencies {
     ) -> Result<(), ToolError> {
         let gated = self.gated(session, tools).await.map_err(|error| {
             ToolError::blocked(format!(
-                "it cannot be known which tools succeeded in this session, as [tools.dependencies] asks: {error}"
+                "the tools that succeeded in this session, which [tools.dependencies] needs, \
+                 cannot be read: {error}"
             ))
         })?;
         match gated.exclusions.into_iter().find(|one| one.tool == tool) {

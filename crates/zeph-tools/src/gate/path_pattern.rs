@@ -74,13 +74,13 @@ pub(super) fn rooted(
         }
     }
     if rest.split('/').any(|part| part == "..") {
-        return fault("it has a `..` behind a name, which no real path has");
+        return fault("it has `..` after a name, and no real path has that");
     }
     if !climbed {
         return Ok((rest.to_owned(), PatternScope::Relative));
     }
     let Some(above) = above.to_str() else {
-        return fault("the directory above is no UTF-8");
+        return fault("the path of the parent directory is not UTF-8");
     };
     let above = escape(above.trim_end_matches('/'));
     Ok((format!("{above}/{rest}"), PatternScope::Absolute))

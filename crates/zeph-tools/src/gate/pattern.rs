@@ -155,7 +155,7 @@ pub(super) fn escaped(next: Option<char>) -> Result<char, PatternError> {
     match next {
         Some(character) => Ok(character),
         None => fault(
-            "it ends with a `\\`, which stands before the character that it keeps; write `\\\\`",
+            "it ends with `\\`, which escapes the next character; write `\\\\` for a backslash",
         ),
     }
 }

@@ -124,7 +124,7 @@ impl Reputations {
             .map(|(name, tool)| ReputationLine { name, tool: *tool })
             .collect();
         if wrong.is_empty() {
-            return format!("{calls}, none of them wrong");
+            return format!("{calls}, all valid");
         }
         wrong.sort_by(|a, b| a.tool.lower_bound().total_cmp(&b.tool.lower_bound()));
         let more = wrong.len().saturating_sub(MAX_REPORTED);
@@ -155,7 +155,7 @@ impl fmt::Display for ReputationLine<'_> {
         } = self.tool;
         write!(
             f,
-            "{} {:.2} (at least {:.2}; {failures} of {} wrong)",
+            "{} {:.2} (at least {:.2}; {failures} of {} invalid)",
             self.name,
             self.tool.mean(),
             self.tool.lower_bound(),
@@ -218,10 +218,10 @@ mod tests {
     #[test]
     fn sessions_have_separate_reputations_and_summaries() {
         let reputations = Reputations::default();
-        assert_eq!(reputations.summary("s"), "0 calls, none of them wrong");
+        assert_eq!(reputations.summary("s"), "0 calls, all valid");
         reputations.record("s", "read", &Ok(ToolOutput::text("")));
         reputations.record("s", "edit", &Ok(ToolOutput::text("")));
-        assert_eq!(reputations.summary("s"), "2 calls, none of them wrong");
+        assert_eq!(reputations.summary("s"), "2 calls, all valid");
         reputations.record("s", "edit", &Err(ToolError::invalid("no match")));
         reputations.record("s", "edit", &Err(ToolError::blocked("no")));
         assert_eq!(reputations.of("s", "edit"), of(1, 1));

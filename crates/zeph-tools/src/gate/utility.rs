@@ -45,7 +45,7 @@ const MAX_CALLS: usize = 64;
 pub struct UtilityInput {
     /// The expected rate of success of the tool, 0 to 1.
     pub reputation: f64,
-    /// Whether it reaches beyond this machine.
+    /// Whether the call accesses the network.
     pub open_world: bool,
     /// The risk of the tool.
     pub risk: Risk,
@@ -107,13 +107,16 @@ pub fn score(known: &UtilityInput) -> Result<Score, ScoreError> {
         true => Ok(value),
         false => Err(ScoreError(what)),
     };
-    let reputation = amount(known.reputation, "the reputation of its tool is no number")?;
+    let reputation = amount(
+        known.reputation,
+        "the reputation of its tool is not a number",
+    )?;
     if reputation > 1.0 {
         return Err(ScoreError("the reputation of its tool is over 1"));
     }
-    let ms = amount(known.typical_ms, "its duration is no number")?;
-    let bytes = amount(known.typical_bytes, "its size is no number")?;
-    let age = amount(known.age_secs, "its age is no number")?;
+    let ms = amount(known.typical_ms, "its duration is not a number")?;
+    let bytes = amount(known.typical_bytes, "its size is not a number")?;
+    let age = amount(known.age_secs, "its age is not a number")?;
     let worth = if known.open_world { 0.9 } else { 1.0 };
     let risk = match known.risk {
         Risk::Safe => 0.0,
@@ -137,7 +140,7 @@ pub fn score(known: &UtilityInput) -> Result<Score, ScoreError> {
     };
     match score.total.is_finite() {
         true => Ok(score),
-        false => Err(ScoreError("its score is no number")),
+        false => Err(ScoreError("its score is not a number")),
     }
 }
 
@@ -229,7 +232,7 @@ impl UtilityScorer {
             Ok(score) if threshold.is_finite() => score,
             Ok(_) => {
                 return Err(ToolError::blocked(
-                    "`[tools.utility] threshold` is no number",
+                    "`[tools.utility] threshold` is not a number",
                 ));
             }
             Err(error) => return Err(ToolError::blocked(error.to_string())),
@@ -240,13 +243,14 @@ impl UtilityScorer {
         let why = match known.repeats {
             0 => String::new(),
             times => format!(
-                " The same call gave the same output {times} times, {:.0} s ago, and no call changed \
-                 anything since: use that.",
+                " The same call gave the same output {times} times, the last time {:.0} s ago, and \
+                 no call made a change since then: use that output.",
                 known.age_secs
             ),
         };
         Err(ToolError::blocked(format!(
-            "skipped, for its utility is {score}, below {threshold:.2} ([tools.utility] threshold).{why}"
+            "skipped: its utility is {score}, below {threshold:.2} ([tools.utility] \
+             threshold).{why}"
         )))
     }
 

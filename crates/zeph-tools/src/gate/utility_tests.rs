@@ -203,7 +203,7 @@ fn same_call_is_redundant_until_a_change() {
     let known = world.evidence("read", "a");
     let told = world.utility.judge(&known).unwrap_err().to_string();
     for words in [
-        "skipped, for its utility is -0.09 (gain 0.95, cost 0.00",
+        "skipped: its utility is -0.09 (gain 0.95, cost 0.00",
         "redundancy 0.75",
         "below 0.00 ([tools.utility] threshold)",
         "the same output 2 times",

@@ -77,17 +77,14 @@ impl AdversarialLayer {
                 Some(Verdict::Deny) => return Ok(Verdict::Deny),
                 None => {
                     let said = shown(&self.secrets.redact_known(&answer));
-                    let why = format!("it answered {said} instead of ALLOW or DENY");
+                    let why = format!("it responded with {said} instead of ALLOW or DENY");
                     return Err((JudgeFailure::NoAnswer, why));
                 }
             }
         }
         // Without policies, nothing was judged.
         match self.gate.groups.is_empty() {
-            true => Err((
-                JudgeFailure::Unavailable,
-                "there are no policies".to_owned(),
-            )),
+            true => Err((JudgeFailure::Unavailable, "`policies` is empty".to_owned())),
             false => Ok(Verdict::Allow),
         }
     }
@@ -105,7 +102,7 @@ impl AdversarialLayer {
         let outcome = outcome.unwrap_or_else(|_| {
             let limit = config.timeout_ms;
             let key = "`[tools.adversarial_policy] timeout_ms`";
-            let why = format!("there was no answer within {limit} ms ({key})");
+            let why = format!("it did not respond within {limit} ms ({key})");
             Err((JudgeFailure::Timeout, why))
         });
         cx.trace().claim_source = claim_source;
@@ -129,7 +126,7 @@ impl AdversarialLayer {
                 let config = self.config();
                 let fail_open = config.fail_open;
                 let done = match fail_open {
-                    true => "runs unjudged, as `[tools.adversarial_policy] fail_open` says",
+                    true => "runs without a check (`[tools.adversarial_policy] fail_open`)",
                     false => "did not run",
                 };
                 let judge = self.judge_name();

@@ -39,8 +39,8 @@ impl ToolLayer for AnomalyLayer {
         let (session, tool) = (&call.conversation, &call.tool);
         if let Some(rate) = self.anomalies.blocked(session, tool) {
             return Err(ToolError::blocked(format!(
-                "{tool} is blocked in this session, for {rate}; the user can lift that with \
-                 `/tools unblock {tool}`, and a new session begins without it"
+                "{tool} is blocked in this session, because {rate}; the user can unblock it with \
+                 `/tools unblock {tool}`, or start a new session"
             )));
         }
         let result = next.run(call, cx).await;

@@ -92,7 +92,8 @@ impl ToolLayer for AuditLayer {
             Err(error) => {
                 warn(call, cx, format!("{} did not run: {error}", call.tool));
                 Err(ToolError::blocked(format!(
-                    "no call runs that leaves no audit entry (`[tools.audit] required`): {error}"
+                    "no audit entry can be written (`[tools.audit] required`), so the call did not \
+                     run: {error}"
                 )))
             }
         };
@@ -107,7 +108,7 @@ impl ToolLayer for AuditLayer {
         let Err(error) = self.trail.append(&entry).await else {
             return result;
         };
-        tracing::error!(%error, tool = %entry.tool, "a call left no audit entry");
+        tracing::error!(%error, tool = %entry.tool, "the audit entry of a call was not written");
         if entry.result == AuditResult::Blocked {
             // The call did not run, and the refusal has been reported.
             if self.trail.is_required() {
@@ -117,12 +118,12 @@ impl ToolLayer for AuditLayer {
         warn(
             call,
             cx,
-            format!("{} left no audit entry: {error}", entry.tool),
+            format!("the audit entry of {} was not written: {error}", entry.tool),
         );
         if self.trail.is_required() {
             return Err(ToolError::permanent(format!(
-                "the call ran, but it left no audit entry, which is required, so that its result is \
-                 withheld: {error}"
+                "the call ran, but its audit entry could not be written; entries are required, so \
+                 the result is withheld: {error}"
             )));
         }
         result

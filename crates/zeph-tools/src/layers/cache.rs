@@ -52,7 +52,7 @@ impl CacheLayer {
         if let Some((kept, age)) = found {
             let holds = self.holds(call, &kept).await;
             if self.caches.confirm(&visit, &kept, holds) {
-                tracing::debug!(tool = %call.tool, age = age.as_secs(), "answered from the cache");
+                tracing::debug!(tool = %call.tool, age = age.as_secs(), "result from the cache");
                 cx.trace().claim_source.clone_from(&kept.claim_source);
                 return Ok(told(&kept.output, age));
             }

@@ -47,10 +47,13 @@ impl ToolLayer for DependencyLayer {
         if result.is_ok()
             && let Err(error) = self.dependencies.succeeded(session, tool).await
         {
-            tracing::warn!(%tool, %error, "a success could not be kept");
+            tracing::warn!(%tool, %error, "a successful call could not be recorded");
             cx.emit(ToolEvent::Warning {
                 call_id: call.id.clone(),
-                text: format!("that {tool} succeeded could not be kept, so that what requires it stays refused: {error}"),
+                text: format!(
+                    "the success of {tool} could not be recorded, so tools that require \
+                    it stay blocked: {error}"
+                ),
             });
         }
         result

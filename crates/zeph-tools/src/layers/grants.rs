@@ -152,7 +152,9 @@ impl Grants {
     /// An error if they cannot be stored; then none of them is.
     pub async fn keep(&self, grants: Vec<Grant>, scope: GrantScope) -> io::Result<()> {
         let Some(store) = self.store.clone() else {
-            return Err(io::Error::other("there is no place where it could be kept"));
+            return Err(io::Error::other(
+                "no place to store the approval is configured",
+            ));
         };
         blocking(move || store.keep(&grants, &scope)).await?;
         self.changes.fetch_add(1, Ordering::Relaxed);

@@ -97,7 +97,7 @@ impl OverflowLayer {
                 output.overflow = Some(Overflow::Stored(reference));
             }
             None => {
-                let note = format!("{omitted} left out; they could not be stored and are lost");
+                let note = format!("{omitted} omitted; they could not be stored and are lost");
                 shortened.note(&mut output.summary, &note);
                 // The next call may succeed, so this result is not cached.
                 output.basis = None;
@@ -142,7 +142,7 @@ impl OverflowLayer {
                 tracing::warn!(%error, tool = %call.tool, "a long output was not stored");
                 cx.emit(ToolEvent::Notice {
                     call_id: call.id.clone(),
-                    text: format!("the output of {} was cut: {error}", call.tool),
+                    text: format!("the output of {} was shortened: {error}", call.tool),
                 });
                 None
             }
@@ -178,7 +178,7 @@ fn stored_note(shortened: &TruncatedText, omitted: &str, reference: OverflowRef)
         "all of it is".to_owned()
     };
     format!(
-        "{omitted} left out; {kept} stored as {reference}: {READ_OVERFLOW} shows it by offset and \
+        "{omitted} omitted; {kept} stored as {reference}: {READ_OVERFLOW} shows it by offset and \
          limit (lines) or pattern"
     )
 }

@@ -62,7 +62,7 @@ impl PolicyLayer {
             PolicyEffect::Deny => {
                 cx.emit(ToolEvent::Warning {
                     call_id: call.id.clone(),
-                    text: format!("the policy did not let {} run: {decision}", def.id),
+                    text: format!("the policy denied {}: {decision}", def.id),
                 });
                 Err(ToolError::blocked(DENIED))
             }

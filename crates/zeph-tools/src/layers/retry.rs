@@ -43,7 +43,7 @@ impl RetryLayer {
                 self.config.budget_secs
             )),
             GiveUp::ServerWaitTooLong { wait, .. } => notes.push(format!(
-                "not tried again now, for that passes the {} s of `[tools.retry] budget_secs`; \
+                "no retry now, because it would exceed the {} s of `[tools.retry] budget_secs`; \
                  try again in {} s",
                 self.config.budget_secs,
                 whole_seconds(wait),
@@ -115,7 +115,8 @@ impl ToolLayer for RetryLayer {
             if cx.cancel.cancelled().timeout(wait).await.is_ok() {
                 return Err(ToolError::Cancelled {
                     reason: format!(
-                        "the call was cancelled before it was tried again; it had failed: {}",
+                        "the call was cancelled before its next attempt; the last attempt failed: \
+                         {}",
                         brief(&error)
                     ),
                 });

@@ -52,7 +52,7 @@ impl ToolLayer for SkillLayer {
                 .record_rule_match(&format!("allowed-tools of the skill {}", skill.name));
             let allowed = skill.allowed_words().unwrap_or_default();
             return Err(ToolError::blocked(format!(
-                "the skill {} runs until the end of this turn and allows {allowed}; {} is not among them",
+                "the skill {} runs until the end of this turn and allows only {allowed}, not {}",
                 skill.name, call.tool
             )));
         }

@@ -43,7 +43,7 @@ impl UtilityLayer {
         let registry = self.registry.load();
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked(
-                "the utility score could not be computed: its tool is not known",
+                "the utility score could not be computed: its tool is unknown",
             ));
         };
         if self.utility.spares(&call.tool, &def.annotations) {

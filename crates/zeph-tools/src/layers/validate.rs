@@ -97,7 +97,7 @@ impl ToolLayer for ValidationLayer {
         // The repairer chose the arguments, so the model must be informed.
         let ran = reformatted.as_ref().map(|_| {
             let ran = shortened(&without_contents(def, &resolved.params));
-            format!("the arguments did not fit; the call ran with {ran}")
+            format!("the arguments did not match the schema; the call ran with {ran}")
         });
         let mut output = match (next.run(&resolved, cx).await, &ran) {
             (Err(error), Some(ran)) => return Err(error.noted(ran)),
@@ -162,7 +162,8 @@ async fn reformat(
             Ok((prepared, note))
         }
         Err(error) => {
-            tracing::debug!(tool = %def.id, %error, "the reformatted arguments do not fit either");
+            tracing::debug!(tool = %def.id, %error, "the reformatted arguments do not match the \
+                schema either");
             cx.trace().reformatted = RepairOutcome::InVain;
             Err(fault)
         }

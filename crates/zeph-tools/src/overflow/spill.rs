@@ -131,7 +131,7 @@ impl SpillBuffer {
                 self.inner.lines = self.line - u64::from(text.ends_with(b"\n"));
             }
             Err(error) => {
-                tracing::warn!(%error, "a long output is not kept whole");
+                tracing::warn!(%error, "a long output is not stored completely");
                 self.full = true;
             }
         }
@@ -211,7 +211,7 @@ impl Spilled {
 pub(super) fn unpack(packed: &[u8], bytes: usize) -> Result<String, String> {
     // A damaged length must not cause a large allocation.
     if bytes > BLOCK {
-        return Err(format!("it says that it has {bytes} bytes"));
+        return Err(format!("it claims to have {bytes} bytes"));
     }
     let text = lz4_flex::block::decompress(packed, bytes).map_err(|error| error.to_string())?;
     String::from_utf8(text).map_err(|error| error.to_string())

@@ -84,7 +84,7 @@ impl StoredBlock {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverflowError {
     /// The conversation does not exist.
-    #[error("the conversation is not stored, so nothing can be stored for it")]
+    #[error("the conversation is not stored, so its output cannot be stored")]
     NoConversation,
     /// The store failed; the text is for the user.
     #[error("{0}")]

@@ -57,7 +57,7 @@ impl ReadOverflow {
         Self {
             definition: ToolDef::new::<Params>(
                 READ_OVERFLOW,
-                "Read more of an output that was cut; do not run it again.",
+                "Read more of a shortened output; do not run the call again.",
                 Annotations::READ,
             )
             .with_cache(CachePolicy::LEAVES_FILES)
@@ -145,7 +145,7 @@ fn query(params: &Params) -> Result<Query, ToolError> {
             .build()
             .map_err(|error| {
                 ToolError::invalid(format!(
-                    "/pattern: no regular expression (Rust syntax, one line at a time): {error}"
+                    "/pattern: not a regular expression (Rust syntax, one line at a time): {error}"
                 ))
             })
     });
@@ -156,7 +156,7 @@ fn query(params: &Params) -> Result<Query, ToolError> {
         ),
         Some(_) if params.offset.is_some() || params.limit.is_some() => {
             return Err(ToolError::invalid(
-                "/lines: give either lines or offset and limit",
+                "/lines: set either lines, or offset and limit",
             ));
         }
         Some(lines) => range(lines)?,
@@ -193,12 +193,12 @@ fn output(found: Found, entry: &OverflowEntry, by_pattern: bool) -> ToolOutput {
     }
     if let Some(line) = found.cut_line {
         notes.push(format!(
-            "line {line} is too long to be shown whole; pattern shows what is around a match"
+            "line {line} is too long to be shown completely; pattern shows the text around a match"
         ));
     }
     match found.next.filter(|next| *next <= entry.lines) {
         Some(next) if by_pattern => notes.push(format!(
-            "not searched from line {next} of {} on; continue with offset={next}",
+            "lines from {next} of {} were not searched; continue with offset={next}",
             entry.lines
         )),
         Some(next) => notes.push(format!(

@@ -168,7 +168,7 @@ impl CommandGate {
         let (verdict, parsed) = self.refuse_blocked(params, cx)?;
         let Some(text) = parsed.canonical().map(str::to_owned) else {
             return Err(ToolError::blocked(
-                "a command that cannot be read is not run",
+                "the command cannot be parsed, so it does not run",
             ));
         };
         if let Some(runs) = parsed.rewritten().map(runs) {
@@ -211,7 +211,10 @@ impl CommandGate {
                         format!("{}.", call.phase.without_questions())
                     },
                     digest: digest(BASH, &call.params),
-                    offer: ApprovalOptions::nothing("the shell's own lists ask about it each time"),
+                    offer: ApprovalOptions::nothing(
+                        "the lists of the shell require confirmation \
+                        each time",
+                    ),
                     ..Confirmation::default()
                 }))),
             },

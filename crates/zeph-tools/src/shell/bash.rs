@@ -130,16 +130,19 @@ fn notes(ended: &CommandOutcome, job: Option<&str>) -> Vec<String> {
             Some(job) => format!(
                 "[a background process still runs: {left}; it is {job} and ends with the session]"
             ),
-            None => format!("[a background process was ended, for too many jobs run: {left}]"),
+            None => format!(
+                "[a background process was stopped, because too many jobs run: \
+                {left}]"
+            ),
         });
     }
     if ended.lingering {
-        notes.push("[some of its processes could not be ended]".to_owned());
+        notes.push("[some of its processes could not be stopped]".to_owned());
     }
     if ended.restarted {
         notes.push(
-            "[the process that runs shell commands had died and was restarted; background \
-             jobs of earlier commands are gone]"
+            "[the process that runs shell commands had died and was restarted; background jobs of \
+             earlier commands have ended]"
                 .to_owned(),
         );
     }
@@ -157,12 +160,12 @@ pub(super) fn failure(
     match ended.cause {
         EndReason::Cancelled => Some((
             ToolErrorCategory::Cancelled,
-            "the command was cancelled and all its processes were ended".to_owned(),
+            "the command was cancelled, and all its processes were stopped".to_owned(),
         )),
         EndReason::TimedOut => Some((
             ToolErrorCategory::Timeout,
             limit.map_or_else(
-                || "the command ran too long and was ended".to_owned(),
+                || "the command exceeded its time limit and was stopped".to_owned(),
                 TimeLimit::message,
             ),
         )),
@@ -171,7 +174,7 @@ pub(super) fn failure(
                 126 => "the command was found but could not be executed (exit code 126)".to_owned(),
                 127 => "the command was not found (exit code 127)".to_owned(),
                 _ => format!(
-                    "the command failed (exit code {code}) for lack of a file or a permission"
+                    "the command failed (exit code {code}) because of a missing file or permission"
                 ),
             };
             (class, message)

@@ -66,7 +66,7 @@ impl Commands {
         if params.command.len() > MAX_COMMAND_BYTES {
             return Err(ToolError::invalid(format!(
                 "/command: expected at most {MAX_COMMAND_BYTES} bytes, got {}; write a script to a \
-                 file and run that",
+                 file and run the file",
                 params.command.len()
             )));
         }
@@ -103,8 +103,8 @@ impl Commands {
         let shell = self.shell()?;
         if text.len() > MAX_COMMAND_BYTES {
             return Err(ToolError::invalid(format!(
-                "/command: with its quotes it has {} bytes, more than {MAX_COMMAND_BYTES}; write a script to a file \
-                 and run that",
+                "/command: with its quotes it has {} bytes, more than {MAX_COMMAND_BYTES}; write a \
+                 script to a file and run the file",
                 text.len()
             )));
         }

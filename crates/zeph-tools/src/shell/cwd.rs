@@ -52,7 +52,7 @@ pub(super) fn resolve(
             })
         }
         _ => Err(ToolError::blocked(format!(
-            "cwd {requested:?} lies outside the directories where commands may start: {} \
+            "cwd {requested:?} is outside the directories where commands may start: {} \
              (`[tools.shell] allowed_paths`)",
             list(&roots)
         ))),

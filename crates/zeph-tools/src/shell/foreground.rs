@@ -33,8 +33,8 @@ use zeph_exec::runner::{CommandOutcome, CommandSpec, RunError, RunningCommand};
 /// The maximum number of questions about accesses of one call.
 pub(super) const MAX_QUESTIONS: usize = 4;
 /// The error after that number of questions.
-pub(super) const TOO_MANY_REFUSALS: &str = "the OS sandbox refused one access after the other; \
-     `[tools.shell.sandbox] writable` allows them";
+pub(super) const TOO_MANY_REFUSALS: &str = "the OS sandbox refused several accesses; \
+    `[tools.shell.sandbox] writable` allows more directories";
 
 /// The end of one run.
 pub(super) struct FinishedRun {

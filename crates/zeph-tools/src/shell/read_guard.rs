@@ -23,7 +23,7 @@ use zeph_exec::sandbox::plan::resolve;
 use zeph_exec::{DeniedFiles, FoundFiles};
 
 /// The reason for the refusal of a path of Zeph itself.
-const PRIVATE: &str = "it belongs to Zeph's own data, which commands do not read";
+const PRIVATE: &str = "it belongs to the data of Zeph, which commands cannot read";
 /// Characters that make a text a pattern.
 const WILD: &[char] = &['*', '?', '['];
 

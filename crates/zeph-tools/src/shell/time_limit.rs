@@ -93,7 +93,7 @@ impl TimeLimit {
             false => "the user can raise `[tools.shell] max_timeout`; `background` has no limit"
                 .to_owned(),
         };
-        format!("the command ran longer than {secs} s ({source}) and was ended; {fix}")
+        format!("the command ran longer than {secs} s ({source}) and was stopped; {fix}")
     }
 }
 
@@ -288,12 +288,12 @@ mod tests {
         let limit = TimeLimit::in_editor(Some(limits.of_call(5)), Duration::from_secs(120));
         assert_eq!(
             limit.message(),
-            "the command ran longer than 5 s (its `timeout_secs`) and was ended; set `timeout_secs`, up to 120"
+            "the command ran longer than 5 s (its `timeout_secs`) and was stopped; set `timeout_secs`, up to 120"
         );
         let limit = TimeLimit::in_editor(None, Duration::from_secs(120));
         assert_eq!(
             limit.message(),
-            "the command ran longer than 120 s (`[acp] terminal_timeout_secs`) and was ended; \
+            "the command ran longer than 120 s (`[acp] terminal_timeout_secs`) and was stopped; \
              the user can raise it; `background` has no limit"
         );
     }
@@ -304,16 +304,16 @@ mod tests {
         let limits = TimeLimits::new(&ShellConfig::default());
         assert_eq!(
             limits.of_command("sleep 60").message(),
-            "the command ran longer than 30 s (`[tools.shell] timeout`) and was ended; set `timeout_secs`, up to 600"
+            "the command ran longer than 30 s (`[tools.shell] timeout`) and was stopped; set `timeout_secs`, up to 600"
         );
         assert_eq!(
             limits.of_command("make").message(),
-            "the command ran longer than 600 s (the limit for builds, tests, installs and downloads) and was ended; \
+            "the command ran longer than 600 s (the limit for builds, tests, installs and downloads) and was stopped; \
              the user can raise `[tools.shell] max_timeout`; `background` has no limit"
         );
         assert_eq!(
             limits.of_call(5).message(),
-            "the command ran longer than 5 s (its `timeout_secs`) and was ended; set `timeout_secs`, up to 600"
+            "the command ran longer than 5 s (its `timeout_secs`) and was stopped; set `timeout_secs`, up to 600"
         );
     }
 }

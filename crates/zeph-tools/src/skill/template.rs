@@ -36,27 +36,31 @@ pub enum TemplateError {
     #[error("the command is empty")]
     Empty,
     /// The command is too long.
-    #[error("the command has more than {MAX_BYTES} bytes: put it into a file of the skill")]
+    #[error("the command has more than {MAX_BYTES} bytes: move it into a file of the skill")]
     Long,
     /// The command has a construct for which the quoting of values is not safe.
     #[error(
-        "the command holds {0}: a value could not be quoted safely; put it into a file of the skill"
+        "the command contains {0}, so a value could not be quoted safely: move the command into a \
+         file of the skill"
     )]
     Unsafe(&'static str),
     /// An invalid placeholder.
-    #[error("`{0}` is no place for a value: write {{{{name}}}}, of small letters, digits and `_`")]
+    #[error(
+        "`{0}` is not a valid placeholder: write {{{{name}}}} with lowercase letters, digits \
+        and `_`"
+    )]
     Place(String),
     /// A placeholder inside of quotes.
     #[error("{{{{{0}}}}} is in quotes: values are quoted automatically; remove the quotes")]
     Quoted(String),
     /// A quote without an end.
-    #[error("a quote does not end")]
+    #[error("a quote is not closed")]
     Open,
     /// A placeholder without a value.
     #[error("/{0}: a value is missing")]
     Missing(String),
     /// A value that cannot be a word.
-    #[error("/{0}: a text without NUL, a number or a boolean is expected")]
+    #[error("/{0}: expected a string without NUL, a number or a boolean")]
     Value(String),
 }
 

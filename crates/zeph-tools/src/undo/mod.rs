@@ -158,11 +158,11 @@ pub enum UndoError {
     #[error("there is nothing to undo")]
     Nothing,
     /// The undo would not restore the previous state, so nothing was changed: one line per reason.
-    #[error("the last changes are not undone, and nothing was changed:\n{}", .0.join("\n"))]
+    #[error("the last changes cannot be undone, and nothing was changed:\n{}", .0.join("\n"))]
     Refused(Vec<String>),
     /// The undo was made in part.
     #[error(
-        "{reason}\nundone before that:\n{}\nundo again to go on with the rest",
+        "{reason}\nundone before that:\n{}\nrepeat the undo to continue with the rest",
         .done.join("\n")
     )]
     Partial {

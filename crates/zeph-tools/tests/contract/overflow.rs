@@ -296,7 +296,7 @@ async fn lines_are_read_by_range_and_by_pattern() {
     check(
         json!({"pattern": "five$", "limit": 2}),
         "5000\tline 5000 five\n10000\tline 10000 five\n\
-         (not searched from line 15000 of 100000 on; continue with offset=15000)",
+         (lines from 15000 of 100000 were not searched; continue with offset=15000)",
     )
     .await;
     check(

@@ -142,7 +142,7 @@ async fn transient_failure_is_retried() {
         notices[0].ends_with(" s (attempt 2 of 3): it answers 503"),
         "{notices:?}"
     );
-    let expect = "retrying read in 20.0 s (attempt 3 of 3): it answers 429; it asks to wait 20 s";
+    let expect = "retrying read in 20.0 s (attempt 3 of 3): it answers 429; the server requests a wait of 20 s";
     assert_eq!(notices[1], expect);
     let entries = audit.entries.lock().unwrap();
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -167,7 +167,7 @@ async fn last_failure_has_the_number_of_attempts() {
     assert_eq!(
         format_for_llm(&error),
         "[tool_error]\ncategory: server_error\nerror: it answers 503 (tried 3 times)\n\
-         suggestion: The other side failed. Try again later, or another way.\nretryable: true"
+         suggestion: The service failed. Try again later, or use another way.\nretryable: true"
     );
     assert_eq!(faulty.runs.lock().unwrap().len(), 3);
     let entries = audit.entries.lock().unwrap();
@@ -205,10 +205,10 @@ async fn permanent_failures_are_not_retried() {
         ..config()
     };
     check(server(), true, never.clone(), "it answers\n503").await;
-    let late = "it answers 429; it asks to wait 90 s";
+    let late = "it answers 429; the server requests a wait of 90 s";
     check(busy(90), true, never, late).await;
     let late = format!(
-        "{late} (not tried again now, for that passes the 30 s of `[tools.retry] budget_secs`; \
+        "{late} (no retry now, because it would exceed the 30 s of `[tools.retry] budget_secs`; \
          try again in 90 s)"
     );
     check(busy(90), true, config(), &late).await;

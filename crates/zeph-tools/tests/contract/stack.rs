@@ -94,7 +94,7 @@ async fn executed_call_is_checked_and_audited_once() {
     let output = stack.execute_tool_call(&call, &cx).await.unwrap().unwrap();
     assert_eq!(recorder.log(), ["normal a {\"count\":3,\"path\":\"p\"}"]);
     assert_eq!(output.summary, "ran a");
-    assert!(output.display().contains("`file_path` was taken as `path`"));
+    assert!(output.display().contains("`file_path` was read as `path`"));
     assert_eq!(output.metadata.data_size_bytes, 5);
     assert!(output.raw_response.is_none() && output.locations.is_empty());
     assert!(output.metadata.timestamp > 1_700_000_000_000);
@@ -311,7 +311,9 @@ async fn unwritable_audit_log_is_reported() {
         .unwrap();
     assert_eq!(
         *notices.0.lock().unwrap(),
-        ["read left no audit entry: the audit log cannot be written: the disk is full"]
+        [
+            "the audit entry of read was not written: the audit log cannot be written: the disk is full"
+        ]
     );
 }
 

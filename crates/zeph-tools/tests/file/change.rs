@@ -200,14 +200,14 @@ async fn edit_replaces_exactly_one_place() {
         "{text}"
     );
     assert!(
-        text.contains(r#"first difference at line 3: asked for "    too();", found "    2();""#),
+        text.contains(r#"first difference at line 3: expected "    too();", found "    2();""#),
         "{text}"
     );
     assert!(text.contains("\n-    2();\n+    too();\n"), "{text}");
 
     let (_, text) = world.fail("edit", edit("fn b() {\n \tone();", "x")).await;
     assert!(
-        text.contains("first difference (white space alone) at line 7"),
+        text.contains("first difference (only white space) at line 7"),
         "{text}"
     );
 
@@ -221,7 +221,7 @@ async fn edit_replaces_exactly_one_place() {
     );
 
     let (_, text) = world.fail("edit", edit("§§§", "x")).await;
-    assert!(text.contains("nor anything like it"), "{text}");
+    assert!(text.contains("nor a similar text"), "{text}");
 
     let (_, text) = world.fail("edit", edit("two()", "2()")).await;
     assert!(
@@ -281,7 +281,7 @@ async fn copy_mistake_is_named() {
     check(
         long.as_bytes(),
         "let b = 2;",
-        "too long for the closest lines",
+        "too long to search for similar lines",
     )
     .await;
 }

@@ -221,7 +221,7 @@ async fn undo_restores_the_text_in_the_editor() {
     let Err(UndoError::Refused(reasons)) = world.undone().await else {
         panic!("undone");
     };
-    assert_eq!(reasons, ["f: it was changed since"]);
+    assert_eq!(reasons, ["f: it was changed later"]);
     world.open("f", "edited\n");
     assert_eq!(world.undone().await.unwrap(), ["restored f"]);
     assert_eq!(world.opened("f").unwrap(), "unsaved\n");

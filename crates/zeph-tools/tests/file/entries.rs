@@ -116,9 +116,9 @@ async fn overly_deep_tree_is_refused_unchanged() {
     world.put(&format!("tree/{deep}/f"), "x");
     world.put("tree/e", "x");
     let (_, text) = world.fail("delete_path", json!({"path": "tree"})).await;
-    assert!(text.contains("deeper than"), "{text}");
+    assert!(text.contains("directories deep"), "{text}");
     let (_, text) = world.fail("copy_path", ends("tree", "copy")).await;
-    assert!(text.contains("deeper than"), "{text}");
+    assert!(text.contains("directories deep"), "{text}");
     assert!(!exists(&world, "copy"));
     assert_eq!(world.bytes("tree/e"), b"x");
     world.assert_no_leftovers(".");
@@ -227,7 +227,7 @@ async fn existing_destination_is_never_replaced() {
                 "tree/f",
             ] {
                 let (_, text) = world.fail(tool, ends(source, destination)).await;
-                let why = ["exists", "contain itself", "is no directory"];
+                let why = ["exists", "contain itself", "is not a directory"];
                 assert!(
                     why.iter().any(|why| text.contains(why)),
                     "{tool} {source} {destination}: {text}"
@@ -350,7 +350,7 @@ async fn file_tree_is_a_json_array_of_paths() {
     }
     assert_eq!(
         note,
-        "(1000 of 1207 paths, those nearest to the top; narrow `path` or set `depth`)"
+        "(the 1000 topmost of 1207 paths; narrow `path` or set `depth`)"
     );
     world.put("none/.hidden", "");
     let text = world.text("get_file_tree", json!({"path": "none"})).await;

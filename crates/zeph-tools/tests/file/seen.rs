@@ -80,7 +80,7 @@ async fn file_changed_since_the_read_is_refused_with_the_difference() {
     world.text("read", json!({"path": "f"})).await;
     world.put("f", "one\n2\nthree\n");
     let text = refused(&world, "edit", edit("nowhere", "x")).await;
-    assert!(text.contains("was changed since"), "{text}");
+    assert!(text.contains("after this conversation read it"), "{text}");
     assert!(text.contains("-two\n+2\n"), "{text}");
     assert_eq!(world.bytes("f"), b"one\n2\nthree\n");
     world.text("edit", edit("2", "zwei")).await;
@@ -224,7 +224,7 @@ async fn long_files_are_compared() {
     let changed = long.replacen("line", "LINE", 1);
     std::fs::write(&path, changed).expect("written");
     let text = refused(&world, "write", write.clone()).await;
-    assert!(text.contains("was changed since"), "{text}");
+    assert!(text.contains("after this conversation read it"), "{text}");
     std::fs::write(&path, &long).expect("written");
     world.text("write", write).await;
     world.text("edit", edit("x", "y")).await;

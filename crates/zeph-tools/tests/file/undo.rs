@@ -192,7 +192,7 @@ async fn batches_are_undone_whole_and_in_reverse_order() {
         lines,
         [
             "removed the directory copy with 3 entries",
-            "brought back b.txt",
+            "restored b.txt",
             "removed a.txt",
             "restored new/a",
             "moved new/a back to a.txt",
@@ -252,11 +252,11 @@ async fn batch_with_a_later_change_is_refused_and_named() {
     assert_eq!(
         world.refused().await,
         [
-            "a.txt: it was changed since",
-            "b.txt: it is gone",
-            "dir/mine: it was put there since",
-            "gone: another file exists there again",
-            "moved/mine: it was put there since",
+            "a.txt: it was changed later",
+            "b.txt: it no longer exists",
+            "dir/mine: it was created later",
+            "gone: another file exists at this path",
+            "moved/mine: it was created later",
         ]
     );
     // The content counts, not the time: restored content can be undone.
@@ -266,11 +266,11 @@ async fn batch_with_a_later_change_is_refused_and_named() {
     std::fs::remove_file(world.root.join("moved/mine")).unwrap();
     assert_eq!(
         world.refused().await,
-        ["gone: another file exists there again"]
+        ["gone: another file exists at this path"]
     );
     std::fs::remove_file(world.root.join("gone")).unwrap();
     world.put("moved/f", "mine");
-    assert_eq!(world.refused().await, ["moved/f: it was changed since"]);
+    assert_eq!(world.refused().await, ["moved/f: it was changed later"]);
     world.put("moved/f", "f");
     assert_eq!(world.tree(), made);
     assert_eq!(world.undone().await.len(), 5);
@@ -305,8 +305,8 @@ async fn deleted_tree_is_restored_exactly() {
         .await;
     assert!(!world.has("tree"));
     // A name that is not UTF-8, and a file that was deleted on its own.
-    assert_eq!(world.undone().await, ["brought back tree with 7 entries"]);
-    assert_eq!(world.undone().await, ["brought back tree/in"]);
+    assert_eq!(world.undone().await, ["restored tree with 7 entries"]);
+    assert_eq!(world.undone().await, ["restored tree/in"]);
     assert_eq!(world.tree(), before);
 
     // A read-only directory gets its mode after its content.
@@ -324,7 +324,7 @@ async fn deleted_tree_is_restored_exactly() {
         .call("4", "delete_path", json!({ "path": "ro" }))
         .await;
     mode("tree", 0o755);
-    assert_eq!(world.undone().await, ["brought back ro with 1 entry"]);
+    assert_eq!(world.undone().await, ["restored ro with 1 entry"]);
     assert_eq!(world.read("ro/f"), "f");
 }
 
@@ -374,7 +374,10 @@ async fn journal_is_bounded() {
         .await;
     let said = world.call("3", "delete_path", json!({ "path": "c" })).await;
     assert!(
-        said.ends_with("\nThis cannot be undone, it was not recorded: too large ([tools.undo] max_bytes = 100)."),
+        said.ends_with(
+            "\nThis change cannot be undone, because it was not recorded: too large \
+            ([tools.undo] max_bytes = 100)."
+        ),
         "{said}"
     );
     let reasons = world.refused().await;

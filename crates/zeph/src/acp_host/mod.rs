@@ -271,7 +271,7 @@ fn chosen(
     let config = config.map_err(|error| HostError::NoProvider(text_of(&error)))?;
     match missing_key(&config, loaded, env) {
         Some(missing) => Err(HostError::NoProvider(format!(
-            "the provider {:?} cannot be asked: {missing}",
+            "the provider {:?} cannot be used: {missing}",
             config.name
         ))),
         None => Ok(config.into_owned()),

@@ -137,7 +137,7 @@ impl AcpSession {
             Reply::Switch(SessionSwitch::Models) => self.says(&self.listing()),
             Reply::Switch(SessionSwitch::Model { name, effort }) => {
                 match self.models.choose(&name, effort.as_deref()) {
-                    Ok(model) => self.says(&format!("{model} is asked from now on")),
+                    Ok(model) => self.says(&format!("requests go to {model} from now on")),
                     Err(error) => self.says(&error.to_string()),
                 }
             }
@@ -280,7 +280,8 @@ impl HostedSession for AcpSession {
     fn approve_server(&self, server: &ClientServer, is_kept: bool) {
         if let Err(error) = self.servers.approve(server, is_kept) {
             self.channel.emit(LoopbackEvent::Warning(format!(
-                "the approval of the MCP server {:?} holds for this session, it could not be stored: {error}",
+                "the approval of the MCP server {:?} applies only to this session, because it \
+                 could not be stored: {error}",
                 server.name
             )));
         }

@@ -85,7 +85,8 @@ impl Printed {
 
     fn failed(&self, reason: &str) -> AuditError {
         AuditError(format!(
-            "{}: {reason}; see to it that it is read and has room, or turn off `[tools.audit] stdout`",
+            "{}: {reason}; make its reader run and its disk have space, or turn off `[tools.audit] \
+             stdout`",
             self.name()
         ))
     }

@@ -34,13 +34,14 @@ pub(crate) fn embedding_provider(
             return Ok(None);
         }
         bail!(
-            "`[llm] embed_provider` names {name:?}, whose model makes no embeddings: {} answers in words",
+            "`[llm] embed_provider` names {name:?}, whose model {} creates no embeddings",
             provider.model()
         );
     };
     if config.agent.max_cost_usd.is_some() && model.prices.is_none() {
         bail!(
-            "`[agent] max_cost_usd` is set, and what the embeddings of {} ({}) cost is not known: add prices = \
+            "`[agent] max_cost_usd` is set, and the cost of the embeddings of {} ({}) is unknown: \
+             add prices = \
              {{ input = …, output = … }} (USD for a million tokens) to its [[llm.providers]] block",
             provider.name(),
             model.name

@@ -73,14 +73,14 @@ impl UserRules {
                 return;
             }
             Standing::New => "they are not trusted".to_owned(),
-            Standing::Changed(_) => "they changed since they were trusted".to_owned(),
+            Standing::Changed(_) => "they changed after you trusted them".to_owned(),
             Standing::Unknown(error) => {
-                format!("what was trusted of them cannot be read: {error}")
+                format!("their trust record cannot be read: {error}")
             }
         };
         self.untrusted = Some(format!(
-            "the filter rules of this project, in {name}, are not used: {why}; \
-             `zeph filter trust` shows them and asks"
+            "the filter rules of this project, in {name}, are not used: {why}; `zeph filter trust` \
+             shows and approves them"
         ));
     }
 
@@ -113,7 +113,8 @@ pub(crate) fn filter_status(filters: &FilterPipeline) -> String {
     });
     let [full, partial, fallback] = filters.metrics().levels();
     format!(
-        "{} of {} kB of output sent; F/P/B: {full} understood, {partial} cut, {fallback} not",
+        "{} of {} kB of output sent; {full} outputs understood, {partial} truncated, {fallback} \
+         not understood",
         after.div_ceil(1000),
         before.div_ceil(1000)
     )

@@ -72,7 +72,7 @@ impl Instructions {
         let name = file.display();
         if kept.len() < text.len() {
             self.notices.push(format!(
-                "{name} is too long to be read whole as instructions: {} of {} bytes are",
+                "{name} is too long for instructions: only {} of {} bytes are read",
                 kept.len(),
                 text.len()
             ));
@@ -112,7 +112,7 @@ fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Resul
         Err(error) => return Err(error),
     };
     if !target.starts_with(fs::canonicalize(root)?) {
-        return refused("it leads out of the project");
+        return refused("it is a link to a file outside the project");
     }
     // The rules match real paths: the name `AGENTS.md` must not hide `.env`.
     if let Some(rule) = rules.refusal(&target).or_else(|| rules.refusal(file)) {
@@ -130,7 +130,7 @@ fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Resul
     let owner = metadata.uid();
     if !bounded && owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return refused(
-            "it belongs to another user, and no repository says that it is of this project",
+            "it belongs to another user, and no repository of this project contains it",
         );
     }
     let mut bytes = Vec::new();

@@ -45,8 +45,8 @@ fn dependencies(loaded: &Loaded, store: &Store, quiet: bool) -> Option<Arc<Depen
         let members = cycle.join(", ");
         warn(
             &format!(
-                "[tools.dependencies]: {members} require each other, so that none could ever be called; \
-                 their `requires` do not hold"
+                "[tools.dependencies]: {members} require each other, so their `requires` are \
+                 ignored"
             ),
             quiet,
         );

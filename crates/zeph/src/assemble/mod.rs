@@ -251,8 +251,8 @@ fn refuse_full_mode(loaded: &Loaded, unsandboxed: bool) -> anyhow::Result<()> {
     match lack {
         None => Ok(()),
         Some(lack) => bail!(
-            "mode `full` runs every command without a question, and there is no OS sandbox around \
-             commands: {lack}; add --unsandboxed to accept that, or use --mode auto-edit"
+            "mode `full` runs every command without confirmation, and commands have no OS sandbox: \
+             {lack}; add --unsandboxed to accept that, or use --mode auto-edit"
         ),
     }
 }
@@ -328,7 +328,7 @@ fn fitting(stack: &LayeredExecutor, rules: &RuleSet) -> anyhow::Result<()> {
         let about = registry.get(tool).map(|def| def.about.pattern_kind());
         if about.is_some_and(|about| about != rule.kind()) {
             bail!(
-                "`{}` was read for another tool than `{tool}`",
+                "`{}` was parsed for another tool than `{tool}`",
                 rule.origin.key
             );
         }

@@ -123,7 +123,7 @@ impl Policies {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, Vec::new())),
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-                return Err(self.damaged("it is a link; put the file itself there"));
+                return Err(self.damaged("it is a link; replace it with the file"));
             }
             Err(error) => return Err(self.said(&error)),
         };
@@ -150,7 +150,7 @@ impl Policies {
             return Err(self.damaged("it belongs to another user"));
         }
         if found.mode() & 0o022 != 0 {
-            return Err(self.damaged("others may write it; chmod 600 mends that"));
+            return Err(self.damaged("other users can write it; run chmod 600"));
         }
         Ok(())
     }
@@ -164,15 +164,21 @@ impl Policies {
         })?;
         if document.version != VERSION {
             return Err(self.damaged(&format!(
-                "its version is {}, and {VERSION} is what this program knows",
+                "its version is {}, and this program supports {VERSION}",
                 document.version
             )));
         }
         for (at, entry) in document.rules.iter().enumerate() {
             let why = match &entry.scope {
                 _ if entry.tool.is_empty() => "the tool has no name",
-                Scope::Project(path) if !path.is_absolute() => "the project is no absolute path",
-                _ if entry.added.parse::<Timestamp>().is_err() => "`added` is no time (RFC 3339)",
+                Scope::Project(path) if !path.is_absolute() => {
+                    "the project is not an absolute \
+                    path"
+                }
+                _ if entry.added.parse::<Timestamp>().is_err() => {
+                    "`added` is not a time (RFC \
+                    3339)"
+                }
                 _ => continue,
             };
             return Err(self.damaged(&format!("rules[{at}]: {why}")));
@@ -192,8 +198,8 @@ impl Policies {
         io::Error::new(
             io::ErrorKind::InvalidData,
             format!(
-                "{place}: {why}\n  help: mend the file, or move it away: what was agreed to for good \
-                 is asked about again then"
+                "{place}: {why}\n  help: correct the file, or move it away; Zeph then asks again \
+                 for all permanent approvals"
             ),
         )
     }
@@ -494,7 +500,7 @@ mod tests {
         check(
             &rule("bash", "\"global\"", time),
             0o620,
-            "others may write it",
+            "other users can write it",
         );
         check(&" ".repeat(1024 * 1024 + 1), 0o600, "more than 1 MiB");
         fs::write(&policies.file, rule("bash", "\"global\"", time)).unwrap();

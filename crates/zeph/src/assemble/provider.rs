@@ -40,15 +40,16 @@ const VENDORS: [Vendor; 2] = [
 pub(super) const VENDOR_KEYS: [&str; 2] = [VENDORS[0].key, VENDORS[1].key];
 
 /// The error text with the ways to configure a provider.
-const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three ways to go on:\n\
-  1. zeph login                                      (choose a vendor or a server, and store its key), or\n     \
-     export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)\n\
-  2. start Ollama here with a model (ollama pull qwen3:8b), zeph login URL, or zeph config init and add a\n     \
-     [[llm.providers]] block: any server that speaks OpenAI's or Anthropic's API will do\n\
-  3. zeph demo                                       (offline: see the tools work with scripted model lines)";
+const NO_PROVIDER: &str = "no provider is configured, so there is no model. Three ways to continue:\n\
+  1. zeph login                           (select a provider; zeph login stores its key), or\n     \
+     export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (--model selects the model)\n\
+  2. start Ollama on this machine with a model (ollama pull qwen3:8b), or\n     \
+     zeph login URL                       (a server with OpenAI's API)\n\
+  3. zeph demo                            (offline: the tools work on a sample project)";
 
 /// An additional way, in builds with local models.
-const NO_MODEL: &str = "\n  4. zeph models pull OWNER/REPO/FILE.gguf           (a model in this process; without configuration)";
+const NO_MODEL: &str =
+    "\n  4. zeph models pull OWNER/REPO/FILE.gguf  (a model that runs in this process)";
 
 struct Vendor {
     key: &'static str,
@@ -170,10 +171,7 @@ pub(crate) fn choose_provider(
     let provider = with_substitutes(&config, loaded, env)?;
     for config in substitutes(loaded) {
         if let Some(missing) = missing_key(config, loaded, env) {
-            let text = format!(
-                "warning: [llm] fallback passes over {:?}: {missing}",
-                config.name
-            );
+            let text = format!("warning: [llm] fallback skips {:?}: {missing}", config.name);
             stderr_line_unless(quiet, &text);
         }
     }
@@ -237,7 +235,8 @@ pub(crate) fn missing_key(
     let name = config.key_env()?;
     match key_source(config, loaded, env) {
         KeySource::Missing => Some(format!(
-            "it needs a key: zeph login {}, or export {name}=…, or name another variable with api_key_env",
+            "it needs a key: run zeph login {}, or export {name}=…, or name another variable with \
+             api_key_env",
             config.name
         )),
         KeySource::Unreadable(why) => Some(format!("its stored key cannot be read: {why}")),
@@ -392,7 +391,7 @@ fn key_of(
     match (stored, missing_key(config, loaded, env)) {
         (Some(stored), _) => Ok(Some(stored.key)),
         (None, Some(missing)) => {
-            bail!("provider {:?} cannot be asked: {missing}", config.name)
+            bail!("provider {:?} cannot be used: {missing}", config.name)
         }
         (None, None) => Ok(None),
     }
@@ -446,7 +445,8 @@ fn build(
     let provider = zeph_llm::build_traced_provider(&config, retry, key, content)?;
     if loaded.config.agent.max_cost_usd.is_some() && provider.prices().is_none() {
         bail!(
-            "`[agent] max_cost_usd` is set, and what {} ({}) costs is not known: add prices = {{ input = …, output = … }} \
+            "`[agent] max_cost_usd` is set, and the cost of {} ({}) is unknown: add prices = {{ \
+             input = …, output = … }} \
              (USD for a million tokens) to its [[llm.providers]] block, or use max_tokens_per_session instead",
             config.name,
             config.model

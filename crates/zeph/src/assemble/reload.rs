@@ -113,7 +113,7 @@ impl Reloader {
         let later = after_restart(&state.config, &loaded.config);
         let mut text = String::new();
         if !words.is_empty() {
-            text = format!("for the calls that follow: {}", words.join("; "));
+            text = format!("for the following calls: {}", words.join("; "));
         }
         if !later.is_empty() {
             let separator = if text.is_empty() { "" } else { "; " };
@@ -124,7 +124,7 @@ impl Reloader {
                 "the configuration was read again: {text}"
             ))),
             (true, true) => Some(ConfigUpdate::Taken(
-                "the configuration is valid again: nothing else changed".to_owned(),
+                "the configuration is valid again, and nothing else changed".to_owned(),
             )),
             (true, false) => None,
         }
@@ -132,7 +132,7 @@ impl Reloader {
 
     /// Why a loosened blocklist is not taken over unasked.
     fn suspect(&self, state: &State, loaded: &Loaded) -> Option<String> {
-        const ASK: &str = "it may only tighten while a session runs; /reload takes it over";
+        const ASK: &str = "a running session only accepts stricter settings; /reload applies it";
         let (old, new) = (&state.taken, &loaded.stamps);
         if old.user.stamp != Stamp::Absent && new.user.stamp == Stamp::Absent {
             let file = old.user.path.display();
@@ -181,7 +181,8 @@ impl State {
     fn refuse(&mut self, why: &str) -> ConfigUpdate {
         self.refused = true;
         ConfigUpdate::Refused(format!(
-            "the configuration changed and was not taken over; what held before still holds:\n{why}"
+            "the changed configuration is invalid and was not applied; the previous one stays in \
+             effect:\n{why}"
         ))
     }
 }

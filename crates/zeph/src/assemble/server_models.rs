@@ -87,7 +87,7 @@ impl ServerModels {
             Ok(Ok(models)) => Ok(models),
             Ok(Err(error)) => Err(error.message),
             Err(_) => Err(format!(
-                "the server did not answer in {} s",
+                "the server did not respond within {} s",
                 TIME_LIMIT.as_secs()
             )),
         };

@@ -45,10 +45,7 @@ pub(crate) async fn open_session(
             Some(session) => (session.id, None),
             None => (
                 new_session(store, project).await?,
-                Some(
-                    "there is no session of this directory to continue: a new one begins"
-                        .to_owned(),
-                ),
+                Some("this directory has no session to continue, so a new one starts".to_owned()),
             ),
         },
         SessionChoice::Resume(prefix) => {

@@ -50,7 +50,7 @@ impl ProjectRules {
         let real = real_path(&file)?;
         if !real.starts_with(&root) {
             return Err(io::Error::other(
-                "it is a link that leads out of the project",
+                "it is a link to a file outside the project",
             ));
         }
         // Its links were followed: one that takes its place now is not.
@@ -89,7 +89,7 @@ pub(super) fn read_text(file: &Path, flags: OFlags) -> io::Result<String> {
     opened.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > MAX_FILE {
         return Err(io::Error::other(format!(
-            "it has {} bytes, and {MAX_FILE} are the most it may have",
+            "it has {} bytes, and the limit is {MAX_FILE} bytes",
             found.len().max(bytes.len() as u64)
         )));
     }

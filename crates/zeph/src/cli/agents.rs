@@ -52,7 +52,8 @@ fn listing(folders: &AgentFolders) -> String {
     list_refused(folders, &mut text);
     if text.is_empty() {
         text.push_str(
-            "no agents: a Markdown file in zeph/agents next to the user's configuration, or in .zeph/agents of the project, is one",
+            "no agents: create a Markdown file in zeph/agents next to your configuration, or in \
+             .zeph/agents of the project",
         );
     }
     text

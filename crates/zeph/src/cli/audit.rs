@@ -59,7 +59,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: AuditCommand) -> anyhow::R
                 .read()
                 .with_context(|| format!("the head {place} cannot be read"))?;
             let head = head.with_context(|| {
-                format!("no head is kept in {place}: no call has left an entry yet")
+                format!("{place} contains no head, because no call has an entry yet")
             })?;
             print(&head.last.to_string())?;
             Exit::Done
@@ -117,10 +117,10 @@ fn say_where(loaded: &Loaded, global: &GlobalArgs) {
     }
     stderr_line(&match audit.jsonl {
         true => format!(
-            "note: `[tools.audit] sqlite` is false: new entries are in {} alone",
+            "note: `[tools.audit] sqlite` is false: new entries are only in {}",
             clean(&loaded.paths.audit_log.display().to_string())
         ),
-        false => "note: `[tools.audit] sqlite` is false: new entries are not kept".to_owned(),
+        false => "note: `[tools.audit] sqlite` is false: new entries are not stored".to_owned(),
     });
 }
 
@@ -180,7 +180,7 @@ fn told(place: &str, verdict: &Verdict) -> String {
     let _ = match (&verdict.wrong, &verdict.last) {
         (Some(wrong), _) => writeln!(
             text,
-            "{place}: WRONG: {wrong}\nnote: the {entries} before that are right"
+            "{place}: WRONG: {wrong}\nnote: the {entries} before that are intact"
         ),
         (None, Some(last)) => writeln!(text, "{place}: intact: {entries}, the last is {last}"),
         (None, None) => writeln!(text, "{place}: intact: no entries"),
@@ -188,7 +188,7 @@ fn told(place: &str, verdict: &Verdict) -> String {
     if verdict.unchained > 0 {
         let _ = writeln!(
             text,
-            "note: {} from before the chain; since it was begun they cannot be changed unseen",
+            "note: {} from before the chain; changes of them after its start are detected",
             counted_as(verdict.unchained, "entry is", "entries are")
         );
     }
@@ -313,7 +313,7 @@ pub(super) fn moment(text: &str, now: i64) -> anyhow::Result<i64> {
     match local {
         Some(time) => Ok(time.timestamp().as_millisecond()),
         None => Err(usage(format!(
-            "--since {text:?} is no time: expected one like 90s, 30m, 1h, 2d, 1w, 2026-11-01 or \
+            "--since {text:?} is not a time: expected one like 90s, 30m, 1h, 2d, 1w, 2026-11-01 or \
              2026-11-01T09:30"
         ))),
     }

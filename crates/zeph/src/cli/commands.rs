@@ -83,7 +83,8 @@ fn listing(folders: &CommandFolders) -> String {
     list_refused(folders, &mut text);
     if text.is_empty() {
         text.push_str(
-            "no custom commands: a Markdown file in zeph/commands next to the user's configuration, or in .zeph/commands of the project, is one",
+            "no custom commands: create a Markdown file in zeph/commands next to your \
+             configuration, or in .zeph/commands of the project",
         );
     }
     text

@@ -232,7 +232,7 @@ fn path(env: &Environment, flags: &FlagOverrides, out: &mut dyn Write) -> anyhow
     if is_known {
         line("database", &paths.database)?;
     } else {
-        let why = "not known: the configuration has errors; see `zeph config check`";
+        let why = "unknown: the configuration has errors; see `zeph config check`";
         writeln!(out, "{:13} {why}", "database")?;
     }
     Ok(())
@@ -417,7 +417,7 @@ mod tests {
         );
         assert!(
             out.ends_with(
-                "database      not known: the configuration has errors; see `zeph config check`\n"
+                "database      unknown: the configuration has errors; see `zeph config check`\n"
             ),
             "{out}"
         );

@@ -91,7 +91,7 @@ fn write(file: &Path, old: &str, new: &str) -> io::Result<PathBuf> {
     if fs::read(&target)? != old.as_bytes() {
         let _ = fs::remove_file(&backup);
         return Err(io::Error::other(
-            "it has changed meanwhile; run the command again",
+            "it changed in the meantime; run the command again",
         ));
     }
     temporary.persist(&target).map_err(|error| error.error)?;

@@ -57,7 +57,7 @@ pub(super) fn set(
     let value = value.serialize(ValueSerializer::new())?;
     let shown = value.to_string();
     if !set_value(&mut document, &path, value) {
-        bail!("{name} has something else at `{key}`; `zeph config edit` opens the file");
+        bail!("{name} has another kind of value at `{key}`; `zeph config edit` opens the file");
     }
     file.replace(env, flags, &document.to_string())?;
     writeln!(out, "set {key} = {} in {name}", shown.trim())?;

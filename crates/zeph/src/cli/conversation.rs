@@ -132,7 +132,8 @@ impl Conversation {
             }
         }
         text.push_str(
-            "/model NAME asks the provider of this name, or another model of the one that is asked; Tab completes it",
+            "/model NAME switches to the provider with this name, or to another model of the \
+             current provider; Tab completes NAME",
         );
         text
     }
@@ -157,7 +158,7 @@ impl Conversation {
         self.config = config;
         self.models.set_current(&self.config);
         Ok(format!(
-            "{} ({}{}) is asked from now on",
+            "requests go to {} ({}{}) from now on",
             self.provider.model(),
             self.config.name,
             effort_of(&self.config)
@@ -175,7 +176,7 @@ impl Conversation {
         self.enter(found.id, lock).await?;
         let title = found.title.as_deref().unwrap_or("(no title)");
         let mut text = format!(
-            "session {} goes on: {}, {title}",
+            "session {} continues: {}, {title}",
             self.session,
             pluralize(found.messages, "message")
         );

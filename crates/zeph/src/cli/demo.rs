@@ -42,17 +42,16 @@ const TEST: &str = "cargo test 2>&1";
 /// The line that `cargo test` prints when all tests of the sample pass.
 const PASSED: &str = "test result: ok. 4 passed; 0 failed";
 
-const NO_CARGO: &str = "zeph demo works on a Rust project, and there is no cargo on PATH: install \
-    Rust (https://rustup.rs), or add the directory of cargo to PATH";
+const NO_CARGO: &str = "zeph demo needs cargo for its Rust project, and cargo is not on PATH: \
+    install Rust (https://rustup.rs), or add the directory of cargo to PATH";
 
 /// The next steps for the user.
 const REAL_MODEL: &str = "\
-The script's place is for a model. Three ways to connect one:
-  1. export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)
-  2. start Ollama on this machine with a model: ollama pull qwen3:8b
-  3. zeph config init, then add a [[llm.providers]] block: any service that speaks OpenAI's or Anthropic's
-     API, as llama.cpp and vLLM do (type = \"openai\", base_url = \"http://127.0.0.1:8080\", model = \"…\")
-Then run zeph in a project of yours.";
+A script replaced the model in this demo. To work with a model:
+  1. zeph login              (select a provider and store its key)
+  2. export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (--model selects the model)
+  3. ollama pull qwen3:8b    (a local model; Zeph finds a running Ollama without configuration)
+Then run zeph in the directory of your project.";
 
 /// Runs the demo; `keep` is the folder in which the sample project stays.
 ///
@@ -61,8 +60,8 @@ Then run zeph in a project of yours.";
 pub(crate) async fn run(global: &GlobalArgs, keep: Option<PathBuf>) -> anyhow::Result<Exit> {
     if let Some(flag) = idle_flag(global) {
         stderr_line(&format!(
-            "error: {flag} does nothing in the demo, which has a script in the model's place and \
-             a configuration of its own; leave it out"
+            "error: {flag} has no effect in the demo, because a script replaces the model and the \
+             demo has its own configuration; remove {flag}"
         ));
         return Ok(Exit::Usage);
     }
@@ -135,10 +134,10 @@ async fn play(
         "removed at the end"
     };
     view.line(
-        "zeph demo: an agent mends a bug. What the model says is scripted: no model is asked.\n\
-         The tools, their gates and all that they print are real.",
+        "zeph demo: an agent fixes a bug. The text of the model is scripted: no model is used.\n\
+         The tools, the permission checks and all results are real.",
     );
-    view.line(&format!("The project: {place} ({future})\n"));
+    view.line(&format!("Project: {place} ({future})\n"));
     let flags = FlagOverrides {
         mode: global.mode.clone(),
         set: global.set.clone(),
@@ -158,7 +157,7 @@ async fn play(
     let took = seconds(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
     view.line("");
     stdout_line(&format!(
-        "The bug is mended: all 4 tests pass, the one that failed too. It took {took}."
+        "The bug is fixed: all 4 tests pass. The demo took {took}."
     ));
     if kept {
         stdout_line(&format!("The project is in {place}."));
@@ -170,7 +169,7 @@ async fn play(
 /// Runs the agent, then checks the result.
 async fn work(assembly: &App, view: &Arc<View>, cancel: &CancellationToken) -> anyhow::Result<()> {
     let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new())
-        .map_err(|message| anyhow!("the script of the demo is wrong: {message}"))?;
+        .map_err(|message| anyhow!("the script of the demo is invalid: {message}"))?;
     let project = &assembly.env.cwd;
     let open = open_session(&assembly.store, &SessionChoice::New, project).await?;
     let provider = Arc::new(ScriptedProvider::new("demo", scenario)) as Arc<dyn LlmProvider>;
@@ -184,7 +183,7 @@ async fn work(assembly: &App, view: &Arc<View>, cancel: &CancellationToken) -> a
         let why = outcome
             .message
             .unwrap_or_else(|| format!("it ended with {:?}", outcome.end));
-        bail!("the demo did not get to its end: {why}");
+        bail!("the demo failed: {why}");
     }
     view.line("\nThe scripted part is over. Running the tests again to verify:");
     check(assembly, view, &open.id, cancel).await
@@ -219,10 +218,10 @@ async fn check(
     };
     let envelope: ShellOutputEnvelope =
         serde_json::from_value(output.raw_response.clone().unwrap_or_default())
-            .context("the result of bash has no envelope")?;
+            .context("the result of bash has no exit code")?;
     if envelope.exit_code != 0 || !envelope.stdout.contains(PASSED) {
         bail!(
-            "the bug is not mended: `{TEST}` ended with exit code {}:\n{}",
+            "the bug is not fixed: `{TEST}` ended with exit code {}:\n{}",
             envelope.exit_code,
             output.display()
         );

@@ -25,7 +25,7 @@ pub(super) fn trust<T>(
         bail!("this project has no folder {}", folders.kind.project_folder);
     };
     if folders.trust == FolderTrust::Trusted {
-        print(&format!("the {name} of this project are trusted already"))?;
+        print(&format!("the {name} of this project are already trusted"))?;
         return Ok(Exit::Done);
     }
     let texts: Vec<String> = read.items.iter().map(text_of).collect();
@@ -57,7 +57,7 @@ pub(super) fn untrust<T>(folders: &DefinitionFolders<T>, pins: &FolderPins) -> a
         None => false,
     };
     print(&match was_trusted {
-        true => format!("the {name} of this project are not trusted any more"),
+        true => format!("the {name} of this project are no longer trusted"),
         false => format!("no {name} of this project were trusted"),
     })?;
     Ok(())

@@ -94,12 +94,12 @@ pub(crate) async fn run(global: &GlobalArgs, command: MemoryCommand) -> anyhow::
         }
         MemoryCommand::Search { words, limit, json } => {
             let found = store.search_memory(&words.join(" "), limit).await?;
-            tell(&found, json, "nothing that is kept fits these words")?;
+            tell(&found, json, "no stored fact matches these words")?;
         }
         MemoryCommand::Rm { ids } => {
             for id in ids {
                 let Some(memory) = store.remove_memory(&id).await? else {
-                    bail!("there is no fact {id}: `zeph memory list` shows what there is");
+                    bail!("there is no fact {id}: `zeph memory list` shows all facts");
                 };
                 print(&redacted(&format!(
                     "removed {}: {}",
@@ -117,7 +117,7 @@ async fn copy(loaded: &Loaded, cwd: &Path, from: &Store, to: &str) -> anyhow::Re
     let to = open_other_store(loaded, cwd, to).await?;
     if to.name() == from.name() {
         bail!(
-            "{} is the store that is copied: name another one",
+            "{} is the source of the copy: name another store",
             to.name()
         );
     }
@@ -144,7 +144,7 @@ async fn copy(loaded: &Loaded, cwd: &Path, from: &Store, to: &str) -> anyhow::Re
     for id in &report.different {
         let _ = writeln!(
             text,
-            "WRONG: the session {id} differs: another one has its id there, its copy changed or is in use there, or it changed during the copy"
+            "WRONG: the session {id} differs: another session has its ID there, its copy changed or is in use there, or it changed during the copy"
         );
     }
     for chain in &report.broken_chains {
@@ -175,9 +175,12 @@ async fn access(store: &Store, command: AccessCommand) -> anyhow::Result<()> {
         }
         AccessCommand::Revoke { user } => {
             if !store.revoke_access(&user).await? {
-                bail!("{user} has no access: `zeph memory access list` shows who has");
+                bail!(
+                    "{user} has no access: `zeph memory access list` shows the users with \
+                    access"
+                );
             }
-            print(&clean(&format!("{user} has no access any more")))
+            print(&clean(&format!("{user} no longer has access")))
         }
     }
 }

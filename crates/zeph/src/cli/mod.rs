@@ -136,7 +136,7 @@ async fn dispatch(cli: Cli) -> Exit {
     zeph_tui::signals::outlive_file_size_limit();
     if let Some(flag) = cli.idle_flag() {
         stderr_line(&format!(
-            "error: {flag} means nothing before this command; leave it out"
+            "error: {flag} has no effect before this command; remove it"
         ));
         return Exit::Usage;
     }
@@ -237,7 +237,7 @@ async fn full_screen(
 #[cfg(not(feature = "tui"))]
 async fn full_screen(_: &GlobalArgs, _: &TurnArgs, _: Option<String>) -> anyhow::Result<Exit> {
     Err(usage(
-        "this binary was built without the full screen (cargo feature `tui`); leave out --tui",
+        "this binary was built without the full screen (cargo feature `tui`); remove --tui",
     ))
 }
 
@@ -262,8 +262,8 @@ fn session_choice(turn: &TurnArgs) -> anyhow::Result<SessionChoice> {
     Ok(match (&turn.resume, turn.continue_last) {
         (Some(id), _) if id.is_empty() => {
             return Err(usage(
-                "--resume without an id selects a session at a terminal; here name the session: \
-                 `zeph sessions list` shows the ids, --continue takes the last one",
+                "--resume without an ID needs a terminal; name the session: `zeph sessions list` \
+                 shows the IDs, --continue resumes the last session",
             ));
         }
         (Some(id), _) => SessionChoice::Resume(id.clone()),

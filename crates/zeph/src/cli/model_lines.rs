@@ -10,7 +10,7 @@ pub(super) fn model_lines(listing: &Listing, current: Option<&str>, most: usize)
     let models = match listing {
         Ok(models) if models.is_empty() => return vec!["  the server has no models".to_owned()],
         Ok(models) => models,
-        Err(why) => return vec![format!("  its models are not known: {}", clean(why))],
+        Err(why) => return vec![format!("  its models are unknown: {}", clean(why))],
     };
     let is_current = |model: &ServerModel| current == Some(model.name.as_str());
     let shown = models.iter().enumerate();
@@ -65,6 +65,6 @@ mod tests {
             ["  the server has no models"]
         );
         let failed = model_lines(&Err("no\u{1b}[2J".to_owned()), None, 9);
-        assert_eq!(failed, ["  its models are not known: no"]);
+        assert_eq!(failed, ["  its models are unknown: no"]);
     }
 }

@@ -132,7 +132,7 @@ fn all_as_json(
     for (config, listing) in listed {
         match listing {
             Err(why) => stderr_line(&format!(
-                "warning: the models of {:?} are not known: {why}",
+                "warning: the models of {:?} are unknown: {why}",
                 config.name
             )),
             Ok(models) => all.extend(models.iter().map(|model| {
@@ -150,7 +150,7 @@ fn all_as_json(
 
 fn list(models: &[Manifest]) -> String {
     if models.is_empty() {
-        return "no model was fetched: zeph models pull OWNER/REPO/FILE.gguf".to_owned();
+        return "no model was downloaded: run zeph models pull OWNER/REPO/FILE.gguf".to_owned();
     }
     let mut text = String::new();
     for model in models {

@@ -46,7 +46,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: OverflowCommand) -> anyhow
             let session = full_id(&store, session).await?;
             let Some(entry) = store.overflow(session.as_deref(), reference).await? else {
                 let place = session.map_or_else(String::new, |id| format!(" in session {id}"));
-                bail!("there is no {reference}{place}: `zeph overflow list` shows what there is");
+                bail!(
+                    "there is no {reference}{place}: `zeph overflow list` shows all stored \
+                    outputs"
+                );
             };
             write_all(&store, &entry).await?;
             if let Some(cut) = entry.cut() {
@@ -79,7 +82,7 @@ async fn write_all(store: &Store, entry: &OverflowEntry) -> anyhow::Result<()> {
         let block = store
             .overflow_block(&entry.conversation, entry.reference, number)
             .await?
-            .context("it was removed while it was being read")?;
+            .context("it was removed during the read")?;
         let text = block.text()?;
         let text = match &mut sanitizer {
             None => text,
@@ -119,5 +122,5 @@ fn list(entries: &[OverflowEntry]) -> String {
 
 /// The hint for the user below a result that is printed in part, as head and tail.
 pub(crate) fn hint(reference: OverflowRef, session: &str) -> String {
-    format!("all of it: zeph overflow get {reference} (session {session})")
+    format!("complete output: zeph overflow get {reference} (session {session})")
 }

@@ -39,7 +39,8 @@ impl PromptSource {
                 [] => Ok(Self::OneTurn(Prompt::Text(text))),
                 [dash] if dash == "-" => Ok(Self::OneTurn(Prompt::TextAndStdin(text))),
                 [word, ..] => Err(usage(format!(
-                    "-p takes one TEXT, and {word:?} follows it; quote the prompt. Only `-` may follow: it appends stdin"
+                    "-p takes one TEXT, and {word:?} follows it; quote the prompt. Only `-` can \
+                     follow and appends stdin"
                 ))),
             };
         }
@@ -111,7 +112,8 @@ fn mistyped(words: &[String], commands: &[(String, Vec<String>)]) -> Option<Stri
     };
     let near = near.map_or_else(String::new, |near| format!("; did you mean `zeph {near}`?"));
     Some(format!(
-        "{first:?} is no command{near}\n  help: zeph --help lists the commands. As a prompt: zeph -p {:?}",
+        "{first:?} is not a command{near}\n  help: zeph --help lists the commands. As a prompt: \
+         zeph -p {:?}",
         words.join(" ")
     ))
 }

@@ -88,8 +88,8 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
                         Ok(()) => exit,
                         Err(error) => {
                             channel.error(&format!(
-                                "the answer could not be written to standard output: {error}; \
-                                 it is kept in the session {session}"
+                                "the response could not be written to standard output: {error}; \
+                                 the session {session} contains it"
                             ));
                             Exit::Failed
                         }
@@ -122,7 +122,10 @@ fn finish(recorder: &Recorder, result: ResultObject, exit: Exit) -> Exit {
     if recorder.finish(result) {
         return exit;
     }
-    stderr_line("error: the result could not be written to standard output; is its disk full?");
+    stderr_line(
+        "error: the result could not be written to standard output; check the space on its \
+        disk",
+    );
     Exit::Failed
 }
 
@@ -261,8 +264,8 @@ async fn handle(
         },
         Reply::Switch(_) => TurnOutcome {
             message: Some(
-                "/model, /resume and /fork are for an interactive session; here --model, --provider \
-                 and --resume choose"
+                "/model, /resume and /fork are for an interactive session; use --model, --provider \
+                 and --resume here"
                     .to_owned(),
             ),
             ..outcome_of(TurnEnd::Error, String::new())
@@ -342,7 +345,8 @@ async fn structured(
     cancel: &CancellationToken,
 ) -> TurnOutcome {
     let mut prompt = format!(
-        "{text}\n\nYour final answer must be JSON alone, without a fence, following this JSON Schema:\n{}",
+        "{text}\n\nYour final response must be only JSON, without a fence, that matches this JSON \
+         Schema:\n{}",
         schema.schema
     );
     let (mut total, mut cost) = (Usage::default(), Some(Usd::default()));
@@ -365,14 +369,14 @@ async fn structured(
             Err(fault) if attempt < SCHEMA_RETRIES => {
                 attempt += 1;
                 prompt = format!(
-                    "Your answer does not follow the JSON Schema: {fault}. \
-                     Answer again with the corrected JSON alone."
+                    "Your response does not match the JSON Schema: {fault}. Respond again with \
+                     only the corrected JSON."
                 );
             }
             Err(fault) => {
                 outcome.end = TurnEnd::Error;
                 outcome.message = Some(format!(
-                    "the answer does not follow the schema after {} attempts: {fault}",
+                    "the response does not match the schema after {} attempts: {fault}",
                     attempt + 1
                 ));
                 return outcome;
@@ -402,7 +406,7 @@ fn read_prompt(prompt: Prompt) -> anyhow::Result<PromptText> {
         .all(|text| text.trim().is_empty())
     {
         return Err(usage(
-            "the prompt is empty: say something with -p TEXT, or pipe it in",
+            "the prompt is empty: pass it with -p TEXT or on standard input",
         ));
     }
     Ok(PromptText { typed, piped })
@@ -421,7 +425,7 @@ pub(crate) fn read_stdin() -> anyhow::Result<String> {
         .context("standard input cannot be read")?;
     if bytes.len() as u64 > MAX_STDIN {
         return Err(usage(format!(
-            "standard input is larger than {MAX_STDIN} bytes; put it into a file and name the file"
+            "standard input is larger than {MAX_STDIN} bytes; write it to a file and name the file"
         )));
     }
     String::from_utf8(bytes)

@@ -146,7 +146,7 @@ fn show(conversation: &StoredConversation) -> anyhow::Result<String> {
     } = conversation;
     let spending = Spending::of_stored(spending.clone());
     let mut text = format!(
-        "session {}\ndirectory {}\nbegun {}, last used {}\n{}\n",
+        "session {}\ndirectory {}\nstarted {}, last used {}\n{}\n",
         session.id,
         session.project.display(),
         date(session.created_at),

@@ -73,7 +73,7 @@ pub(crate) fn run(global: &GlobalArgs, command: SkillsCommand) -> anyhow::Result
             let was = was.context("trust could not be revoked")?;
             let name = visible(&name);
             print(&match was {
-                true => format!("the skill {name} of this project is not trusted any more"),
+                true => format!("the skill {name} of this project is no longer trusted"),
                 false => format!("no skill {name} of this project was trusted"),
             })?;
         }
@@ -104,11 +104,11 @@ fn known<'f>(found: &'f FoundSkills, name: &str) -> anyhow::Result<(&'f Skill, &
 fn trust(pins: &SkillPins, skill: &Skill, files: &[SkillFile], yes: bool) -> anyhow::Result<Exit> {
     let name = &skill.name;
     if !skill.of_project {
-        print(&format!("the skill {name} is your own, and trusted"))?;
+        print(&format!("the skill {name} is your own, so it is trusted"))?;
         return Ok(Exit::Done);
     }
     if skill.trust == TrustLevel::Trusted {
-        print(&format!("the skill {name} is trusted already"))?;
+        print(&format!("the skill {name} is already trusted"))?;
         return Ok(Exit::Done);
     }
     print(&whole(skill, files))?;
@@ -117,7 +117,7 @@ fn trust(pins: &SkillPins, skill: &Skill, files: &[SkillFile], yes: bool) -> any
         return Ok(Exit::Refused);
     }
     pins.put(skill)
-        .context("the trust in this skill cannot be kept")?;
+        .context("the trust in this skill cannot be stored")?;
     print(&format!(
         "the skill {name} is trusted until a file of its folder changes (SHA-256 {})",
         skill.sha256
@@ -136,7 +136,7 @@ fn whole(skill: &Skill, files: &[SkillFile]) -> String {
     line("folder", &skill.folder.display().to_string());
     let trust = match (skill.of_project, standing(skill)) {
         (false, _) => "trusted (your own)",
-        (true, "changed") => "untrusted: it changed since it was trusted",
+        (true, "changed") => "untrusted: it changed after you trusted it",
         (true, standing) => standing,
     };
     line("trust", trust);

@@ -143,8 +143,11 @@ fn list(tools: &[ToolDef]) -> String {
         .map(|def| {
             let later = match def.offered {
                 Availability::AtOnce => String::new(),
-                Availability::OnceNamed(tool) => format!(" [offered once a result names {tool}]"),
-                Availability::NotNow => " [what serves it does not answer]".to_owned(),
+                Availability::OnceNamed(tool) => format!(
+                    " [available after a result names \
+                    {tool}]"
+                ),
+                Availability::NotNow => " [its server does not respond]".to_owned(),
             };
             let purpose = def.description.lines().next().unwrap_or_default();
             format!("{:<18} {purpose}{later}", def.id)

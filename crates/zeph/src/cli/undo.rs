@@ -69,7 +69,8 @@ async fn undo(assembly: &App, session: &str, forget: bool) -> anyhow::Result<Exi
         }
         Err(error @ UndoError::Refused(_)) => {
             stderr_line(&format!(
-                "refused: {error}\nMend that and undo again, or leave these changes with --forget."
+                "refused: {error}\nCorrect this and repeat the undo, or skip these changes with \
+                 --forget."
             ));
             Ok(Exit::Refused)
         }

@@ -75,7 +75,7 @@ impl UserFile {
         temporary.as_file().sync_all()?;
         check(temporary.path())?;
         if read_or_empty(&target)? != self.text {
-            bail!("it has changed meanwhile; run the command again");
+            bail!("it changed in the meantime; run the command again");
         }
         temporary.persist(&target).map_err(|error| error.error)?;
         Ok(())
@@ -116,7 +116,7 @@ mod tests {
         };
         fs::write(&path, "# two\n").unwrap();
         let error = file.write("# three\n", |_| Ok(())).unwrap_err().to_string();
-        assert!(error.contains("changed meanwhile"), "{error}");
+        assert!(error.contains("changed in the meantime"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "# two\n");
         assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
     }

@@ -63,7 +63,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     if config.tools.audit.required && config.tools.audit.is_off() {
         check.error(
             "tools.audit.required",
-            "`tools.audit.required` needs a place for entries, and there is none".to_owned(),
+            "`tools.audit.required` needs a sink for entries, and all sinks are off".to_owned(),
             "turn on `sqlite`, `jsonl` or `stdout` in [tools.audit]",
         );
     }
@@ -101,8 +101,8 @@ pub(crate) fn check_judge(
     let is_set_up = own > 0 || *provenance.of(&format!("{section}.provider")) != Origin::Default;
     if matches!(enabled, Origin::Project(_)) && !is_set_up {
         let message = format!(
-            "a project's file switches on `{section}`, which costs a request per call, and you have set \
-             neither `policies` nor `provider` of it"
+            "the file of a project enables `{section}`, which costs one request per call, and your \
+             own file sets neither its `policies` nor its `provider`"
         );
         let help = "remove it there, or set one of them in your own file";
         return Some(ConfigError::new(enabled.clone(), message).help(help));
@@ -154,7 +154,8 @@ impl Check<'_> {
             {
                 // It is not repeated: it may be the key itself.
                 let message = "`api_key_env` is not the name of an environment variable";
-                let help = "put the key into a variable such as OPENAI_API_KEY, and its name here";
+                let help = "set a variable such as OPENAI_API_KEY to the key, and write the name \
+                    of the variable here";
                 self.error(&format!("{item}.api_key_env"), message.to_owned(), help);
             }
         }
@@ -191,7 +192,7 @@ impl Check<'_> {
             if let Err((key, fault)) = server.validate() {
                 let message = format!("MCP server {:?}: {fault}", server.name);
                 let help =
-                    "a server has a `command` with `args` and `env`, or a `url` with `headers`";
+                    "a server needs a `command` with `args` and `env`, or a `url` with `headers`";
                 self.error(&format!("{item}.{key}"), message, help);
             }
         }
@@ -216,7 +217,7 @@ impl Check<'_> {
             let (key, help) = match &error {
                 ShellConfigError::Policy(PolicyError::Entry { index, .. }) => (
                     format!("tools.shell.blocked_commands[{index}]"),
-                    "an entry is words, without quotes and operators".to_owned(),
+                    "an entry has words, without quotes and operators".to_owned(),
                 ),
                 ShellConfigError::Scope(error) => (
                     format!("tools.shell.transaction_scope[{}]", error.index),
@@ -248,7 +249,10 @@ impl Check<'_> {
         if !(threshold > 0.0 && threshold <= 1.0) {
             self.error(
                 "tools.anomaly.failure_threshold",
-                format!("`tools.anomaly.failure_threshold` is {threshold}, and has to be more than 0 and at most 1"),
+                format!(
+                    "`tools.anomaly.failure_threshold` is {threshold}, and must be more than 0 \
+                    and at most 1"
+                ),
                 "0.7 means: 7 of 10 calls failed",
             );
         }
@@ -264,8 +268,8 @@ impl Check<'_> {
             if !(0.0..=1.0).contains(&boost) {
                 self.error(
                     key,
-                    format!("`{key}` is {boost}, and has to be from 0 to 1"),
-                    "0.15 means: as if it were that much nearer to what was said",
+                    format!("`{key}` is {boost}, and must be from 0 to 1"),
+                    "0.15 raises the similarity to the message by 0.15",
                 );
             }
         }
@@ -293,7 +297,7 @@ impl Check<'_> {
         self.known_provider(key, name, llm);
         let provider = llm.providers.iter().find(|provider| provider.name == name);
         if let Some(lack) = provider.and_then(ProviderConfig::lack_of_embeddings) {
-            let message = format!("provider {name:?} makes no embeddings");
+            let message = format!("provider {name:?} creates no embeddings");
             self.error(key, message, lack);
         }
     }
@@ -308,7 +312,7 @@ impl Check<'_> {
             self.error(
                 &key("enabled"),
                 format!(
-                    "`{}` needs something to judge by, and `policies` is empty",
+                    "`{}` needs policies, and `policies` is empty",
                     key("enabled")
                 ),
                 "add a sentence to `policies`: \"Nothing outside of the project is deleted.\"",
@@ -332,7 +336,7 @@ impl Check<'_> {
             self.error(
                 &key("policies"),
                 message,
-                "they are sent with every call: say it in fewer words",
+                "every call sends them: shorten them",
             );
         }
     }
@@ -402,7 +406,8 @@ mod tests {
         check(
             "api_key_env = 'sk-abc'",
             &[
-                "c.toml:5:1: `api_key_env` is not the name of an environment variable\n  help: put the key into a variable such as OPENAI_API_KEY, and its name here",
+                "c.toml:5:1: `api_key_env` is not the name of an environment variable\n  help: set \
+                 a variable such as OPENAI_API_KEY to the key, and write the name of the variable here",
             ],
         );
         for url in ["localhost:1", "file:///x", "http://", "http://a b"] {
@@ -427,13 +432,14 @@ mod tests {
         check(
             "type = 'ollama'\nmodel = 'm'",
             &[
-                "c.toml:2:1: provider \"a\" makes no embeddings\n  help: it has no `embedding_model`: name the model that makes them",
+                "c.toml:2:1: provider \"a\" creates no embeddings\n  help: it has no \
+                 `embedding_model`: name the model that creates embeddings",
             ],
         );
         check(
             "type = 'claude'\nmodel = 'm'",
             &[
-                "c.toml:2:1: provider \"a\" makes no embeddings\n  help: `type = \"claude\"` has no embeddings: name a provider of type `openai`, `ollama` or `candle`",
+                "c.toml:2:1: provider \"a\" creates no embeddings\n  help: `type = \"claude\"` has no embeddings: name a provider of type `openai`, `ollama` or `candle`",
             ],
         );
         let found = errors("llm.embed_provider = 'a'");
@@ -473,7 +479,7 @@ mod tests {
         check(
             "[tools.shell]\nblocked_commands = ['a; b']",
             &[
-                "c.toml:2:21: `tools.shell.blocked_commands`: \"a; b\" is not the beginning of a command",
+                "c.toml:2:21: `tools.shell.blocked_commands`: \"a; b\" is not the start of a command",
             ],
         );
         let found = errors("[tools.shell]\nblocked_constructs = ['here_strings']");

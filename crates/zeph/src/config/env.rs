@@ -19,10 +19,7 @@ impl Environment {
     ///
     /// # Errors
     /// If the working directory cannot be found: it was deleted, or may not be read.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is where the environment is read"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "this file reads the environment")]
     pub(crate) fn of_process() -> io::Result<Self> {
         let cwd = std::env::current_dir()?;
         Ok(Self {
@@ -32,10 +29,7 @@ impl Environment {
     }
 
     /// Takes the variables of this process, whose working directory may be gone.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is where the environment is read"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "this file reads the environment")]
     pub(crate) fn variables_of_process() -> Self {
         Self {
             vars: std::env::vars_os().collect(),

@@ -84,7 +84,7 @@ fn load_from(
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     let must_exist = flags.config.is_some();
     if reading == Reading::Again && stamps.user.stamp == Stamp::Special {
-        let once = io::Error::other("it is not a regular file, so it can be read only once");
+        let once = io::Error::other("it is not a regular file, so Zeph can read it only once");
         return Err(unreadable(&paths.user_file, &once).into());
     }
     let defaults = defaults()?;
@@ -153,7 +153,7 @@ fn load_from(
     let policy = &config.tools.adversarial_policy;
     if policy.enabled && policy.fail_open {
         warnings.push(format!(
-            "calls that cannot be judged run: `tools.adversarial_policy.fail_open` is set ({})",
+            "calls that cannot be checked run: `tools.adversarial_policy.fail_open` is set ({})",
             provenance.of("tools.adversarial_policy.fail_open")
         ));
     }
@@ -230,7 +230,7 @@ fn unreadable(file: &Path, error: &io::Error) -> ConfigError {
     let error = ConfigError::general(format!("{} cannot be read: {error}", file.display()));
     error.help(match kind {
         io::ErrorKind::NotFound => "name a file that exists",
-        _ => "mend it or remove it",
+        _ => "correct it or remove it",
     })
 }
 

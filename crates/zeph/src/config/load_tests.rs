@@ -152,7 +152,7 @@ fn errors_of_all_sources_are_reported_together() {
          ~/.config/zeph/config.toml:3:22: `agent.max_parallel_calls` must be an integer of at least 1, not 0\n\
          ~/repo/.zeph/config.toml:2:1: a project's file may only move it to the right: `full` → `auto` → `auto-edit` → `ask` → `plan` (`tools.mode`): \"full\" is looser than \"ask\"\n  \
          help: remove it there; if you want it, set it in ~/.config/zeph/config.toml\n\
-         ~/repo/.zeph/config.toml:4:1: a project's file may not set it (`memory.path`): a repository that was cloned could misuse it\n  \
+         ~/repo/.zeph/config.toml:4:1: a project's file may not set it (`memory.path`): a cloned repository could misuse it\n  \
          help: remove it there; if you want it, set it in ~/.config/zeph/config.toml\n\
          ~/repo/.zeph/config.toml:5:1: `synchronus` is not a key of [memory]\n  help: did you mean `synchronous`?\n\
          environment variable ZEPH_TOOLS_SHELL_TIMEOUT: `tools.shell.timeout` must be an integer of at least 1, not \"soon\"\n\
@@ -166,7 +166,7 @@ fn unknown_variables_are_warnings() {
     assert_eq!(
         loaded.warnings,
         [
-            "the environment variable ZEPH_TOOL_MODE is not known; the nearest known one is ZEPH_TOOLS_MODE"
+            "the environment variable ZEPH_TOOL_MODE is unknown; the nearest known one is ZEPH_TOOLS_MODE"
         ]
     );
 }

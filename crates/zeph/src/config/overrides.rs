@@ -43,7 +43,7 @@ impl FlagOverrides {
     pub(crate) fn parse_set(argument: &str) -> Result<(String, String), String> {
         let (key, value) = argument
             .split_once('=')
-            .ok_or("it is written KEY=VALUE, as in tools.shell.timeout=60")?;
+            .ok_or("the form is KEY=VALUE, as in tools.shell.timeout=60")?;
         Ok((key.trim().to_owned(), value.to_owned()))
     }
 
@@ -107,7 +107,7 @@ pub(crate) fn from_environment(
             let near = nearest(&name, current.map(|(variable, ..)| variable.as_str()));
             let near = near.map_or("", |(near, _)| near);
             warnings.push(format!(
-                "the environment variable {} is not known; the nearest known one is {near}",
+                "the environment variable {} is unknown; the nearest known one is {near}",
                 name.escape_debug()
             ));
             continue;
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "the environment variable ZEPH_TOOLS_SHEL_TIMEOUT is not known; the nearest known one is ZEPH_TOOLS_SHELL_TIMEOUT"
+                "the environment variable ZEPH_TOOLS_SHEL_TIMEOUT is unknown; the nearest known one is ZEPH_TOOLS_SHELL_TIMEOUT"
             ]
         );
         let mut env = Environment::default();

@@ -40,8 +40,10 @@ impl Paths {
     /// If the environment does not determine the location of the user's files.
     pub(crate) fn locate(env: &Environment, config: Option<&Path>) -> Result<Self, ConfigError> {
         let lost = |what: &str, variable: &str| {
-            ConfigError::general(format!("there is no place for {what}: HOME is not set"))
-                .help(format!("set HOME or {variable} to an absolute path"))
+            ConfigError::general(format!(
+                "the directory for {what} is unknown: HOME is not set"
+            ))
+            .help(format!("set HOME or {variable} to an absolute path"))
         };
         let user_file = match config {
             Some(file) => env.cwd.join(file),
@@ -228,7 +230,7 @@ mod tests {
         let error = Paths::locate(&env, None).unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no place for the configuration: HOME is not set\n  help: set HOME or XDG_CONFIG_HOME to an absolute path"
+            "the directory for the configuration is unknown: HOME is not set\n  help: set HOME or XDG_CONFIG_HOME to an absolute path"
         );
         let error = Paths::locate(&env, Some(Path::new("c")))
             .unwrap_err()

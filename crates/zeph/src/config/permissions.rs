@@ -179,7 +179,7 @@ fn unknown(tool: &str, key: &str, provenance: &Provenance) -> ConfigError {
     let origin = origin.unwrap_or(&Origin::Default).clone();
     let message = format!("`{key}`: there is no tool called {tool:?}");
     let help = match OTHER_NAMES.iter().find(|(other, _)| *other == tool) {
-        Some((_, own)) => format!("it is another name of `{own}`: write rules for that"),
+        Some((_, own)) => format!("it is another name of `{own}`: write rules for `{own}`"),
         None => match nearest(tool, TOOLS.iter().map(|(id, _)| *id), 1).pop() {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`zeph tools list` names them".to_owned(),

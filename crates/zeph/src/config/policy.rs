@@ -80,13 +80,10 @@ fn switched_on(user: &Layer, project: &Layer) -> Option<ConfigError> {
     })?;
     let key = format!("tools.{section}.enabled");
     let message = format!(
-        "a project's file may not switch `{key}` on: rules of yours that allow would hold with it"
+        "the file of a project cannot enable `{key}`, because your allow rules would then apply"
     );
     let origin = project.provenance.of(&key).clone();
-    Some(
-        ConfigError::new(origin, message)
-            .help("remove it there, or switch it on in the user's own file"),
-    )
+    Some(ConfigError::new(origin, message).help("remove it there, or enable it in your own file"))
 }
 
 /// Compiles the enabled rules; `None` if no list is enabled.

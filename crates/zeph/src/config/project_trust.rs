@@ -399,7 +399,7 @@ impl Bounds<'_> {
             Rule::Never => match value {
                 // An empty table of free keys changes nothing.
                 Value::Table(table) if table.is_empty() => Ok(None),
-                _ => Err("a repository that was cloned could misuse it".to_owned()),
+                _ => Err("a cloned repository could misuse it".to_owned()),
             },
             Rule::Lower => match (base, number(value)) {
                 (None, Some(_)) => Ok(None),

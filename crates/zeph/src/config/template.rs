@@ -16,7 +16,7 @@ const HEADER: &str = "\
 #
 # Stronger than the user's file, ~/.config/zeph/config.toml, are in this order the project's file,
 # .zeph/config.toml, environment variables (ZEPH_TOOLS_SHELL_TIMEOUT=60) and flags.
-# `zeph config show --origin` tells where each value is from.
+# `zeph config show --origin` shows the source of each value.
 ";
 
 /// Values to show for keys without default.

@@ -149,7 +149,7 @@ impl Hooks {
                     outcomes.denied = Some(format!("{name} denied it: {reason}"));
                 }
                 Ok(HookDecision::Deny(reason)) => outcomes.faults.push(format!(
-                    "{name} denied at {}, where nothing can be refused: {reason}",
+                    "{name} denied the event {}, which cannot be refused: {reason}",
                     event.as_str()
                 )),
                 Err(reason) => outcomes.faults.push(format!("{name} failed: {reason}")),

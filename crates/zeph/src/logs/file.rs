@@ -91,7 +91,7 @@ impl LogFile {
             *kept = Some(file);
             return written;
         }
-        Err(io::Error::other("other processes replace it all the time"))
+        Err(io::Error::other("other processes replace it continuously"))
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn start(verbose: u8, console: Console, flags: FlagOverrides) {
     if let Some(problem) = problem {
         let given = directives.unwrap_or_default();
         crate::output::stderr_line(&format!(
-            "warning: ZEPH_LOG={given:?} is not a filter, use for example zeph=debug: {problem}"
+            "warning: ZEPH_LOG={given:?} is not a filter; use for example zeph=debug: {problem}"
         ));
     }
 }
@@ -130,7 +130,8 @@ fn notice(error: &std::io::Error) {
         None => "zeph.log".to_owned(),
     };
     write_stderr(&format!(
-        "warning: the log file {place} cannot be written: {error}; warnings of this run are not kept"
+        "warning: the log file {place} cannot be written: {error}; warnings of this run are not \
+         stored"
     ));
 }
 

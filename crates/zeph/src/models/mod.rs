@@ -101,7 +101,7 @@ impl ModelStore {
     pub(crate) fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
         let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(known) {
-            bail!("{name:?} is no name of a model: letters, digits, '-', '_' and '.' make one");
+            bail!("{name:?} is not a valid name of a model: use letters, digits, '-', '_' and '.'");
         }
         Ok(self.root.join(name))
     }
@@ -141,7 +141,8 @@ impl ModelStore {
             false => format!("these were: {}", names.join(", ")),
         };
         bail!(
-            "no model {name:?} was fetched ({there}): zeph models pull OWNER/REPO/FILE.gguf --name {name}"
+            "no model {name:?} was downloaded ({there}): run zeph models pull OWNER/REPO/FILE.gguf \
+             --name {name}"
         )
     }
 

@@ -364,7 +364,7 @@ impl Decider<'_> {
         let Some(hole) = seen.hole else { return };
         if row.unresolved {
             self.ask(format!(
-                "a word for `{name}` may be an option that runs something"
+                "a word for `{name}` may be an option that runs a command"
             ));
         }
         if row.has_runs() {

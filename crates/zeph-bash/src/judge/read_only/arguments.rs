@@ -62,7 +62,7 @@ pub(super) fn read(
 
 /// The error for a word that is known only when the command runs.
 pub(super) fn unresolved(word: &Word) -> String {
-    format!("`{}` cannot be known before the command runs", word.shown())
+    format!("`{}` is unknown before the command runs", word.shown())
 }
 
 struct Reader<'r> {

@@ -22,7 +22,7 @@ pub(super) fn change_directory(
     let given = read(name, row, arguments, None)?;
     let Some(operand) = given.operands.first() else {
         let home = location.home.as_ref().and_then(|home| home.to_str());
-        let home = home.ok_or("the home directory is not known")?;
+        let home = home.ok_or("the home directory is unknown")?;
         return location.add(&Word::literal(home), found);
     };
     check_operands(name, row, &given, &given.operands)?;
@@ -31,7 +31,7 @@ pub(super) fn change_directory(
         .known()
         .ok_or_else(|| unresolved(&operand.word))?;
     if text == "-" {
-        return Err("the directory of `cd -` cannot be known before the command runs".to_owned());
+        return Err("the directory of `cd -` is unknown before the command runs".to_owned());
     }
     let mut names = text
         .split('/')

@@ -54,7 +54,7 @@ pub(super) fn find(
             .first()
             .is_some_and(|word| word.prefix().contains("{}"))
         {
-            return Err("a file that was found is run as a command".to_owned());
+            return Err("a file that the search finds runs as a command".to_owned());
         }
         let replaced = |word: &Word| match word.known() {
             Some("{}") => Ok(path.clone()),

@@ -52,7 +52,7 @@ impl Location {
             (Some(places), _) => places.iter().map(|place| place.join(text)).collect(),
             (None, _) => {
                 return Err(format!(
-                    "the directory of `{text}` cannot be known before the command runs"
+                    "the directory of `{text}` is unknown before the command runs"
                 ));
             }
         };

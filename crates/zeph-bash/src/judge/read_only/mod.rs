@@ -173,7 +173,7 @@ impl Decider<'_> {
             Kind::Function { name, .. } => return Err(format!("it defines the function `{name}`")),
         }
         if found.paths.len() > MAX_PATHS {
-            return Err("it names too many paths".to_owned());
+            return Err("it has too many paths".to_owned());
         }
         Ok(())
     }

@@ -293,7 +293,7 @@ fn reasons_name_the_part() {
     check("ls &", "a command in the background");
     check("f() { ls; }", "it defines the function `f`");
     check("PATH=. ls", "it sets the variable `PATH`");
-    check("cat $X", "`…` cannot be known before the command runs");
+    check("cat $X", "`…` is unknown before the command runs");
     check(
         "awk '{print > \"x\"}' f",
         "the script for `awk` may do more than read its input",

@@ -24,7 +24,7 @@ pub(super) enum EvictionError {
 }
 
 /// The text in place of an image.
-const IMAGE: &str = "[an image was here; the same call shows it again]";
+const IMAGE: &str = "[an image was removed here; the same call shows it again]";
 
 impl Session {
     /// Evicts old results, or `all`, from the window, if the conversation then has at most `max_tokens`. Returns a report, or
@@ -64,7 +64,7 @@ impl Session {
 /// The text in place of an evicted result. `place` says how to read it.
 fn replacement(content: &str, place: &str) -> String {
     format!(
-        "[moved out of the window: {} lines, {} bytes; {place}]",
+        "[moved out of the context: {} lines, {} bytes; {place}]",
         content.lines().count(),
         content.len()
     )

@@ -193,7 +193,7 @@ impl Agent {
             Ok(compacted) => Ok(self.report(&compacted)),
             Err(CompactionFailure::Nothing) => Ok("there is nothing to summarize yet".to_owned()),
             Err(CompactionFailure::Cancelled) => {
-                Ok("cancelled; the conversation stays as it is".to_owned())
+                Ok("cancelled; the conversation is unchanged".to_owned())
             }
             Err(CompactionFailure::Failed(why)) => Err(not_compacted(&why)),
         }
@@ -207,8 +207,8 @@ impl Agent {
             by,
         } = compacted;
         format!(
-            "compacted: {} summed up by {by}, about {tokens_before} -> {tokens_after} tokens; \
-             `zeph sessions show {}` shows them",
+            "compacted: {by} summarized {}, about {tokens_before} -> {tokens_after} tokens; `zeph \
+             sessions show {}` shows the messages",
             counted_as(*messages, "message was", "messages were"),
             self.session.id(),
         )
@@ -306,11 +306,14 @@ impl Agent {
         let mut spent = Spending::default();
         spent.add(provider.as_ref(), usage);
         if self.spend(spent, outcome).await.is_err() {
-            return Err(CompactionFailure::failed(
-                "what it cost could not be stored",
-            ));
+            return Err(CompactionFailure::failed("its cost could not be stored"));
         }
-        let notes = notes.ok_or_else(|| CompactionFailure::failed("the model gave no summary"))?;
+        let notes = notes.ok_or_else(|| {
+            CompactionFailure::failed(
+                "the model returned no \
+            summary",
+            )
+        })?;
         Ok(self.compressor.secrets.redact(&notes).text.into_owned())
     }
 
@@ -356,5 +359,5 @@ impl Agent {
 }
 
 fn not_compacted(why: &str) -> String {
-    format!("the conversation was not compacted, and stays as it is: {why}")
+    format!("the conversation was not compacted and is unchanged: {why}")
 }

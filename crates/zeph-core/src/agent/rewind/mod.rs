@@ -104,7 +104,8 @@ impl Agent {
         }
         self.report_context();
         Ok(Ok(format!(
-            "The conversation is back before message {number} ({}); {} left it, and the store keeps them.\n{}",
+            "The conversation is in its state before message {number} ({}). {} left it, and the \
+             store keeps them.\n{}",
             point.title,
             pluralize(rewound.len(), "message"),
             plan.lines()
@@ -174,7 +175,7 @@ fn has_content(path: &Path, expected: Option<&str>) -> bool {
 /// The plan of a rewind that is not confirmed.
 fn proposal(point: &RewindPoint, messages: usize, plan: &FilePlan) -> String {
     format!(
-        "Back to before message {} ({}): {} would leave the conversation. Files:\n{}\
+        "Going back before message {} ({}) removes {} from the conversation. Files:\n{}\
          /rewind {} yes does this.",
         point.number,
         point.title,

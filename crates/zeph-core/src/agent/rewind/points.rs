@@ -85,7 +85,8 @@ pub(super) fn list(points: &[RewindPoint]) -> String {
         );
     }
     text.push_str(
-        "/rewind N goes back to before message N, and restores files that tools changed since",
+        "/rewind N goes back to the state before message N, and restores the files that tools \
+         changed later",
     );
     text
 }

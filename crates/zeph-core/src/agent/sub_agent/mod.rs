@@ -218,8 +218,7 @@ impl SubAgentStarter for SubAgentHost {
 fn own_instructions(agent: &SubAgent) -> String {
     format!(
         "\n# Your task\n\n\
-         You are the sub-agent `{}`: another agent gave you the prompt. Your last text is all that it receives, so it has to \
-         contain every result. You cannot ask questions.\n{}\n",
+         You are the sub-agent `{}`: another agent gave you the prompt. It receives only your last text, so this text must contain every result. You cannot ask questions.\n{}\n",
         agent.name, agent.instructions
     )
 }
@@ -244,7 +243,7 @@ fn result_of(agent: &str, session: &str, outcome: TurnOutcome) -> ToolResult {
     let raw =
         json!({ "agent": agent, "session": session, "stop_reason": end, "iterations": iterations });
     let text = match text.trim().is_empty() {
-        true => "the sub-agent gave no text".to_owned(),
+        true => "the sub-agent returned no text".to_owned(),
         false => text,
     };
     let message = message.unwrap_or_default();

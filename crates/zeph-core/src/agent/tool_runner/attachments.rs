@@ -59,7 +59,7 @@ impl ToolRunner {
             }
             text.push_str(&format!(
                 "{ATTACHMENT_START}resource {uri} of the MCP server {server}; \
-                 the following text is of the server, not of the user]\n{}\n[end of the resource {uri}]",
+                 the following text comes from the server, not from the user]\n{}\n[end of the resource {uri}]",
                 content_for_llm(&result)
             ));
         }

@@ -294,6 +294,7 @@ async fn store_view(session: &Session, seq: i64, view: &ResultView) {
 
 fn over_the_limit(max_calls: usize) -> String {
     format!(
-        "only the first {max_calls} calls of one answer run; ask for this one again in the next answer"
+        "only the first {max_calls} calls of one response run; repeat this call in the next \
+         response"
     )
 }

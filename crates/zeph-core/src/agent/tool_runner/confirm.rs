@@ -105,7 +105,8 @@ impl Confirmer {
             UserAnswer::Always(grants, scope) => {
                 if let Err(error) = self.grants.keep(grants, scope).await {
                     self.channel.emit(LoopbackEvent::Error(format!(
-                        "the answer holds this once, it could not be kept: {error}"
+                        "the approval applies only to this call, because it could not be stored: \
+                         {error}"
                     )));
                 }
             }

@@ -157,7 +157,7 @@ impl Dispatcher {
         self
     }
 
-    /// The port for questions of servers outside of calls; `None` if no user can be asked.
+    /// The port for questions of servers outside of calls; `None` if no user can answer.
     pub(super) fn questions(&self, cancel: &CancellationToken) -> Option<Arc<dyn QuestionPort>> {
         let is_asked = self.channel.can_ask() && self.channel.shows_questions();
         let (confirmer, sampler) = (self.confirmer.clone(), self.sampler.clone());

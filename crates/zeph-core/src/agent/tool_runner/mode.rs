@@ -9,7 +9,8 @@ use crate::agent::CommandOutput;
 use crate::channel::LoopbackEvent;
 
 /// The error of mode `full` without an OS sandbox.
-pub const NO_FULL_MODE: &str = "mode full needs an OS sandbox around commands, which is off or incomplete here; zeph doctor shows why, and --unsandboxed at the start accepts it";
+pub const NO_FULL_MODE: &str = "mode full needs an OS sandbox around commands, and it is off or \
+    incomplete here; zeph doctor shows the reason, and `zeph --unsandboxed` allows the mode without it";
 
 /// The word of `/mode` that selects the next mode.
 const NEXT: &str = "next";

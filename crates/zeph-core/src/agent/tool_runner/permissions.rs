@@ -36,13 +36,13 @@ impl ToolRunner {
         let found = number.checked_sub(1).and_then(|at| self.listed.get(at));
         let Some(grant) = found else {
             return Err(format!(
-                "nothing has the number {number}; /permissions lists what has"
+                "no approval has the number {number}; /permissions lists the numbers"
             ));
         };
         let text = described(grant);
         match grants.remove(session, grant).await {
             Ok(true) => Ok(format!("Taken back: {text}")),
-            Ok(false) => Ok(format!("It was taken back before: {text}")),
+            Ok(false) => Ok(format!("It was revoked before: {text}")),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -68,10 +68,10 @@ fn listing(
     for (at, given) in given.iter().enumerate() {
         let heading = match given {
             ActiveGrant::Kept(_) if !std::mem::replace(&mut kept, true) => {
-                format!("Agreed to for good ({}):\n", place.unwrap_or_default())
+                format!("Approved permanently ({}):\n", place.unwrap_or_default())
             }
             ActiveGrant::Session(_) if !std::mem::replace(&mut session, true) => {
-                "Agreed to until /clear or the end:\n".to_owned()
+                "Approved until /clear or the end of the session:\n".to_owned()
             }
             _ => String::new(),
         };
@@ -86,10 +86,10 @@ fn listing(
         let _ = writeln!(text, "{:>4} {}{note}", at + 1, described(given));
     }
     if text.is_empty() {
-        return "There are no rules, and nothing was agreed to for more than one call.".to_owned();
+        return "There are no rules, and no approval covers more than one call.".to_owned();
     }
     if !given.is_empty() {
-        text.push_str("/permissions rm N takes one back.\n");
+        text.push_str("/permissions rm N revokes one.\n");
     }
     text
 }
@@ -110,7 +110,7 @@ fn described(given: &ActiveGrant) -> String {
         }
         ActiveGrant::Session(SessionGrant::Call { tool, subject, .. }) => {
             let line = subject.lines().next().unwrap_or_default();
-            format!("{tool} `{}`  this very call", shown(line))
+            format!("{tool} `{}`  only this call", shown(line))
         }
     }
 }
@@ -168,14 +168,14 @@ mod tests {
         );
         assert_eq!(
             text,
-            "Agreed to for good (/c/policies.json):\n   \
+            "Approved permanently (/c/policies.json):\n   \
              1 bash `cargo test *`  in /here, since 2026-01-02T03:04:05Z\n   \
              2 bash `ls`  in /there, since 2026-01-02T03:04:05Z (not this one)\n   \
              3 bash `a\\u{202e}\\*`  everywhere, since 2026-01-02T03:04:05Z\n\
-             Agreed to until /clear or the end:\n   \
+             Approved until /clear or the end of the session:\n   \
              4 bash `touch a`\n   \
-             5 bash `sudo x`  this very call\n\
-             /permissions rm N takes one back.\n"
+             5 bash `sudo x`  only this call\n\
+             /permissions rm N revokes one.\n"
         );
         let none = listing(&RuleSet::default(), &[], None, None);
         assert!(none.starts_with("There are no rules"), "{none}");

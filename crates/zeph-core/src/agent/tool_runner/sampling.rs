@@ -75,7 +75,7 @@ pub(super) fn consent(request: &SamplingRequest, model: &str) -> ServerQuestion 
     }
     ServerQuestion {
         server: request.server.clone(),
-        message: format!("a response of {model}, of which it reads the text"),
+        message: format!("a response of {model}, and reads the text of it"),
         request: QuestionRequest::Decision { details },
     }
 }

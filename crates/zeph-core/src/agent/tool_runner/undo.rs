@@ -42,7 +42,7 @@ fn lines(undone: Result<UndoReport, UndoError>) -> CommandOutput {
 
 /// The first line of the report for the model.
 pub(in crate::agent) const UNDO_MARK: &str =
-    "[the user took back the last changes; read a file again before you change it]";
+    "[the user undid the last changes; read a file again before you change it]";
 
 /// The report of an undo for the model; `None` if nothing was changed.
 #[must_use]

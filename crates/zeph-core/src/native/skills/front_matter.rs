@@ -83,7 +83,7 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<SkillManifest, String> {
     let mut head = mapping(head, SKILL_FILE)?;
     known_keys(&head, &KEYS, &OTHERS, "the front matter")?;
     let allowed = match (head.remove("allowed-tools"), head.remove("allowed_tools")) {
-        (Some(_), Some(_)) => return Err("`allowed-tools` stands twice".to_owned()),
+        (Some(_), Some(_)) => return Err("`allowed-tools` is set twice".to_owned()),
         (one, other) => one.or(other),
     };
     Ok(SkillManifest {
@@ -110,7 +110,7 @@ fn variables(value: Value) -> Result<BTreeMap<String, Option<String>>, String> {
                     Value::String(text) => text,
                     Value::Number(number) => number.to_string(),
                     Value::Bool(is) => is.to_string(),
-                    _ => return Err(format!("`env`: the value of {name} is no text")),
+                    _ => return Err(format!("`env`: the value of {name} is not a string")),
                 };
                 if value.len() > MAX_VALUE_BYTES || value.contains(hides) {
                     return Err(format!("`env`: the value of {name} has more than {MAX_VALUE_BYTES} bytes or a control character"));
@@ -133,7 +133,7 @@ fn variables(value: Value) -> Result<BTreeMap<String, Option<String>>, String> {
             || name.is_empty()
             || name.as_bytes().first().is_some_and(u8::is_ascii_digit)
         {
-            return Err(format!("`env`: {name:?} is no name of a variable"));
+            return Err(format!("`env`: {name:?} is not the name of a variable"));
         }
         if GRASPING.contains(&name.as_str())
             || GRASPING_PREFIXES
@@ -141,7 +141,8 @@ fn variables(value: Value) -> Result<BTreeMap<String, Option<String>>, String> {
                 .any(|prefix| name.starts_with(prefix))
         {
             return Err(format!(
-                "`env`: {name} decides what programs run or load; no skill may set it"
+                "`env`: {name} determines the programs that run or the code that they load, so a \
+                 skill cannot set it"
             ));
         }
     }
@@ -158,12 +159,12 @@ fn tools(value: Value) -> Result<Vec<SkillTool>, String> {
     let mut tools: Vec<SkillTool> = Vec::new();
     for item in items {
         let Value::Object(item) = item else {
-            return Err("a tool in `tools` is no mapping".to_owned());
+            return Err("a tool in `tools` is not a mapping".to_owned());
         };
         let name = words(item.get("name").cloned(), "tools: name", MAX_NAMES)?;
         if !is_parameter(&name) {
             return Err(format!(
-                "the tool {name:?} is not named by small letters, digits and `_`"
+                "the name of the tool {name:?} may only have lowercase letters, digits and `_`"
             ));
         }
         if tools.iter().any(|tool| tool.def.id == name) {
@@ -185,13 +186,13 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
     let description = words(item.remove("description"), "description", MAX_TEXT_BYTES)?;
     let command = match item.remove("command") {
         Some(Value::String(command)) => command,
-        _ => return Err("`command` is missing, or no text".to_owned()),
+        _ => return Err("`command` is missing or is not a string".to_owned()),
     };
     let template = Template::parse(&command).map_err(|error| error.to_string())?;
     let parameters = match item.remove("parameters") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(parameters)) => parameters,
-        Some(_) => return Err("`parameters` is no mapping".to_owned()),
+        Some(_) => return Err("`parameters` is not a mapping".to_owned()),
     };
     if parameters.len() > MAX_PARAMETERS {
         return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
@@ -200,7 +201,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
     for (name, said) in parameters {
         if !is_parameter(&name) {
             return Err(format!(
-                "the parameter {name:?} is not named by small letters, digits and `_`"
+                "the name of the parameter {name:?} may only have lowercase letters, digits and `_`"
             ));
         }
         let (schema, default) =
@@ -215,15 +216,13 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
         .names()
         .find(|place| !properties.contains_key(*place))
     {
-        return Err(format!("{{{{{place}}}}} in its command is no parameter"));
+        return Err(format!("{{{{{place}}}}} in its command is not a parameter"));
     }
     if let Some(unused) = properties
         .keys()
         .find(|name| template.names().all(|place| place != name.as_str()))
     {
-        return Err(format!(
-            "its command has no place for the parameter {unused}"
-        ));
+        return Err(format!("its command does not use the parameter {unused}"));
     }
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
@@ -273,7 +272,7 @@ fn parameter(said: Value) -> Result<(Value, Option<Value>), String> {
         {
             kind
         }
-        Some(_) => return Err("`type` is string, integer, number or boolean".to_owned()),
+        Some(_) => return Err("`type` must be string, integer, number or boolean".to_owned()),
     };
     let fits = |value: &Value| match kind.as_str() {
         "string" => value
@@ -290,7 +289,7 @@ fn parameter(said: Value) -> Result<(Value, Option<Value>), String> {
     }
     let default = said.remove("default");
     if default.as_ref().is_some_and(|default| !fits(default)) {
-        return Err(format!("`default` is no {kind}"));
+        return Err(format!("`default` is not of the type {kind}"));
     }
     match said.remove("enum") {
         None => {}
@@ -301,11 +300,11 @@ fn parameter(said: Value) -> Result<(Value, Option<Value>), String> {
                 .as_ref()
                 .is_some_and(|default| !values.contains(default))
             {
-                return Err("`default` is not among `enum`".to_owned());
+                return Err("`default` is not a value of `enum`".to_owned());
             }
             schema.insert("enum".to_owned(), Value::Array(values));
         }
-        Some(_) => return Err(format!("`enum` is no list of {kind} values")),
+        Some(_) => return Err(format!("`enum` is not a list of {kind} values")),
     }
     schema.insert("type".to_owned(), Value::String(kind));
     Ok((Value::Object(schema), default))

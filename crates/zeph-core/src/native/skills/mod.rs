@@ -114,7 +114,10 @@ impl SkillCatalog {
             let _ = writeln!(text, "{name:<20} refused   {place:<7} {}", refused.reason);
         }
         if text.is_empty() {
-            text.push_str("no skills: a folder with a SKILL.md in .zeph/skills of the project, or in zeph/skills beside the user's configuration, is one\n");
+            text.push_str(
+                "no skills: create a folder with a SKILL.md in .zeph/skills of the \
+                project, or in zeph/skills next to the user's configuration\n",
+            );
         }
         text
     }
@@ -186,7 +189,7 @@ impl FoundSkills {
             Err(error) => {
                 let reason = match error {
                     Errno::LOOP | Errno::NOTDIR => {
-                        "it is no directory, or a link to one".to_owned()
+                        "it is not a directory, or it is a link".to_owned()
                     }
                     error => format!("it cannot be listed: {error}"),
                 };
@@ -196,7 +199,7 @@ impl FoundSkills {
         let mut count = 0;
         for (name, kind) in entries {
             let Some(name) = name.filter(|name| !name.contains(hides)) else {
-                let reason = "a name in it is not UTF-8, or holds control characters".to_owned();
+                let reason = "a name in it is not UTF-8 or contains control characters".to_owned();
                 self.refused.push(refuse(path.to_owned(), reason));
                 continue;
             };
@@ -206,12 +209,14 @@ impl FoundSkills {
             count += 1;
             let folder = path.join(&name);
             if count > MAX_SKILLS {
-                let reason = format!("there are more than {MAX_SKILLS} skills beside it");
+                let reason = format!("there are more than {MAX_SKILLS} skills in its folder");
                 self.refused.push(refuse(folder, reason));
                 return;
             }
             let read = match kind {
-                FileType::Symlink => Err("it is a link: a skill is a folder of its own".to_owned()),
+                FileType::Symlink => Err("it is a link: a skill must be a folder, not a \
+                    link"
+                    .to_owned()),
                 _ => self.skill(&opened, &name, &folder, of_project, world),
             };
             match read {
@@ -233,19 +238,20 @@ impl FoundSkills {
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
         if name.len() > MAX_NAME_BYTES || !name.bytes().all(part) || name.starts_with(['-', '_']) {
             return Err(format!(
-                "the name of a skill has at most {MAX_NAME_BYTES} small letters, digits, `-` and `_`"
+                "the name of a skill may have at most {MAX_NAME_BYTES} lowercase letters, digits, \
+                 `-` and `_`"
             ));
         }
         let contents = package::read(at, name)?;
         let said = front_matter::read(contents.text)?;
         if said.name != name {
             return Err(format!(
-                "it calls itself {:?}, and its folder is called {name:?}",
+                "its `name` is {:?}, but its folder is called {name:?}",
                 said.name
             ));
         }
         if let Some((other, _)) = self.skills.iter().find(|(other, _)| other.name == name) {
-            return Err(format!("{} is called the same", other.folder.display()));
+            return Err(format!("{} has the same name", other.folder.display()));
         }
         let own = self.skills.iter().flat_map(|(skill, _)| &skill.tools);
         let mut bytes: usize = own.map(sent_bytes).sum();
@@ -255,13 +261,13 @@ impl FoundSkills {
             let other = others.find(|(skill, _)| skill.tools.iter().any(|tool| tool.def.id == id));
             if let Some((other, _)) = other {
                 return Err(format!(
-                    "it declares the tool {id}, which the skill {} declares",
+                    "it declares the tool {id}, which the skill {} also declares",
                     other.name
                 ));
             }
             if (world.is_tool)(id) {
                 return Err(format!(
-                    "it declares the tool {id}, and there is a tool of that name"
+                    "it declares the tool {id}, and a tool with this name exists"
                 ));
             }
             bytes += sent_bytes(tool);

@@ -126,9 +126,7 @@ struct Reader {
 impl Reader {
     fn directory(&mut self, directory: &OwnedFd, path: &str, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
-            return Err(format!(
-                "it has more than {MAX_DEPTH} directories in one another"
-            ));
+            return Err(format!("it has more than {MAX_DEPTH} nested directories"));
         }
         let shown = |name: &str| format!("{path}{name}");
         let found = entries(directory, MAX_ENTRIES);
@@ -141,9 +139,9 @@ impl Reader {
                 ));
             }
             let Some(name) = name.filter(|name| !name.contains(super::hides)) else {
-                return Err(
-                    "it has a file whose name is not UTF-8, or holds control characters".to_owned(),
-                );
+                return Err("the name of a file in it is not UTF-8 or contains control \
+                     characters"
+                    .to_owned());
             };
             match kind {
                 FileType::Directory => {
@@ -155,7 +153,7 @@ impl Reader {
                 FileType::RegularFile => self.file(directory, &name, shown(&name))?,
                 FileType::Symlink => {
                     return Err(format!(
-                        "{} is a link: a skill is used with what its own folder holds",
+                        "{} is a link: copy the file into the folder of the skill",
                         shown(&name)
                     ));
                 }

@@ -183,7 +183,7 @@ fn hostile_skills_are_refused() {
     check("allowedtools: []\n", "did you mean `allowed-tools`?");
     check("hooks: []\n", "no key of the front matter");
     check("x: &a [1]\n", "anchors");
-    check("allowed-tools: {a: 1}\n", "no list of names");
+    check("allowed-tools: {a: 1}\n", "not a list of names");
     check("env: [PATH]\n", "PATH decides");
     check("env: {LD_PRELOAD: x}\n", "LD_PRELOAD decides");
     check("env: [\"A B\"]\n", "no name of a variable");
@@ -192,21 +192,24 @@ fn hostile_skills_are_refused() {
         |name: &str, more: &str| format!("tools:\n  - name: {name}\n    description: D.\n{more}");
     check(
         &tool("bash", "    command: ls\n"),
-        "there is a tool of that name",
+        "a tool with this name exists",
     );
     check(
         &tool("read_file", "    command: ls\n"),
-        "there is a tool of that name",
+        "a tool with this name exists",
     );
     check(&tool("Ls", "    command: ls\n"), "small letters");
     check(
         &tool("t", "    command: echo \"{{a}}\"\n    parameters: {a: x}\n"),
         "is in quotes",
     );
-    check(&tool("t", "    command: echo {{a}}\n"), "is no parameter");
+    check(
+        &tool("t", "    command: echo {{a}}\n"),
+        "is not a parameter",
+    );
     check(
         &tool("t", "    command: echo\n    parameters: {a: x}\n"),
-        "no place for the parameter a",
+        "does not use the parameter a",
     );
     check(
         &tool("t", "    command: echo\n    shell: x\n"),
@@ -249,7 +252,7 @@ fn hostile_skills_are_refused() {
     );
     raw(
         b"---\nname: other\ndescription: d\n---\n",
-        "calls itself \"other\"",
+        "its `name` is \"other\"",
     );
     raw(&vec![b'x'; 65 * 1024], "more than 64 KiB");
     raw(
@@ -299,7 +302,7 @@ fn oversized_skills_are_refused() {
     folder
         .skill("s", "", "x")
         .write(".zeph/skills/s/a/b/c/d/e/f", "");
-    assert!(folder.refused().contains("directories in one another"));
+    assert!(folder.refused().contains("nested directories"));
     let folder = Folder::new();
     for at in 0..70 {
         folder.skill(&format!("s{at}"), "", "x");
@@ -346,7 +349,7 @@ fn user_skills_take_precedence() {
         .iter()
         .map(|refused| refused.reason.as_str())
         .collect();
-    assert!(reasons[0].ends_with("is called the same"), "{reasons:?}");
+    assert!(reasons[0].ends_with("has the same name"), "{reasons:?}");
     assert!(
         reasons[1].contains("which the skill one declares"),
         "{reasons:?}"
@@ -485,7 +488,7 @@ fn skill_list_in_the_prompt_is_bounded() {
     assert!(most.len() < 10 * 1024, "{}", most.len());
     assert!(most.contains("- s39 (untrusted): é") && !most.contains("- s40"));
     assert!(
-        most.ends_with("- 24 more, which the user knows by name\n"),
+        most.ends_with("- 24 more, which the user can name\n"),
         "{most}"
     );
 }

@@ -108,7 +108,8 @@ fn certificate(server: String, reason: String) -> StoreError {
     StoreError::ServerRefused {
         server,
         reason,
-        fix: "set `sslrootcert` in `[memory] url` to the certificate of its authority, and `sslmode` to the checks",
+        fix: "set `sslrootcert` in `[memory] url` to the certificate of its authority, and \
+            `sslmode` to the required checks",
     }
 }
 

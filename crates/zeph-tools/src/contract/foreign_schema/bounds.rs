@@ -123,7 +123,7 @@ impl<'s> Walk<'s> {
             return Ok(());
         };
         if depth > 0 && object.get("$id").is_some_and(Value::is_string) {
-            return Err("a part of it has an `$id` of its own".to_owned());
+            return Err("a part of it has its own `$id`".to_owned());
         }
         if let Some(keyword) = UNSUPPORTED.iter().find(|one| object.contains_key(**one)) {
             return Err(format!("it uses `{keyword}`"));
@@ -155,7 +155,7 @@ impl<'s> Walk<'s> {
         let key: *const Value = schema;
         match self.costs.get(&key) {
             Some(Some(cost)) => return Ok(cost.clone()),
-            Some(None) => return Err("it refers to itself without end".to_owned()),
+            Some(None) => return Err("it refers to itself in an infinite loop".to_owned()),
             None => {}
         }
         self.costs.insert(key, None);
@@ -211,14 +211,14 @@ impl<'s> Walk<'s> {
         let target = match reference.strip_prefix('#') {
             None => {
                 return Err(format!(
-                    "it refers to {reference:?}, which is outside of it and is not fetched"
+                    "it refers to {reference:?} outside of the schema, which Zeph does not fetch"
                 ));
             }
             Some("") => Some(self.root),
             Some(pointer) if pointer.starts_with('/') => self.root.pointer(&decoded(pointer)),
             Some(anchor) => self.anchors.get(anchor).copied(),
         };
-        target.ok_or_else(|| format!("it refers to {reference:?}, which is not in it"))
+        target.ok_or_else(|| format!("it refers to {reference:?}, which it does not contain"))
     }
 }
 

@@ -59,7 +59,8 @@ impl Fault {
             pointer: String::new(),
             wrong_type: false,
             message: format!(
-                "the arguments have more than {max_depth} levels, which this schema does not allow to check"
+                "the arguments have more than {max_depth} levels, which cannot be checked against \
+                 this schema"
             ),
             alternatives: Vec::new(),
         }
@@ -123,7 +124,7 @@ fn message(error: &ValidationError<'_>, nested: usize) -> String {
         Kind::MinProperties { limit } => length("least", *limit, fields),
         Kind::MaxProperties { limit } => length("most", *limit, fields),
         Kind::Pattern { pattern } => expects(format!(
-            "a text that matches the pattern {}",
+            "a string that matches the pattern {}",
             short(pattern)
         )),
         Kind::Format { format } => expects(format!("the format {}", short(format))),
@@ -138,12 +139,15 @@ fn message(error: &ValidationError<'_>, nested: usize) -> String {
                 }
             }
             match told.is_empty() {
-                true => expects("one of several forms".to_owned()),
-                false => format!("{place} fits none of its forms: {}", told.join(", or ")),
+                true => expects("one of several schemas".to_owned()),
+                false => format!(
+                    "{place} matches none of its schemas: {}",
+                    told.join(", or ")
+                ),
             }
         }
         Kind::OneOfMultipleValid { .. } => {
-            format!("{place} expects exactly one of its forms, and fits several")
+            format!("{place} must match exactly one of its schemas, and matches several")
         }
         Kind::Not { .. } | Kind::FalseSchema => {
             format!(
@@ -153,11 +157,11 @@ fn message(error: &ValidationError<'_>, nested: usize) -> String {
         }
         Kind::PropertyNames { error } => {
             format!(
-                "{place} has a field name that does not fit: {}",
+                "{place} has an invalid field name: {}",
                 message(error, nested + 1)
             )
         }
-        kind => expects(format!("a value that fits `{}`", kind.keyword())),
+        kind => expects(format!("a value that matches `{}`", kind.keyword())),
     }
 }
 

@@ -65,7 +65,7 @@ fn change(arguments: &mut Value, pointer: &str) -> Option<String> {
             let name = name.replace("~1", "/").replace("~0", "~");
             let parent = arguments.pointer_mut(parent)?.as_object_mut()?;
             parent.shift_remove(&name)?;
-            Some(format!("`{pointer}` was null and taken as absent"))
+            Some(format!("`{pointer}` was null and was treated as absent"))
         }
         Value::String(text) => {
             let read: Value = serde_json::from_str(text.trim()).ok()?;
@@ -73,7 +73,7 @@ fn change(arguments: &mut Value, pointer: &str) -> Option<String> {
                 return None;
             }
             let said = format!(
-                "`{pointer}` was sent as {} and taken as {}",
+                "`{pointer}` was sent as {} and converted to {}",
                 describe(value),
                 describe(&read)
             );

@@ -10,7 +10,8 @@ use zeph_symbols::{Symbol, SymbolKind};
 
 /// A failure of the symbol index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the index of symbols {}: {reason}", if *.lost { "was damaged and is made anew" } else { "does not answer" })]
+#[error("the index of symbols {}: {reason}", if *.lost { "was damaged and is \
+    rebuilt" } else { "does not answer" })]
 pub struct CodeIndexError {
     /// True if the contents are lost. The next call begins with an empty index.
     pub lost: bool,

@@ -183,7 +183,8 @@ impl SearchQuery {
         let query = params.query.trim();
         if query.is_empty() || query.len() > MAX_QUERY_BYTES || query.contains(char::is_control) {
             return Err(ToolError::invalid(format!(
-                "`query` is a name or a part of one, on one line, of at most {MAX_QUERY_BYTES} bytes"
+                "`query` must be a name or a part of a name, on one line, with at most \
+                 {MAX_QUERY_BYTES} bytes"
             )));
         }
         let most = params.limit.unwrap_or(DEFAULT_RESULTS);
@@ -195,7 +196,7 @@ impl SearchQuery {
         let start = sandbox.resolve(given)?;
         sandbox.check_search(start.path())?;
         let below = start.path().to_str().ok_or_else(|| {
-            ToolError::invalid("`path` leads to a name that is not UTF-8; grep searches there")
+            ToolError::invalid("`path` resolves to a name that is not UTF-8; use grep there")
         })?;
         let (kinds, named) = kinds_of(query);
         let (container, name) = parts(named);

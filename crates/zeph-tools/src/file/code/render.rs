@@ -127,7 +127,7 @@ impl<'a> ResultWriter<'a> {
         let mut notes = Vec::new();
         if self.places.is_empty() {
             self.text = format!(
-                "Nothing found; {} of known languages.{}\n",
+                "No matches; {} of known languages.{}\n",
                 pluralize(refreshed.files, "file"),
                 refreshed.walked.left_out()
             );
@@ -139,8 +139,7 @@ impl<'a> ResultWriter<'a> {
             ));
         }
         if refreshed.walked.stopped.is_some() {
-            notes
-                .push("partial: not all directories were looked at in time; call again".to_owned());
+            notes.push("partial: not all directories were searched in time; call again".to_owned());
         }
         if refreshed.left > 0 {
             notes.push(format!(
@@ -159,16 +158,16 @@ impl<'a> ResultWriter<'a> {
         }
         if refreshed.partly > 0 && !self.more {
             notes.push(format!(
-                "{} too large, or too slow to parse: not all symbols in such are known",
+                "{} too large or too slow to parse: some of their symbols are unknown",
                 counted_as(refreshed.partly, "file is", "files are")
             ));
         }
         if meanwhile {
-            notes.push("another process changed the index meanwhile; call again".to_owned());
+            notes.push("another process changed the index in the meantime; call again".to_owned());
         }
         if self.stale > 0 {
             notes.push(format!(
-                "{} stale: their files changed meanwhile",
+                "{} stale: their files changed in the meantime",
                 self.stale
             ));
         }

@@ -60,7 +60,8 @@ impl FileUndo {
         };
         self.audit.admit(intent).await.map_err(|error| {
             UndoError::Refused(vec![format!(
-                "nothing is done that leaves no audit entry (`[tools.audit] required`): {error}"
+                "no audit entry can be written (`[tools.audit] required`), so nothing was undone: \
+                 {error}"
             )])
         })
     }
@@ -119,7 +120,7 @@ impl FileUndo {
         };
         let error = self.audit.append(&entry).await.err()?;
         tracing::error!(%error, "an undo left no audit entry");
-        Some(format!("warning: it left no audit entry: {error}"))
+        Some(format!("warning: no audit entry was written: {error}"))
     }
 }
 
@@ -210,7 +211,7 @@ async fn on_thread<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| {
         Err(UndoError::Refused(vec![format!(
-            "it broke off; this is a defect: {error}"
+            "it failed because of a bug in Zeph: {error}"
         )]))
     })
 }
@@ -285,7 +286,7 @@ fn forget(sandbox: &Sandbox, session: &str, entry: &Entry, steps: &[usize]) {
         let forgotten = tokio::runtime::Handle::current().block_on(seen.forget(session, path));
         if let Err(error) = forgotten {
             // The next edit compares the content in any case.
-            tracing::warn!(%error, "what was seen of an undone file is not forgotten");
+            tracing::warn!(%error, "the record of an undone file was not removed");
         }
     }
 }
@@ -341,7 +342,7 @@ fn said(sandbox: &Sandbox, entry: &Entry, steps: &[usize]) -> Option<String> {
                 format!("removed the directory {shown}{with}")
             }
             (FileBackup::Absent, _) => format!("removed {shown}"),
-            (_, FileState::Absent) => format!("brought back {shown}{with}"),
+            (_, FileState::Absent) => format!("restored {shown}{with}"),
             _ => format!("restored {shown}"),
         },
     })

@@ -152,7 +152,7 @@ impl View<'_> {
                 match (made, stands) {
                     (false, false) => Ok(false),
                     (false, true) => Err(format!(
-                        "{}: another file exists there again",
+                        "{}: another file exists at this path",
                         self.sandbox.shown(from)
                     )),
                     (true, false) => Err(format!("{}: it is gone", self.sandbox.shown(to))),
@@ -299,7 +299,7 @@ impl View<'_> {
             return Ok(());
         }
         Err(format!(
-            "{}: its directory is gone",
+            "{}: its directory no longer exists",
             self.sandbox.shown(path)
         ))
     }
@@ -327,7 +327,7 @@ impl View<'_> {
     }
 
     fn stranger(&self, path: &Path) -> String {
-        format!("{}: it was put there since", self.sandbox.shown(path))
+        format!("{}: it was created later", self.sandbox.shown(path))
     }
 
     /// Describes the change of a path whose state is not `after`.
@@ -335,9 +335,9 @@ impl View<'_> {
         let shown = self.sandbox.shown(path);
         match (self.stands(path, &FileState::Absent), after) {
             (Err(reason), _) => reason,
-            (Ok(true), _) => format!("{shown}: it is gone"),
-            (Ok(false), FileState::Absent) => format!("{shown}: another file exists there again"),
-            (Ok(false), _) => format!("{shown}: it was changed since"),
+            (Ok(true), _) => format!("{shown}: it no longer exists"),
+            (Ok(false), FileState::Absent) => format!("{shown}: another file exists at this path"),
+            (Ok(false), _) => format!("{shown}: it was changed later"),
         }
     }
 }

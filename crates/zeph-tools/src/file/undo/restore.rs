@@ -97,7 +97,7 @@ impl<'a> Restorer<'a> {
         };
         if !has_content(self.sandbox, target, after)? {
             return Err(ToolError::permanent(format!(
-                "{} was changed by another program this very moment",
+                "another program is changing {} right now",
                 self.sandbox.shown(&target.path)
             )));
         }

@@ -141,7 +141,7 @@ impl ParsedCommand {
     /// Marks the command as unknown: without the shell feature, commands are not parsed.
     #[cfg(not(feature = "shell"))]
     fn fill(&mut self, _last: &ParsedCommandCache) {
-        self.unknown = Some("commands are not read in this build".to_owned());
+        self.unknown = Some("this build cannot parse commands".to_owned());
     }
 }
 

@@ -82,7 +82,7 @@ impl<'c> Reader<'_, 'c> {
                 let shown = word.shown();
                 self.mentions
                     .unknown
-                    .get_or_insert_with(|| format!("what `{shown}` stands for"));
+                    .get_or_insert_with(|| format!("the value of `{shown}`"));
             }
         }
     }
@@ -153,7 +153,7 @@ impl<'c> Reader<'_, 'c> {
         }
         self.mentions
             .pattern
-            .get_or_insert_with(|| format!("what `{pattern}` stands for"));
+            .get_or_insert_with(|| format!("the paths that `{pattern}` matches"));
         let base = plain_base(Path::new(pattern));
         let Ok(rest) = Path::new(pattern).strip_prefix(&base) else {
             return;
@@ -176,7 +176,7 @@ impl<'c> Reader<'_, 'c> {
             if !expanded.complete {
                 self.mentions
                     .unknown
-                    .get_or_insert_with(|| format!("all that `{pattern}` stands for"));
+                    .get_or_insert_with(|| format!("all paths that `{pattern}` matches"));
             }
             for path in expanded.paths {
                 let text = path.to_string_lossy().into_owned();

@@ -109,7 +109,7 @@ fn long_texts_show_their_ends() {
     let shown = data["arguments"]["content"].as_str().unwrap();
     assert!(shown.starts_with("begin ä") && shown.ends_with("ä end"));
     let missing = data["left_out"][0]["bytes"].as_u64().unwrap() as usize;
-    assert!(shown.contains(&format!(" [{missing} bytes left out] ")));
+    assert!(shown.contains(&format!(" [{missing} bytes omitted] ")));
     assert_eq!(data["arguments"]["path"], "a/b");
     assert_eq!(data["left_out"][0]["at"], "/content");
     let kept = HEAD + TAIL;
@@ -134,7 +134,7 @@ fn long_texts_show_their_ends() {
             data["arguments"]
                 .as_str()
                 .unwrap()
-                .contains(" bytes left out] ")
+                .contains(" bytes omitted] ")
         );
     }
     let just = json!({ "command": "c".repeat(MAX_TEXT_BYTES) });

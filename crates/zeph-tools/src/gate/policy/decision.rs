@@ -51,7 +51,7 @@ impl fmt::Display for Matched {
             Self::Tool(glob) => write!(f, "tool {glob:?}"),
             Self::Path(given, glob) => write!(f, "path {given:?} by {glob:?}"),
             Self::Paths(given) => write!(f, "paths {given:?}"),
-            Self::Unknown(what) => write!(f, "{what}, which cannot be known before it runs"),
+            Self::Unknown(what) => write!(f, "{what}, unknown before it runs"),
             Self::Arguments(expression) => write!(f, "arguments by {expression:?}"),
             Self::Environment(names) => write!(f, "environment {names:?}"),
             Self::Trust(level) => write!(f, "trust {level}"),
@@ -64,13 +64,13 @@ impl PolicyDecision<'_> {
     #[must_use]
     pub fn matched(&self) -> String {
         if self.is_default() {
-            return "no rule is about the call".to_owned();
+            return "no rule matches the call".to_owned();
         }
         let matched: Vec<String> = self.trace.matched.iter().map(Matched::to_string).collect();
         matched.join(", ")
     }
 
-    /// Whether no rule is about the call.
+    /// Whether no rule matches the call.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.trace.origin.key == DEFAULT_EFFECT

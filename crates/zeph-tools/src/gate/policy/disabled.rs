@@ -34,8 +34,10 @@ impl PolicyEnforcer {
         let faults: Vec<PolicyError> = faults
             .map(|(key, _)| PolicyError {
                 key: (*key).to_owned(),
-                fault: "is true, and this build knows no policy".to_owned(),
-                help: "build it with the feature `policy-enforcer`, or switch it off".to_owned(),
+                fault: "is true, and this build has no policy enforcer".to_owned(),
+                help: "build Zeph with the feature `policy-enforcer`, or set the key to \
+                    false"
+                    .to_owned(),
             })
             .collect();
         if faults.is_empty() {

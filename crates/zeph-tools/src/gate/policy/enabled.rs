@@ -263,13 +263,13 @@ impl CompiledRule {
             help: help.to_owned(),
         };
         if !rule.capabilities.is_empty() {
-            let help = "leave it out: nothing would be matched by it";
+            let help = "remove it: it would match nothing";
             return Err(wrong("capabilities", "is reserved for later", help));
         }
         let effect = match (rule.effect, rule.action) {
             (Some(effect), None) | (None, Some(effect)) => effect,
             (Some(_), Some(_)) => {
-                let fault = "is another name of `effect`, which is there as well";
+                let fault = "is another name of `effect`, and both are set";
                 return Err(wrong("action", fault, "keep `effect`"));
             }
             (None, None) => {
@@ -281,7 +281,7 @@ impl CompiledRule {
             (false, true) => ("tools", &rule.tools),
             (true, false) => ("tool", &rule.tool),
             (false, false) => {
-                let fault = "is another name of `tools`, which is there as well";
+                let fault = "is another name of `tools`, and both are set";
                 return Err(wrong("tool", fault, "keep `tools`"));
             }
             (true, true) => {
@@ -306,7 +306,7 @@ impl CompiledRule {
         };
         let names = rule.env.0.iter();
         if let Some(name) = names.clone().find(|name| !is_variable(name)) {
-            let fault = format!("has {name:?}, which is no name of a variable");
+            let fault = format!("has {name:?}, which is not the name of a variable");
             return Err(wrong("env", &fault, "name variables, without `$` and `=`"));
         }
         let arguments = match &rule.args_match {
@@ -441,7 +441,7 @@ fn all_expressions(rules: &mut [CompiledRule]) -> RegexSet {
 fn expression(text: &str) -> Result<Regex, String> {
     let length = text.chars().count();
     if text.is_empty() {
-        return Err("is empty; leave it out to be about all arguments".to_owned());
+        return Err("is empty; remove it to match all arguments".to_owned());
     }
     if length > MAX_CHARS {
         return Err(format!("has {length} characters, more than {MAX_CHARS}"));

@@ -79,7 +79,7 @@ fn command_paths(
 #[cfg(not(feature = "shell"))]
 fn command_paths(_: &CallSubject<'_>, _: &crate::gate::CommandSubject) -> ReferencedPaths {
     ReferencedPaths {
-        unknown: Some("what the command names".to_owned()),
+        unknown: Some("the paths in the command".to_owned()),
         ..ReferencedPaths::default()
     }
 }

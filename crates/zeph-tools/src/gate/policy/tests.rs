@@ -175,7 +175,7 @@ fn first_matching_rule_or_the_default_decides() {
     ];
     check(&closed(rules), &cases);
     check(&open(rules), &cases);
-    let none = "tools.policy.default_effect (c.toml:7): no rule is about the call";
+    let none = "tools.policy.default_effect (c.toml:7): no rule matches the call";
     let read = |effect: &str| ("read", path("x"), format!("{effect} by {none}"));
     for (text, (tool, params, expect)) in [(closed(""), read("deny")), (open(""), read("allow"))] {
         check(&text, &[(tool, params, &expect)]);

@@ -67,7 +67,7 @@ pub(super) fn after_refusal(cx: &CallContext) -> String {
         None => String::new(),
         Some(refusal) => {
             let refused = refusal.split("; ").next().unwrap_or_default();
-            format!(" It ran in the read-only sandbox first, and failed: {refused}.")
+            format!(" It ran first in the read-only sandbox and failed: {refused}.")
         }
     }
 }

@@ -323,7 +323,7 @@ impl PermissionLayer {
         let def = registry.get(&call.tool);
         let there = def.and_then(|def| Some((def, redirected(call, def, url)?)));
         let Some((def, there)) = there else {
-            return Err(ToolError::blocked("no permission rule knows this tool"));
+            return Err(ToolError::blocked("no tool has this name"));
         };
         let places = &self.permissions.places;
         let subject = subject_of(&there, def, places);
@@ -346,7 +346,7 @@ impl PermissionLayer {
             Effect::Ask if agreed() => Ok(()),
             Effect::Deny => Err(ToolError::blocked(decision.reason(&subject))),
             Effect::Ask => Err(ToolError::blocked(format!(
-                "it would be asked about first; call {} with that URL itself",
+                "that URL needs confirmation first; call {} with it",
                 def.id
             ))),
         }
@@ -371,7 +371,7 @@ impl PermissionLayer {
         }
     }
 
-    /// Returns a hint how to allow the call if no user can be asked: a flag, or the exact rules.
+    /// Returns a hint how to allow the call if no user can answer: a flag, or the exact rules.
     fn hint(&self, phase: Phase, decision: &Decision<'_>, subject: &CallSubject<'_>) -> String {
         let mut hint = phase.without_questions().to_owned();
         let nature = &subject.nature;
@@ -379,7 +379,10 @@ impl PermissionLayer {
         let by_mode = matches!(decision.by, DecidedBy::NoRule | DecidedBy::Mode(_));
         if edits && by_mode {
             hint.push_str(match phase {
-                Phase::Autonomous => ", `zeph scheduler run --mode auto-edit` changes of files",
+                Phase::Autonomous => {
+                    ", `zeph scheduler run --mode auto-edit` allows changes of \
+                    files"
+                }
                 _ => ", --mode auto-edit allows changes of files",
             });
         }
@@ -397,7 +400,7 @@ impl PermissionLayer {
             _ => String::new(),
         };
         format!(
-            "{hint}; this {place}{before} allows it for good:\n{}",
+            "{hint}; this {place}{before} allows it permanently:\n{}",
             as_toml(&rules)
         )
     }
@@ -408,7 +411,7 @@ fn approved(subject: &CallSubject<'_>, cx: &CallContext, effect: Effect) -> Resu
     match cx.approved {
         Some(approved) if approved == subject.digest() => Ok(()),
         Some(_) => Err(ToolError::blocked(
-            "the arguments are not those that the user agreed to",
+            "the arguments differ from those that the user approved",
         )),
         None if effect == Effect::Allow || cx.origin.is_user() => Ok(()),
         None => Err(ToolError::blocked("this call was not approved")),
@@ -429,7 +432,7 @@ impl ToolLayer for PermissionLayer {
         let registry = self.registry.load_full();
         // The `known` layer precedes this one; an unknown tool fails closed.
         let Some(def) = registry.get(&call.tool) else {
-            return Err(ToolError::blocked("no permission rule knows this tool"));
+            return Err(ToolError::blocked("no tool has this name"));
         };
         if matches!(def.about, ToolTarget::Command { .. }) {
             return self.run_command(call, def, cx, &next).await;

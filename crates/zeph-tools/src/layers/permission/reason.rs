@@ -9,7 +9,7 @@ pub(super) fn remembered(used: &[Grant]) -> String {
         .map(|grant| format!("{} {:?}", grant.tool, grant.pattern))
         .collect();
     match used.is_empty() {
-        true => "remembered this very call".to_owned(),
+        true => "this call was approved before".to_owned(),
         false => format!("remembered {}", used.join(", ")),
     }
 }

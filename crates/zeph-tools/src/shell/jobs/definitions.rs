@@ -42,7 +42,7 @@ const ALIASES: &[(&str, &str)] = &[("id", "job_id"), ("job", "job_id")];
 /// The definitions of the three tools. They become available when a result mentions [`JOB_OUTPUT`].
 pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
     [
-        ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job, waiting up to 2 s.", LOOK)
+        ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job; waits up to 2 s.", LOOK)
             .with_cache(CachePolicy::LEAVES_FILES)
             .with_param_aliases(ALIASES),
         ToolDef::new::<JobParams>(JOB_KILL, "End a job whose work is not needed.", END)

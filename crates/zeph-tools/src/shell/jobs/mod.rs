@@ -181,8 +181,8 @@ impl Table {
             return Ok(());
         }
         Err(ToolError::permanent(format!(
-            "{} background jobs run already, and with {MAX_RUNNING} no other is started: {}; end \
-             one with job_kill first",
+            "{} background jobs run already, and {MAX_RUNNING} is the limit: {}; stop one with \
+             job_kill first",
             running.len(),
             names(&running),
         )))

@@ -70,7 +70,8 @@ pub(super) fn text(job: &Job, seen: &mut Snapshot) -> String {
             let left = processes(left);
             let _ = write!(
                 text,
-                "[{id} still runs, for {age}: its shell has exited and left {left}{news}{asked}]"
+                "[{id} still runs, for {age}: its shell has exited, and {left} is still \
+                 running{news}{asked}]"
             );
         }
         State::Ended(end) => {
@@ -78,7 +79,7 @@ pub(super) fn text(job: &Job, seen: &mut Snapshot) -> String {
                 let _ = writeln!(text, "{}", exit_note(exit));
             }
             if end.ended.as_ref().is_ok_and(|ended| ended.lingering) {
-                text.push_str("[some of its processes could not be ended]\n");
+                text.push_str("[some of its processes could not be stopped]\n");
             }
             let _ = write!(text, "[{id} {}]", ending(end));
         }
@@ -92,10 +93,10 @@ fn ending(end: &End) -> String {
     match (&end.ended, end.stop) {
         (Err(why), _) => format!("is lost after {after}: {why}"),
         (Ok(ended), Some(Stop::Killed)) if ended.cause == EndReason::Cancelled => {
-            format!("was ended by job_kill after {after}")
+            format!("was stopped by job_kill after {after}")
         }
         (Ok(ended), _) if ended.cause == EndReason::TimedOut => {
-            format!("ran out of time and was ended after {after}")
+            format!("exceeded its time limit and was stopped after {after}")
         }
         (Ok(_), _) => format!("ended after {after}"),
     }

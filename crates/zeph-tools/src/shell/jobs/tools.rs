@@ -256,8 +256,8 @@ impl ShellExecutor {
 fn running(job: &Job) -> ToolOutput {
     let id = &job.id;
     ToolOutput::text(format!(
-        "{id} runs in the background until it ends, job_kill ends it, or the session is over; \
-         job_output tells what it prints"
+        "{id} runs in the background until it ends, job_kill stops it, or the session ends; \
+         job_output shows its output"
     ))
     .with_raw(json!({ "job_id": id, "state": "running" }))
 }

@@ -66,7 +66,7 @@ pub(in crate::shell) fn request(
             access.push(SandboxAccess::Network);
         }
         messages.push(format!(
-            "the OS sandbox kept the command from the network; the user can allow it with {}",
+            "the OS sandbox blocked network access of the command; the user can allow it with {}",
             match by_mode {
                 true => "`[tools.shell.sandbox] network`",
                 false => "`[tools.shell] allow_network`",
@@ -86,7 +86,7 @@ pub(in crate::shell) fn request(
             false => "the user can add files and directories in `[tools.shell.sandbox] writable`",
         };
         messages.push(format!(
-            "the OS sandbox kept the command from writing {}; commands write only below {}; {key}",
+            "the OS sandbox blocked writing to {}; commands can only write below {}; {key}",
             first.display(),
             directories(of),
         ));

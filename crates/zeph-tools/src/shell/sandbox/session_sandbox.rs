@@ -55,8 +55,8 @@ impl SessionSandbox {
         let first = !self.warned.swap(true, Ordering::Relaxed);
         first.then(|| {
             format!(
-                "Commands run without the whole OS sandbox: {lack}. \
-                 `[tools.shell.sandbox] mode` says what to do about that."
+                "Commands run without the complete OS sandbox: {lack}. `[tools.shell.sandbox] \
+                 mode = \"required\"` refuses to run them."
             )
         })
     }

@@ -114,14 +114,14 @@ pub(super) fn remove(
     let mut how = AtFlags::empty();
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
         if depth > MAX_DEPTH {
-            let message = format!("it lies more than {MAX_DEPTH} directories deep");
+            let message = format!("it is more than {MAX_DEPTH} directories deep");
             return Err(io::Error::other(message));
         }
         let (inner, _) = open_to_change(dir, name)?;
         let here = identity(&stat);
         let names = entries(&inner)?;
         if own.is_base(here) || names.iter().any(|name| own.has(here, name)) {
-            return Err(io::Error::other("it holds this program's own files"));
+            return Err(io::Error::other("it contains the files of Zeph"));
         }
         for name in names {
             remove(&inner, &name, own, depth + 1, removed)?;

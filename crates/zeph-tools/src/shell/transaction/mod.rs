@@ -172,7 +172,7 @@ impl Transactions {
         match taken.await {
             Ok(taken) => taken,
             Err(error) => Err(SnapshotError::io(
-                "a defect while saving",
+                "a bug in Zeph while saving",
                 &self.setup.root,
                 std::io::Error::other(error),
             )),
@@ -226,8 +226,8 @@ impl Transaction<'_> {
                 .await;
         }
         let note = format!(
-            "[nothing was rolled back; the files as they were before are in {} until another command \
-             fails or the session ends]",
+            "[nothing was rolled back; copies of the files from before the command are in {} until \
+             another command fails or the session ends]",
             snapshot.dir.path().join("files").display()
         );
         discard(self.of.swap(Some(snapshot))).await;
@@ -254,13 +254,13 @@ impl Transactions {
                     changes,
                 });
                 let note = format!(
-                    "[rolled back: the files are as they were before the command; {changes}]"
+                    "[rolled back: the files have their state from before the command; {changes}]"
                 );
                 noted(result, &note)
             }
             Ok(Err(message)) => Err(partial(exit_code, message, result)),
             Err(error) => {
-                let message = format!("the rollback broke off; this is a defect: {error}");
+                let message = format!("the rollback failed because of a bug in Zeph: {error}");
                 Err(partial(exit_code, message, result))
             }
         }
@@ -287,11 +287,11 @@ fn restore_or_keep(snapshot: Snapshot, scope: &Scope) -> Result<RolledBack, Stri
     }
     let _ = write!(
         message,
-        "; the files as they were before the command are kept in {}",
+        "; copies of the files from before the command are in {}",
         files.display()
     );
     if held.is_err() {
-        message.push_str(", which was tampered with");
+        message.push_str(", which another program modified");
     }
     Err(message)
 }

@@ -147,7 +147,7 @@ impl Restorer<'_> {
         }
         if depth == MAX_DEPTH {
             return Err(io::Error::other(format!(
-                "it lies more than {MAX_DEPTH} directories deep"
+                "it is more than {MAX_DEPTH} directories deep"
             )));
         }
         let below = match saved {

@@ -103,7 +103,7 @@ fn normal(text: &str) -> Result<String, String> {
         };
     }
     if text.starts_with('/') || text.starts_with('~') {
-        return Err("it is absolute; it has to be relative to the working directory".to_owned());
+        return Err("it is absolute; it must be relative to the working directory".to_owned());
     }
     if glob.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err("it has an empty part, `.` or `..`".to_owned());

@@ -138,7 +138,7 @@ pub(super) fn take(
     cancel: &CancellationToken,
 ) -> Result<Snapshot, SnapshotError> {
     let failed = |path: &Path, error: io::Error| {
-        SnapshotError::io("the directory for it cannot be made:", path, error)
+        SnapshotError::io("its directory cannot be created:", path, error)
     };
     let base = wanted.base;
     snapshot_locks::make_base(base).map_err(|error| failed(base, error))?;
@@ -359,7 +359,7 @@ impl SnapshotBuilder<'_> {
 
     fn not_kept(&self, pair: &Pair<'_>, error: Errno) -> SnapshotError {
         SnapshotError::io(
-            "cannot keep a copy of",
+            "cannot store a copy of",
             &self.wanted.root.join(pair.path),
             error,
         )

@@ -135,7 +135,7 @@ async fn approval_covers_only_the_shown_host() {
         (
             Origin::Model,
             "/other",
-            "it would be asked about first; call fetch with that URL itself",
+            "that URL needs confirmation first; call fetch with it",
         ),
         (Origin::User, "/other", "nowhere.test.org has no address"),
         (Origin::User, "/denied", "PolicyBlocked: redirect 1"),

@@ -89,7 +89,7 @@ fn command_is_shown_once_with_marks() {
       ^ rm x — asked
     ^ writes /tmp/log — asked
   why: no rule allows it
-  [2] this session: this very call
+  [2] this session: only this call
   [3] always is not offered: `sudo` runs another command";
     assert_eq!(shown(&question, params, 80, Detail::Excerpt), expect);
     let mut question = confirmation("bash");

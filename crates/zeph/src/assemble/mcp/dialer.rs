@@ -65,7 +65,13 @@ impl Dialer {
             .recursive(true)
             .mode(0o700)
             .create(&folder);
-        made.map_err(|error| format!("its folder {} cannot be made: {error}", folder.display()))?;
+        made.map_err(|error| {
+            format!(
+                "its folder {} cannot be created: \
+            {error}",
+                folder.display()
+            )
+        })?;
         Ok(folder)
     }
 
@@ -122,9 +128,9 @@ impl Dialer {
             let how = match process.exited().await {
                 Some(Exit {
                     signal: Some(n), ..
-                }) => format!("it was ended by signal {n}"),
+                }) => format!("signal {n} ended it"),
                 Some(exit) => format!("it ended with exit code {}", exit.code),
-                None => "the process that holds it died".to_owned(),
+                None => "its parent process died".to_owned(),
             };
             let _ = tokio::time::timeout(LAST_WORDS, log).await;
             let last = said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,7 +193,7 @@ async fn log(server: String, errors: impl AsyncRead + Unpin, last: Arc<Mutex<Str
         }
         let said = line(&String::from_utf8_lossy(&bytes), 500);
         if !said.is_empty() {
-            tracing::info!(%server, "an MCP server says: {said}");
+            tracing::info!(%server, "output of an MCP server: {said}");
             *last.lock().unwrap_or_else(PoisonError::into_inner) = said;
         }
         // A program with endless output must not block the other tasks.

@@ -119,13 +119,11 @@ impl ToolServers for Mcp {
         let proposal = proposal.map_err(|error| error.to_string())?;
         if proposal.tools.is_empty() {
             return Ok(format!(
-                "All tools of the MCP server {server} are agreed to."
+                "All tools of the MCP server {server} are approved."
             ));
         }
         let mut text = proposed(&proposal);
-        text.push_str(&format!(
-            "/mcp approve {server} yes lets these tools be called."
-        ));
+        text.push_str(&format!("/mcp approve {server} yes approves these tools."));
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(proposal);
         Ok(text)
     }
@@ -138,13 +136,13 @@ impl ToolServers for Mcp {
             .take();
         let Some(proposal) = shown.filter(|proposal| proposal.server == server) else {
             return Err(format!(
-                "/mcp approve {server} shows first what is to be agreed to"
+                "/mcp approve {server} shows the tools to approve first"
             ));
         };
         let count = proposal.tools.len();
         self.servers
             .agree(proposal)
-            .map_err(|error| format!("this cannot be kept: {error}"))?;
+            .map_err(|error| format!("the approval cannot be stored: {error}"))?;
         Ok(agreed(server, count))
     }
 
@@ -195,7 +193,10 @@ pub(crate) fn agreed(server: &str, count: usize) -> String {
         1 => "1 tool".to_owned(),
         count => format!("{count} tools"),
     };
-    format!("{tools} of the MCP server {server} can be called, until what it says of them changes.")
+    format!(
+        "{tools} of the MCP server {server} can be called until the server changes the \
+        definitions."
+    )
 }
 
 /// The directory of the servers' own folders.

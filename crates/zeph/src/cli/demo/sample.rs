@@ -57,7 +57,7 @@ impl Sample {
         let folder = tempfile::Builder::new()
             .prefix("zeph-demo-")
             .tempdir()
-            .context("a temporary folder cannot be made (TMPDIR says where)")?;
+            .context("a temporary folder cannot be created; TMPDIR sets its parent folder")?;
         for name in ["tmp", "tmp/cargo"] {
             make(&folder.path().join(name))?;
         }
@@ -70,7 +70,7 @@ impl Sample {
                 "--keep {}: it exists already; name a directory that does not exist",
                 project.display()
             ),
-            made => made.with_context(|| format!("{} cannot be made", project.display()))?,
+            made => made.with_context(|| format!("{} cannot be created", project.display()))?,
         }
         make(&project.join("src"))?;
         for (name, text) in FILES {
@@ -114,9 +114,9 @@ impl Sample {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.lines().next().unwrap_or("it says nothing").trim();
+        let said = said.lines().next().unwrap_or("no output").trim();
         anyhow::bail!(
-            "zeph demo needs a cargo that works, and {} does not: {said}. With rustup, choose a toolchain: \
+            "zeph demo needs a working cargo, and {} fails: {said}. With rustup, select a toolchain: \
              rustup default stable",
             cargo.display()
         )
@@ -135,7 +135,7 @@ impl Sample {
 }
 
 fn make(directory: &Path) -> anyhow::Result<()> {
-    fs::create_dir(directory).with_context(|| format!("{} cannot be made", directory.display()))
+    fs::create_dir(directory).with_context(|| format!("{} cannot be created", directory.display()))
 }
 
 /// The environment of the demo: that of the process without the user's settings, with all output below `folder`.

@@ -1,9 +1,11 @@
 //! The output of the demo: plain lines that name the speaker.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
+use textwrap::{WordSeparator, WordSplitter};
 use zeph_core::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::question::{ServerAnswer, ServerQuestion};
@@ -12,15 +14,22 @@ use crate::output::stdout_line;
 
 /// Lines of a result that are shown before and after the omitted ones.
 const SHOWN: (usize, usize) = (11, 10);
-/// Characters of a line.
-const WIDTH: usize = 100;
+/// Columns of a line if standard output is not a terminal.
+const COLUMNS: usize = 100;
+/// Columns of the name before a text.
+const NAME_COLUMNS: usize = 8;
+/// The text before each line of a result.
+const RESULT_MARK: &str = "        | ";
+/// The least columns of a text after its name. A terminal that is narrower wraps itself.
+const MIN_COLUMNS: usize = 20;
 /// The arguments that name the target of a call.
 const SUBJECTS: [&str; 3] = ["command", "pattern", "path"];
 
 /// The channel of the demo: shows and allows every call, and prints that.
-#[derive(Default)]
 pub(super) struct View {
     quiet: bool,
+    /// Columns of a line.
+    columns: usize,
     /// The text of the model since the last line.
     said: Mutex<String>,
 }
@@ -28,9 +37,12 @@ pub(super) struct View {
 impl View {
     /// A view; a quiet one prints nothing.
     pub(super) fn new(quiet: bool) -> Self {
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+        let columns = size.map(|size| usize::from(size.ws_col));
         Self {
             quiet,
-            ..Self::default()
+            columns: columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS),
+            said: Mutex::default(),
         }
     }
 
@@ -44,9 +56,12 @@ impl View {
     /// Prints a text after the name of its speaker, in as many lines as necessary.
     pub(super) fn says(&self, who: &str, text: &str) {
         let mut name = who;
-        for line in text.trim_end().lines().flat_map(wrapped) {
-            self.line(&format!("{name:<8}{line}"));
-            name = "";
+        let width = self.columns.saturating_sub(NAME_COLUMNS);
+        for line in text.trim_end().lines() {
+            for row in wrapped(line, width) {
+                self.line(&format!("{name:<NAME_COLUMNS$}{row}"));
+                name = "";
+            }
         }
     }
 
@@ -80,8 +95,9 @@ impl Channel for View {
                 duration_ms,
                 ..
             } => {
-                for line in excerpt(&display) {
-                    self.line(&format!("        | {line}"));
+                let width = self.columns.saturating_sub(RESULT_MARK.len());
+                for line in excerpt(&display, width) {
+                    self.line(&format!("{RESULT_MARK}{line}"));
                 }
                 let end = match failure {
                     None => "done".to_owned(),
@@ -119,7 +135,7 @@ impl Channel for View {
         let (tool, reason) = (&question.tool, &question.reason);
         self.says(
             "asks",
-            &format!("may {tool} run? {reason} -> allowed by the demo, this once"),
+            &format!("May {tool} run? {reason} -> the demo allows this call once"),
         );
         UserAnswer::Once
     }
@@ -146,8 +162,9 @@ pub(super) fn seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
-/// The lines of a result that are shown: those with text, without the middle of a long one.
-fn excerpt(text: &str) -> Vec<String> {
+/// The lines of a result that are shown: those with text, without the middle of a long result.
+fn excerpt(text: &str, width: usize) -> Vec<String> {
+    let printable = |line: &&str| printable(line, width);
     let lines: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -155,11 +172,11 @@ fn excerpt(text: &str) -> Vec<String> {
     let (head, tail) = SHOWN;
     let left_out = lines.len().saturating_sub(head + tail);
     if left_out == 0 {
-        return lines.into_iter().map(printable).collect();
+        return lines.iter().map(printable).collect();
     }
     let (first, last) = (&lines[..head], &lines[lines.len() - tail..]);
     let note = std::iter::once(format!("[{left_out} lines are not shown]"));
-    let shown = |lines: &[&str]| lines.iter().map(|line| printable(line)).collect::<Vec<_>>();
+    let shown = |lines: &[&str]| lines.iter().map(printable).collect::<Vec<_>>();
     shown(first)
         .into_iter()
         .chain(note)
@@ -167,34 +184,30 @@ fn excerpt(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A line without control characters, split at spaces into parts of at most the width.
-fn wrapped(line: &str) -> Vec<String> {
-    let mut pieces = Vec::new();
-    let mut piece = String::new();
+/// A line without control characters, split at spaces into rows of at most `width` columns. A longer word is not split.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
-    for word in line.split_whitespace() {
-        let width = piece.chars().count() + 1 + word.chars().count();
-        if !piece.is_empty() && width > WIDTH {
-            pieces.push(std::mem::take(&mut piece));
-        }
-        if !piece.is_empty() {
-            piece.push(' ');
-        }
-        piece.push_str(word);
-    }
-    pieces.push(piece);
-    pieces
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let options = textwrap::Options::new(width.max(MIN_COLUMNS))
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    let rows = textwrap::wrap(&line, options).into_iter();
+    rows.map(Cow::into_owned).collect()
 }
 
-/// A line without control characters, cut to the width.
-fn printable(line: &str) -> String {
+/// A line without control characters, cut to at most `width` characters.
+fn printable(line: &str, width: usize) -> String {
+    let width = width.max(MIN_COLUMNS);
     let line = line.replace('\t', "    ");
     let mut shown: String = line
         .chars()
         .filter(|c| !c.is_control())
-        .take(WIDTH + 1)
+        .take(width + 1)
         .collect();
-    if let Some((end, _)) = shown.char_indices().nth(WIDTH) {
+    if let Some((end, _)) = shown.char_indices().nth(width - 1)
+        && shown.chars().count() > width
+    {
         shown.truncate(end);
         shown.push('…');
     }
@@ -210,11 +223,11 @@ mod tests {
     #[test]
     fn long_results_lose_their_middle() {
         let lines = |count: usize| (1..=count).map(|n| format!("{n}\n\n")).collect::<String>();
-        let check = |text: &str, expect: &[&str]| assert_eq!(excerpt(text), expect);
+        let check = |text: &str, expect: &[&str]| assert_eq!(excerpt(text, 90), expect);
         check("", &[]);
         check("a\n\n \nb\n", &["a", "b"]);
-        assert_eq!(excerpt(&lines(21)).len(), 21);
-        let cut = excerpt(&lines(40));
+        assert_eq!(excerpt(&lines(21), 90).len(), 21);
+        let cut = excerpt(&lines(40), 90);
         assert_eq!(cut[10..13], ["11", "[19 lines are not shown]", "31"]);
         assert_eq!(
             (cut.len(), cut[0].as_str(), cut[21].as_str()),
@@ -224,23 +237,24 @@ mod tests {
 
     #[test]
     fn lines_are_printable_and_bounded() {
-        let check = |line: &str, expect: &str| assert_eq!(printable(line), expect);
+        let check = |line: &str, expect: &str| assert_eq!(printable(line, 90), expect);
         check("a\tb", "a    b");
         check("\x1b[31mred\x07\r", "[31mred");
-        check(&"ä".repeat(WIDTH), &"ä".repeat(WIDTH));
-        check(&"ä".repeat(WIDTH + 1), &format!("{}…", "ä".repeat(WIDTH)));
+        check(&"ä".repeat(90), &"ä".repeat(90));
+        check(&"ä".repeat(91), &format!("{}…", "ä".repeat(89)));
     }
 
     #[test]
     fn narration_is_wrapped_between_words() {
-        let check = |line: &str, expect: &[&str]| assert_eq!(wrapped(line), expect);
+        let check = |line: &str, expect: &[&str]| assert_eq!(wrapped(line, 92), expect);
         check("", &[""]);
         check("one\x07  two", &["one two"]);
-        let (most, more) = ("ä".repeat(WIDTH), "ä".repeat(WIDTH + 1));
+        let (most, more) = ("ä".repeat(92), "ä".repeat(93));
         check(&format!("a {most} b"), &["a", &most, "b"]);
         check(&format!("{more} b"), &[&more, "b"]);
-        let half = "x".repeat(WIDTH / 2);
+        let half = "x".repeat(46);
         check(&format!("{half} {half}"), &[&half, &half]);
+        check("a-b /c/d", &["a-b /c/d"]);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn configuration(loaded: &Loaded) -> Check {
         [] => check(
             "configuration",
             Verdict::Ok,
-            format!("defaults ({} is not there)", file.display()),
+            format!("defaults ({} does not exist)", file.display()),
         ),
         warnings => check("configuration", Verdict::Warning, warnings.join("; ")),
     }
@@ -131,7 +131,7 @@ fn log_file() -> Check {
             let detail = format!("{place}, {} kB", size.div_ceil(1000));
             check("log", Verdict::Ok, detail)
         }
-        (Ok(_), None) => check("log", Verdict::Failed, "there is no place for it"),
+        (Ok(_), None) => check("log", Verdict::Failed, "no directory for it is known"),
         (Err(error), Some(place)) => {
             let folder = Path::new(&place).parent().unwrap_or(Path::new("/"));
             let detail = format!(
@@ -140,7 +140,7 @@ fn log_file() -> Check {
             check("log", Verdict::Failed, detail)
         }
         (Err(error), None) => {
-            let detail = format!("warnings are not kept: {error}; set HOME");
+            let detail = format!("warnings are not stored: {error}; set HOME");
             check("log", Verdict::Failed, detail)
         }
     }
@@ -168,7 +168,8 @@ async fn telemetry(loaded: &Loaded, env: &Environment) -> Check {
         }
         Err(error) => {
             let detail = format!(
-                "{place} cannot be reached: {error}; is the collector running, and `[telemetry] endpoint` right?"
+                "{place} cannot be reached: {error}; check that the collector is running and \
+                 `[telemetry] endpoint` is correct"
             );
             check(NAME, Verdict::Failed, detail)
         }
@@ -179,7 +180,7 @@ async fn telemetry(loaded: &Loaded, env: &Environment) -> Check {
 fn audit(loaded: &Loaded) -> Check {
     let audit = &loaded.config.tools.audit;
     if audit.is_off() {
-        let detail = "calls leave no entry: every sink of `[tools.audit]` is off";
+        let detail = "calls have no entries: every sink of `[tools.audit]` is off";
         return check("audit", Verdict::Warning, detail);
     }
     let log = loaded.paths.audit_log.display().to_string();
@@ -193,7 +194,7 @@ fn audit(loaded: &Loaded) -> Check {
         .filter_map(|(on, name)| on.then_some(name))
         .collect();
     let required = match audit.required {
-        true => "; a call that cannot leave one does not run",
+        true => "; a call without an entry does not run",
         false => "",
     };
     let detail = format!("entries go to {}{required}", on.join(", "));
@@ -227,19 +228,19 @@ async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) ->
         return None;
     }
     let otherwise = match policy.fail_open {
-        true => "calls without a verdict RUN (`fail_open = true`)",
-        false => "calls without a verdict are refused (`fail_open = false`)",
+        true => "calls without a decision RUN (`fail_open = true`)",
+        false => "calls without a decision are refused (`fail_open = false`)",
     };
     let provider = match judge(loaded, env, global.model.as_deref()) {
         Ok(provider) => provider,
         Err(why) => {
-            let detail = format!("calls cannot be judged: {why}; {otherwise}");
+            let detail = format!("calls cannot be checked: {why}; {otherwise}");
             return Some(check(NAME, Verdict::Failed, detail));
         }
     };
     let (name, model) = (provider.name(), provider.model());
     let detail = format!(
-        "{name} ({model}) judges calls by {}; {otherwise}",
+        "{name} ({model}) checks calls against {}; {otherwise}",
         counted_as(policy.policies.len(), "policy", "policies")
     );
     let mut configured = loaded.config.llm.providers.iter();
@@ -268,7 +269,8 @@ async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) ->
 /// The rules that filter command output, and those that are not used.
 fn filters(loaded: &Loaded, env: &Environment) -> Check {
     if !loaded.config.tools.filters.enabled {
-        let detail = "off by `[tools.filters] enabled`: all of what commands print is read";
+        let detail = "off (`[tools.filters] enabled`): the model receives the unfiltered output of \
+            commands";
         return check("filters", Verdict::Ok, detail);
     }
     let added = UserRules::load(loaded, env);
@@ -320,7 +322,7 @@ fn sandbox(loaded: &Loaded) -> Check {
         Err(error) => check(
             "sandbox",
             Verdict::Failed,
-            format!("the OS sandbox cannot be set up, so that commands are refused: {error}"),
+            format!("the OS sandbox cannot be set up, so commands are refused: {error}"),
         ),
         Ok(found) => {
             let (verdict, detail) = sandbox_words(mode, shell.allow_network, found);
@@ -332,9 +334,9 @@ fn sandbox(loaded: &Loaded) -> Check {
 fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdict, String) {
     if mode == SandboxMode::Off {
         let has = if found.confines_writes() {
-            "off by `[tools.shell.sandbox] mode`, though this system has it"
+            "off (`[tools.shell.sandbox] mode`), but this system supports it"
         } else {
-            "off by `[tools.shell.sandbox] mode`"
+            "off (`[tools.shell.sandbox] mode`)"
         };
         let detail = format!("commands run without an OS sandbox: {has}");
         return (Verdict::Warning, detail);
@@ -346,11 +348,11 @@ fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdi
                 None => "Seatbelt".to_owned(),
             };
             let network = if network {
-                "the network is open to them"
+                "commands can use the network"
             } else if found.seatbelt {
-                "Seatbelt cuts the network"
+                "Seatbelt blocks the network"
             } else {
-                "seccomp cuts the network"
+                "seccomp blocks the network"
             };
             let questions = if found.seatbelt || found.seccomp {
                 "read-only commands and mode auto need no confirmation"
@@ -358,7 +360,7 @@ fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdi
                 "without seccomp, read-only commands and commands in mode auto need confirmation"
             };
             let detail = format!(
-                "commands write only below their directories ({by}); {network}; {questions}"
+                "commands can only write below their directories ({by}); {network}; {questions}"
             );
             (Verdict::Ok, detail)
         }
@@ -368,7 +370,7 @@ fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdi
         ),
         (Some(lack), _) => (
             Verdict::Warning,
-            format!("{lack}; commands run without that"),
+            format!("{lack}; commands run without this protection"),
         ),
     }
 }
@@ -390,14 +392,14 @@ fn reading_words(mode: SandboxMode, denies: bool, allows: bool, hides: bool) -> 
         (false, ..) => (Verdict::Ok, String::new()),
         (true, true, _) => (
             Verdict::Ok,
-            "`deny_read` binds commands: one that names a denied path is refused, and what is there \
-             when a command starts is hidden from it"
+            "`deny_read` applies to commands: a command that names a denied path is refused, and \
+             paths that exist at its start are hidden from it"
                 .to_owned(),
         ),
         (true, false, SandboxMode::Off) => (
             Verdict::Warning,
-            "`deny_read` binds commands in part: one that names a denied path is refused, but nothing \
-             is hidden from those that find it by themselves (`[tools.shell.sandbox] mode` is \"off\")"
+            "`deny_read` applies to commands in part: a command that names a denied path is \
+             refused, but other commands can read the path (`[tools.shell.sandbox] mode` is \"off\")"
                 .to_owned(),
         ),
         (true, false, SandboxMode::Required) => (
@@ -410,7 +412,7 @@ fn reading_words(mode: SandboxMode, denies: bool, allows: bool, hides: bool) -> 
         if denies {
             detail.push_str("; ");
         }
-        detail.push_str("`allow_read` holds for commands that name a file, and for no others");
+        detail.push_str("`allow_read` only applies to commands that name a file");
     }
     (verdict, detail)
 }

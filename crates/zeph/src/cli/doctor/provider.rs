@@ -35,7 +35,7 @@ pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalAr
     for config in substitutes(loaded) {
         checks.push(match missing_key(config, loaded, env) {
             Some(missing) => {
-                let detail = format!("{} is passed over: {missing}", named(config));
+                let detail = format!("{} is skipped: {missing}", named(config));
                 check("fallback", Verdict::Warning, detail)
             }
             None => one("fallback", config, &key_note(config, loaded, env)).await,
@@ -97,12 +97,15 @@ async fn one(name: &'static str, config: &ProviderConfig, note: &str) -> Check {
         return check(name, Verdict::Ok, named + note);
     };
     if let Err(error) = reach(&url).await {
-        let detail = format!("{named}: {url} cannot be reached: {error}; is the server running?");
+        let detail = format!(
+            "{named}: {url} cannot be reached: {error}; check that the server is \
+            running"
+        );
         return check(name, Verdict::Failed, detail);
     }
     if config.kind == ProviderKind::Ollama && ollama_lacks(&url, &config.model) {
         let detail = format!(
-            "{named} at {url} is not there: ollama pull {}",
+            "{named} is not on the server at {url}: run ollama pull {}",
             config.model
         );
         return check(name, Verdict::Failed, detail);
@@ -124,7 +127,7 @@ pub(super) async fn reach(url: &str) -> Result<(), String> {
     let (rest, default_port) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
         (Some(rest), _) => (rest, 80),
         (_, Some(rest)) => (rest, 443),
-        _ => return Err("it is no http(s) URL".to_owned()),
+        _ => return Err("it is not an http(s) URL".to_owned()),
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let authority = authority.rsplit('@').next().unwrap_or(authority).to_owned();

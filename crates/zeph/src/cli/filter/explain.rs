@@ -27,13 +27,13 @@ pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> any
         print_as_is(&json_lines(&value)?)?;
         return Ok(Exit::Done);
     }
-    let mut text = format!("the part that counts: {part}\n");
+    let mut text = format!("the part of the command that the rule uses: {part}\n");
     match rule {
         Some(rule) => {
             text.push_str(&format!("rule: {} ({:?})\n", rule.name, rule.matches));
             text.push_str(&format!("strategies: {}\n", rule.strategies().join(", ")));
             if let Some(on_failure) = rule.on_failure() {
-                text.push_str(&format!("when it fails: {}\n", on_failure.join(", ")));
+                text.push_str(&format!("if the command fails: {}\n", on_failure.join(", ")));
             }
         }
         None if matches!(plan, Plan::Plain) => {
@@ -43,7 +43,7 @@ pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> any
             "no rule: the output is requested in full; equal lines are grouped only if it is too long\n",
         ),
         None => text.push_str(
-            "no rule for this command: from 100 lines on, lines of equal shape are grouped\n",
+            "no rule for this command: outputs of 100 or more lines are grouped by similar lines\n",
         ),
     }
     print(&text)?;

@@ -69,7 +69,7 @@ async fn from_stdin(
 ) -> anyhow::Result<Exit> {
     let Some(command) = command else {
         return Err(usage(
-            "--command is missing: it names the command that printed what is on standard input",
+            "--command is missing: it names the command whose output is on standard input",
         ));
     };
     let mut stdin = std::io::stdin().lock();
@@ -105,7 +105,7 @@ async fn note_gain(loaded: &Loaded, filters: &FilterPipeline) {
             keep_gain(&store, filters).await;
             let _ = store.close().await;
         }
-        Err(error) => tracing::debug!(%error, "what was saved was not noted"),
+        Err(error) => tracing::debug!(%error, "the saved bytes were not recorded"),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn run(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let (output, input) = std::io::pipe().context("a pipe cannot be made")?;
+    let (output, input) = std::io::pipe().context("a pipe cannot be created")?;
     #[allow(
         clippy::disallowed_methods,
         reason = "the user's own command, run in the foreground as a shell would"

@@ -19,8 +19,8 @@ use crate::output::stderr_line;
 pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result<Exit> {
     let Some(file) = ProjectRules::find(env) else {
         bail!(
-            "this project brings no filter rules: there is no .zeph/filters.toml in {} or above it, \
-             up to the repository's directory (the home directory is no project)",
+            "this project has no filter rules: there is no .zeph/filters.toml in {} or above it, \
+             up to the directory of the repository (the home directory is not a project)",
             shown(&env.cwd)
         );
     };
@@ -29,7 +29,7 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
         .with_context(|| format!("the filter rules in {name} cannot be read"))?;
     let standing = pins.standing(&rules);
     if matches!(standing, Standing::Trusted) {
-        print(&format!("the filter rules in {name} are trusted already"))?;
+        print(&format!("the filter rules in {name} are already trusted"))?;
         return Ok(Exit::Done);
     }
     print(&summary(&rules, &standing)?)?;
@@ -38,7 +38,7 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
         return Ok(Exit::Refused);
     }
     pins.put(&rules)
-        .context("the trust in these rules cannot be kept")?;
+        .context("the trust in these rules cannot be stored")?;
     print(&format!(
         "the filter rules in {name} are trusted until the file changes (SHA-256 {})",
         rules.sha256
@@ -49,7 +49,7 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
 /// Asks on the terminal.
 ///
 /// # Errors
-/// If the answer cannot be read.
+/// If the input cannot be read.
 pub(in crate::cli) fn agrees(question: &str) -> anyhow::Result<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {
@@ -62,7 +62,7 @@ pub(in crate::cli) fn agrees(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     stdin
         .read_line(&mut answer)
-        .context("the answer cannot be read")?;
+        .context("the input cannot be read")?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
@@ -85,12 +85,12 @@ fn summary(rules: &ProjectRules, standing: &Standing) -> anyhow::Result<String> 
                 rules.text.as_bytes(),
             );
             match diff {
-                Some(diff) => format!("{name} changed since it was trusted:\n\n{}", visible(&diff)),
-                None => whole(&format!("{name} changed since it was trusted"), rules),
+                Some(diff) => format!("{name} changed after you trusted it:\n\n{}", visible(&diff)),
+                None => whole(&format!("{name} changed after you trusted it"), rules),
             }
         }
         Standing::Unknown(error) => whole(
-            &format!("what was trusted of {name} cannot be read ({error})"),
+            &format!("the trust record of {name} cannot be read ({error})"),
             rules,
         ),
         Standing::New | Standing::Trusted => whole(&format!("{name} was never trusted"), rules),
@@ -141,7 +141,7 @@ fn tell(text: &mut String, rule: &Rule, replaces: bool) {
         text,
         "{}",
         if replaces {
-            " (takes the place of the built-in rule)"
+            " (replaces the built-in rule)"
         } else {
             ""
         }
@@ -152,10 +152,7 @@ fn tell(text: &mut String, rule: &Rule, replaces: bool) {
 pub(super) fn revoke(pins: &Pins, env: &Environment) -> anyhow::Result<Exit> {
     let root = pins.take_back(env).context("trust could not be revoked")?;
     print(&match root {
-        Some(root) => format!(
-            "the filter rules of {} are not trusted any more",
-            shown(&root)
-        ),
+        Some(root) => format!("the filter rules of {} are no longer trusted", shown(&root)),
         None => "no filter rules of this project were trusted".to_owned(),
     })?;
     Ok(Exit::Done)
@@ -163,9 +160,9 @@ pub(super) fn revoke(pins: &Pins, env: &Environment) -> anyhow::Result<Exit> {
 
 /// Prints all projects with trusted rules, and whether the rules have changed.
 pub(super) fn list(pins: &Pins) -> anyhow::Result<Exit> {
-    let all = pins.all().context("the pins cannot be read")?;
+    let all = pins.all().context("the trust records cannot be read")?;
     if all.is_empty() {
-        print("no project's filter rules are trusted")?;
+        print("no project has trusted filter rules")?;
     }
     for pin in all {
         let file = Path::new(&pin.project).join(crate::config::PROJECT_FILTERS);

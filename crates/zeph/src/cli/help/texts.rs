@@ -23,8 +23,8 @@ const fn text(command: &'static str, sentences: &'static str, example: &'static 
 pub(super) const TEXTS: &[HelpText] = &[
     text(
         "",
-        "Zeph is a terminal AI agent built around a tool system. Without a command it starts a session, which PROMPT \
-         starts. With -p or piped input it runs one turn and exits.",
+        "Zeph is a terminal AI agent. Without a command it starts an interactive session; PROMPT \
+         is its first message. With -p or piped input it runs one turn and exits.",
         "zeph -p 'why does the build fail?'",
     ),
     text(

@@ -238,7 +238,7 @@ fn add_to_configuration(
     ));
     if let Some(chosen) = loaded.config.llm.chosen() {
         stderr_line(&format!(
-            "{} stays the default; zeph config set llm.default {} changes that",
+            "{} stays the default; zeph config set llm.default {} changes this",
             visible(&chosen.name),
             config.name
         ));

@@ -71,12 +71,13 @@ pub(super) fn add(global: &GlobalArgs, env: &Environment, args: AddArgs) -> anyh
     let literal: Vec<&str> = literal.map(|(name, _)| name.as_str()).collect();
     let file = edit(global, env, |text| with_server(text, &server))?;
     print(&format!(
-        "added the MCP server {name} to {}\n`zeph mcp approve {name}` shows its tools and lets them be called",
+        "added the MCP server {name} to {}\n`zeph mcp approve {name}` shows and approves its tools",
         visible(&file.display().to_string())
     ))?;
     if !literal.is_empty() && !global.quiet {
         stderr_line(&format!(
-            "the file holds the value of {} as it is; `${{NAME}}` keeps a secret in your environment",
+            "the file contains the value of {} in plain text; `${{NAME}}` reads it from your \
+             environment instead",
             visible(&literal.join(", "))
         ));
     }

@@ -130,18 +130,13 @@ async fn returned(listener: &TcpListener, login: &Login) -> anyhow::Result<Vec<S
                 respond(
                     &mut stream,
                     "404 Not Found",
-                    "This is not the address of the login.",
+                    "This address does not belong to the login.",
                 )
                 .await;
                 continue;
             }
             BrowserReturn::OtherLogin => {
-                respond(
-                    &mut stream,
-                    "400 Bad Request",
-                    "This is not the login that runs.",
-                )
-                .await;
+                respond(&mut stream, "400 Bad Request", "Another login is running.").await;
                 continue;
             }
             BrowserReturn::Refused(error) => {

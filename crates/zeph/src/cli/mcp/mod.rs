@@ -107,11 +107,11 @@ pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Res
         McpCommand::Forget { server } => {
             let pins = McpPins::in_folder(&loaded.paths.data_dir);
             let was = pins.take_back(&server);
-            let was = was.context("what was agreed to cannot be taken back")?;
+            let was = was.context("the approvals cannot be revoked")?;
             let server = visible(&server);
             print(&match was {
-                true => format!("no tool of the MCP server {server} is agreed to any more"),
-                false => format!("no tool of an MCP server {server} was agreed to"),
+                true => format!("no tool of the MCP server {server} is approved any longer"),
+                false => format!("no tool of an MCP server {server} was approved"),
             })?;
             Ok(Exit::Done)
         }
@@ -202,22 +202,20 @@ async fn asked(mcp: &Mcp, name: &str, yes: bool) -> anyhow::Result<Exit> {
     let count = proposal.tools.len();
     if count == 0 {
         print(&visible(&mcp.servers.listing()))?;
-        stderr_line(&format!(
-            "nothing of the MCP server {name} is to be agreed to"
-        ));
+        stderr_line(&format!("the MCP server {name} has no unapproved tools"));
         return Ok(Exit::Done);
     }
     print(visible(&proposed(&proposal)).trim_end())?;
     let question = match count {
-        1 => "Let this tool be called? y/N",
-        _ => "Let these tools be called? y/N",
+        1 => "Approve this tool? y/N",
+        _ => "Approve these tools? y/N",
     };
     if !yes && !agrees(question)? {
-        stderr_line(&format!("no tool of the MCP server {name} was agreed to"));
+        stderr_line(&format!("no tool of the MCP server {name} was approved"));
         return Ok(Exit::Refused);
     }
     let kept = mcp.servers.agree(proposal);
-    kept.context("what was agreed to cannot be kept")?;
+    kept.context("the approval cannot be stored")?;
     print(&agreed(name, count))?;
     Ok(Exit::Done)
 }

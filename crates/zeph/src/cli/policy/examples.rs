@@ -70,10 +70,7 @@ pub(super) fn run(gates: &Gates) -> anyhow::Result<Exit> {
         }
     }
     let _ = match tried.len() {
-        0 => writeln!(
-            text,
-            "no rule has examples: `match` and `not_match` hold them"
-        ),
+        0 => writeln!(text, "no rule has examples (`match` and `not_match`)"),
         all => writeln!(
             text,
             "{all} {}: {} right, {failed} wrong",
@@ -116,10 +113,10 @@ fn judged(
 ) -> Tried {
     let fault = match found {
         Some(Ok(found)) if found == expected => None,
-        Some(Ok(true)) => Some("is matched and stands in `not_match`".to_owned()),
-        Some(Ok(false)) => Some("is not matched and stands in `match`".to_owned()),
-        Some(Err(error)) => Some(format!("is no call: {error}")),
-        None => Some(format!("names the tool {tool:?}, which is not known")),
+        Some(Ok(true)) => Some("matches, but is listed in `not_match`".to_owned()),
+        Some(Ok(false)) => Some("does not match, but is listed in `match`".to_owned()),
+        Some(Err(error)) => Some(format!("is not a call: {error}")),
+        None => Some(format!("names the unknown tool {tool:?}")),
     };
     Tried {
         origin: origin.clone(),

@@ -197,7 +197,10 @@ impl Explained<'_> {
                 let _ = writeln!(text, "  writes      {}", self.path_text(path));
             }
             if command.unknown_writes {
-                let _ = writeln!(text, "  writes      somewhere that shows when it runs");
+                let _ = writeln!(
+                    text,
+                    "  writes      to a target that is unknown before the command runs"
+                );
             }
             if let Some(unknown) = &command.unknown {
                 let _ = writeln!(text, "  unknown     {unknown}");
@@ -216,13 +219,13 @@ impl Explained<'_> {
         }
         text.push('\n');
         let _ = match &self.judgement.blocklist {
-            None => writeln!(text, "blocklist    is about commands alone"),
+            None => writeln!(text, "blocklist    applies to commands only"),
             Some(Verdict::Allow) => writeln!(text, "blocklist    allow"),
             Some(Verdict::Ask { why, .. }) => writeln!(text, "blocklist    ask: {why}"),
             Some(Verdict::Block { what }) => writeln!(text, "blocklist    deny: {what}"),
         };
         let _ = match &self.judgement.policy {
-            None => writeln!(text, "policy       is off"),
+            None => writeln!(text, "policy       off"),
             Some(decision) => writeln!(text, "policy       {decision}"),
         };
         let permission = &self.judgement.permission;
@@ -243,23 +246,20 @@ impl Explained<'_> {
             );
         }
         for remembered in self.remembered() {
-            let _ = writeln!(text, "  agreed to for good: {remembered}");
+            let _ = writeln!(text, "  approved permanently: {remembered}");
         }
         for beside in &self.judgement.beside {
-            let _ = match beside.says {
-                GateOpinion::Deny => writeln!(text, "{:<13}deny: {}", beside.gate, beside.reason),
-                _ => writeln!(text, "{:<13}{}", beside.gate, beside.reason),
-            };
+            let _ = writeln!(text, "{:<13}{}", beside.gate, beside.summary());
         }
         let effect = self.judgement.effect();
         let _ = write!(text, "\ndecision     {}", named(effect));
         let _ = match effect {
             Effect::Allow => writeln!(text),
-            _ => writeln!(text, ", by {}", self.judgement.by(subject)),
+            _ => writeln!(text, ": {}", self.judgement.by(subject)),
         };
         let ways = self.would_allow();
         if !ways.is_empty() {
-            let _ = writeln!(text, "\nwhat would allow it:");
+            let _ = writeln!(text, "\nways to allow the call:");
         }
         for way in ways {
             let _ = writeln!(text, "- {}", way.trim_end().replace('\n', "\n  "));
@@ -270,7 +270,7 @@ impl Explained<'_> {
     fn path_text(&self, path: &SubjectPath) -> String {
         let forms = path.forms(&CachedPathResolver::new(&self.gates.loaded.places));
         let canonical = forms.canonical.as_ref().map_or_else(
-            || "leads nowhere".to_owned(),
+            || "cannot be resolved".to_owned(),
             |path| path.display().to_string(),
         );
         let relative = forms.canonical_relative.as_deref();
@@ -287,7 +287,7 @@ impl Explained<'_> {
         let mut ways = Vec::new();
         if let Some(Verdict::Block { .. }) = &self.judgement.blocklist {
             ways.push(
-                "nothing: what the blocklist refuses runs in no mode; see `blocked_commands` and \
+                "none: a command on the blocklist runs in no mode; see `blocked_commands` and \
                  `blocked_constructs` of [tools.shell]"
                     .to_owned(),
             );
@@ -308,8 +308,8 @@ impl Explained<'_> {
         };
         match decision.effect {
             Effect::Deny => ways.push(match decision.rule() {
-                Some(rule) => format!("without the rule at {}", rule.origin),
-                None => "another mode: --mode ask".to_owned(),
+                Some(rule) => format!("remove the rule at {}", rule.origin),
+                None => "use another mode: --mode ask".to_owned(),
             }),
             Effect::Ask => {
                 let rules = decision.would_allow(self.subject);
@@ -319,7 +319,7 @@ impl Explained<'_> {
                         _ => String::new(),
                     };
                     ways.push(format!(
-                        "in {}{before}:\n{}",
+                        "add to {}{before}:\n{}",
                         self.gates.loaded.paths.user_file.display(),
                         as_toml(&rules)
                     ));
@@ -330,16 +330,16 @@ impl Explained<'_> {
         let denying = self.judgement.beside.iter();
         for beside in denying.filter(|beside| beside.says == GateOpinion::Deny) {
             ways.push(format!(
-                "nothing of the above alone: {}: {}",
+                "also change the cause of the refusal by {}: {}",
                 beside.gate, beside.reason
             ));
         }
         if asks || decision.effect == Effect::Ask {
-            ways.push("--yes, or the answer \"once\" when it is asked".to_owned());
+            ways.push("use --yes, or answer \"once\" to the question".to_owned());
             let nature = &self.subject.nature;
             let edits = !nature.read_only && !nature.open_world && nature.risk <= Risk::Medium;
             if !asks && edits && matches!(decision.by, DecidedBy::NoRule | DecidedBy::Mode(_)) {
-                ways.push("--mode auto-edit".to_owned());
+                ways.push("use --mode auto-edit".to_owned());
             }
         }
         ways
@@ -356,7 +356,7 @@ impl Explained<'_> {
             (&origin.place, &self.gates.loaded.paths.project_file)
             && file.as_ref() == project.as_path()
         {
-            return format!("without the rule at {origin}, which the project brings");
+            return format!("remove the rule at {origin} from the file of the project");
         }
         let quoted = |text: &str| Value::String(text.to_owned()).to_string();
         let paths: Option<Vec<String>> = self
@@ -379,7 +379,7 @@ impl Explained<'_> {
             }
         };
         format!(
-            "in {}{place}:\n[[tools.policy.rules]]\neffect = \"allow\"\ntools = [{}]\n{about}",
+            "add to {}{place}:\n[[tools.policy.rules]]\neffect = \"allow\"\ntools = [{}]\n{about}",
             self.gates.loaded.paths.user_file.display(),
             quoted(self.subject.tool),
         )
@@ -404,21 +404,24 @@ fn by(judged: &PieceDecision<'_>) -> String {
             rule.written.pattern
         ),
         DecidedBy::Perhaps(rule) => format!(
-            "perhaps {} ({}) {} {:?}: it cannot be known before it runs",
+            "possibly {} ({}) {} {:?}: whether it matches is unknown before the call runs",
             rule.origin.key,
             rule.origin,
             rule.action().as_str(),
             rule.written.pattern
         ),
-        DecidedBy::NoRule => "no rule of tools.permissions is about it".to_owned(),
+        DecidedBy::NoRule => "no rule of tools.permissions matches".to_owned(),
         DecidedBy::Nature => {
-            "the nature of the tool: it looks, or changes the session alone".to_owned()
+            "the type of the tool: it only reads, or only changes the state of the session"
+                .to_owned()
         }
-        DecidedBy::ReadOnly => "it only reads, and the OS sandbox enforces that".to_owned(),
+        DecidedBy::ReadOnly => {
+            "the command only reads, and the OS sandbox enforces that".to_owned()
+        }
         DecidedBy::Mode(mode) => format!("mode {}", mode.as_str()),
         DecidedBy::Trust(level) => format!("trust {}", level.as_str()),
-        DecidedBy::Unknown => "it cannot all be known before it runs".to_owned(),
-        DecidedBy::Autonomous => "nobody watches".to_owned(),
-        DecidedBy::Remembered => "what was agreed to before".to_owned(),
+        DecidedBy::Unknown => "a part of the command is unknown before it runs".to_owned(),
+        DecidedBy::Autonomous => "no user is present".to_owned(),
+        DecidedBy::Remembered => "an earlier approval by the user".to_owned(),
     }
 }

@@ -212,7 +212,7 @@ impl Judgement<'_> {
     /// The gate and rule that decided, in one line.
     pub(super) fn by(&self, subject: &CallSubject<'_>) -> String {
         if let Some(Verdict::Block { what }) = &self.blocklist {
-            return format!("the blocklist: {what}");
+            return format!("the blocklist refuses the command: {what}");
         }
         if let Some(decision) = &self.policy
             && decision.effect == PolicyEffect::Deny
@@ -238,7 +238,7 @@ impl Judgement<'_> {
             }
             _ if self.permission.effect == Effect::Allow => match self.permission.policy_match() {
                 Some(rule) => rule,
-                None => "the mode and the nature of the tool".to_owned(),
+                None => "the mode and the type of the tool".to_owned(),
             },
             _ => self.permission.reason(subject),
         }

@@ -37,6 +37,19 @@ pub(super) struct AuxiliaryGate {
     pub(super) reason: String,
 }
 
+impl AuxiliaryGate {
+    /// The decision and its reason, in one line.
+    pub(super) fn summary(&self) -> String {
+        let decision = match self.says {
+            GateOpinion::Off => return "off".to_owned(),
+            GateOpinion::Allow => "allow",
+            GateOpinion::Deny => "deny",
+            GateOpinion::WhenCalled => "decides at the call",
+        };
+        format!("{decision}: {}", self.reason)
+    }
+}
+
 /// The decisions of the additional gates about a call. They use no model, database or network. If no provider is
 /// configured, a local judge is detected.
 ///
@@ -59,19 +72,20 @@ pub(super) fn of(
 }
 
 fn off() -> (GateOpinion, String) {
-    (GateOpinion::Off, "is off".to_owned())
+    (GateOpinion::Off, "off".to_owned())
 }
 
 fn quota(gates: &Gates) -> (GateOpinion, String) {
     const KEY: &str = "`[tools] max_tool_calls_per_session`";
     match gates.loaded.config.tools.max_tool_calls_per_session {
         None => off(),
-        Some(0) => (GateOpinion::Deny, format!("{KEY} is 0: no call runs")),
+        Some(0) => (
+            GateOpinion::Deny,
+            format!("no call runs, because {KEY} is 0"),
+        ),
         Some(max) => (
             GateOpinion::WhenCalled,
-            format!(
-                "at most {max} calls of a session run ({KEY}); how many were made shows when it is called"
-            ),
+            format!("a session has at most {max} calls ({KEY})"),
         ),
     }
 }
@@ -84,15 +98,13 @@ fn dependencies(gates: &Gates, tool: &str) -> (GateOpinion, String) {
     let (graph, _) = ToolDependencyGraph::new(config);
     let requires = graph.unmet(tool, &HashSet::new());
     if requires.is_empty() {
-        return (GateOpinion::Allow, format!("{tool} requires nothing"));
+        return (GateOpinion::Allow, format!("{tool} has no requirements"));
     }
     if loaded_always(gates, tool) {
-        return (GateOpinion::Allow, format!("{tool} is among `always_on`"));
+        return (GateOpinion::Allow, format!("`always_on` lists {tool}"));
     }
     let requires = requires.join(", ");
-    let words = format!(
-        "{tool} requires a successful call of {requires} in the session; what succeeded shows when it is called"
-    );
+    let words = format!("{tool} requires a successful call of {requires} in the session");
     (GateOpinion::WhenCalled, words)
 }
 
@@ -107,18 +119,14 @@ fn adversarial(gates: &Gates, tool: &str) -> (GateOpinion, String) {
         return off();
     }
     if config.exempt_tools.iter().any(|exempt| exempt == tool) {
-        return (
-            GateOpinion::Allow,
-            format!("{tool} is among `exempt_tools`"),
-        );
+        return (GateOpinion::Allow, format!("`exempt_tools` lists {tool}"));
     }
     let lack = match judge(&gates.loaded, &gates.env, None) {
-        Ok(_) if config.policies.is_empty() => "there are no policies".to_owned(),
+        Ok(_) if config.policies.is_empty() => "`policies` is empty".to_owned(),
         Ok(provider) => {
             let (name, model, count) = (provider.name(), provider.model(), config.policies.len());
-            let judged = format!(
-                "{name} ({model}) is asked, by {count} policies; what it says shows when it is called"
-            );
+            let judged =
+                format!("the model {model} of {name} checks the call against {count} policies");
             return (GateOpinion::WhenCalled, judged);
         }
         Err(why) => why,
@@ -126,9 +134,12 @@ fn adversarial(gates: &Gates, tool: &str) -> (GateOpinion, String) {
     match config.fail_open {
         true => (
             GateOpinion::Allow,
-            format!("it cannot be judged: {lack}; it runs unjudged (`fail_open`)"),
+            format!("no check (`fail_open`): {lack}"),
         ),
-        false => (GateOpinion::Deny, format!("it cannot be judged: {lack}")),
+        false => (
+            GateOpinion::Deny,
+            format!("the call cannot be checked: {lack}"),
+        ),
     }
 }
 
@@ -140,12 +151,13 @@ fn anomaly(gates: &Gates) -> (GateOpinion, String) {
     if !config.auto_block {
         return (
             GateOpinion::Allow,
-            "tells of tools that fail too often, and blocks none".to_owned(),
+            "it reports tools that fail too often, and blocks none (`auto_block` is false)"
+                .to_owned(),
         );
     }
     let (window, threshold) = (config.window_size, config.failure_threshold);
     let words = format!(
-        "blocks a tool of whose last {window} calls in the session {:.0} % failed; how many did shows when it is called",
+        "it blocks a tool if {:.0} % of its last {window} calls in the session failed",
         threshold * 100.0
     );
     (GateOpinion::WhenCalled, words)
@@ -159,12 +171,12 @@ fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (GateOpinion, Str
     if UtilityScorer::new(config.clone()).spares(tool, nature) {
         return (
             GateOpinion::Allow,
-            "it changes something, or its tool is exempt".to_owned(),
+            "the call makes a change, or its tool is exempt".to_owned(),
         );
     }
     let threshold = config.threshold;
     let words = format!(
-        "a call of the model is left out that scores below {threshold:.2}, which shows when it is called; a person's own runs"
+        "it skips a call of the model with a score below {threshold:.2}, and allows calls of the user"
     );
     (GateOpinion::WhenCalled, words)
 }
@@ -186,7 +198,7 @@ fn executors(gates: &Gates, subject: &CallSubject<'_>) -> anyhow::Result<(GateOp
         Some(why) => (GateOpinion::Deny, why),
         None => (
             GateOpinion::Allow,
-            "nothing that shows before it is called".to_owned(),
+            "no reason to refuse is known before the call".to_owned(),
         ),
     })
 }

@@ -129,11 +129,11 @@ fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Chang
     let mut doubts = Vec::new();
     if entry.call.contains(REDACTED) {
         counts.redacted += 1;
-        doubts.push("its arguments are redacted in the trail");
+        doubts.push("its arguments are redacted in the audit log");
     }
     if then == PastOutcome::Refused {
         counts.refused += 1;
-        doubts.push("whether a rule or a person refused it is not known");
+        doubts.push("the log does not show whether a rule or the user refused it");
     }
     Some(Changed {
         by: judgement.by(&subject),
@@ -193,23 +193,24 @@ fn notes(counts: &Counts) -> Vec<String> {
     };
     note(
         counts.other_directories,
-        "of other directories or of removed sessions are left out: their paths began elsewhere",
+        "of other directories or of removed sessions are skipped, because their relative paths have another base",
     );
     note(
         counts.unknown_tools,
-        "of tools that are not there now are left out",
+        "of tools that no longer exist are skipped",
     );
     note(
         counts.unfit,
-        "whose arguments did not fit the tool, or do not now, are left out",
+        "with arguments that did not match the tool, or no longer match it, are skipped",
     );
     note(
         counts.redacted,
-        "have redacted arguments: the real ones may be decided otherwise",
+        "have redacted arguments: the decision about the real ones can differ",
     );
-    note(counts.refused, "were refused, by a rule or by a person");
+    note(counts.refused, "were refused by a rule or by the user");
     notes.push(
-        "paths are judged as they lie now; contents of files are not in the trail".to_owned(),
+        "links in paths are resolved as they are now; the log does not contain contents of files"
+            .to_owned(),
     );
     notes
 }
@@ -263,7 +264,7 @@ fn as_text(changed: &[Changed], counts: &Counts) -> String {
     }
     let _ = writeln!(
         text,
-        "{} calls: {} would be decided otherwise, {} the same",
+        "{} calls: {} with a different decision, {} with the same",
         counts.calls,
         changed.len(),
         counts.same

@@ -180,7 +180,7 @@ pub(super) async fn beside<T>(
         watched = &mut watch => {
             if let Err(error) = watched {
                 let error = with_causes(&error);
-                channel.emit(LoopbackEvent::Notice(format!("scheduled tasks are not done: {error}")));
+                channel.emit(LoopbackEvent::Notice(format!("scheduled tasks cannot run: {error}")));
             }
             conversation.await
         }

@@ -161,10 +161,10 @@ impl Runner {
     /// Marks the queued tasks as missed.
     async fn give_up(&mut self, first: DueRun) -> Result<(), StoreError> {
         for due in std::iter::once(first).chain(std::mem::take(&mut self.waiting)) {
-            let note = "it was stopped before this one began";
+            let note = "the runner was stopped before this task started";
             self.schedule.end(due.run, RunState::Missed, note).await?;
             self.tell(format!(
-                "scheduled task {} was not begun: {}",
+                "scheduled task {} did not start: {}",
                 due.task.id, due.task.said
             ));
         }
@@ -249,7 +249,7 @@ impl Runner {
 
 /// The message when a task begins.
 fn begins(due: &DueRun) -> String {
-    let mut text = format!("scheduled task {} begins: {}", due.task.id, due.task.said);
+    let mut text = format!("scheduled task {} starts: {}", due.task.id, due.task.said);
     let now = Timestamp::now().as_millisecond();
     let late = now - due.task.next_at.unwrap_or(now);
     if late > PROMPT {

@@ -20,7 +20,8 @@ pub(crate) async fn pull(
 ) -> anyhow::Result<Manifest> {
     let Wanted { model, .. } = wanted;
     bail!(
-        "this build cannot fetch the model {model:?}, because it cannot run models in its own process: build Zeph with \
+        "this build cannot download the model {model:?}, because it cannot run models in its own \
+         process: build Zeph with \
          `cargo build --release --features candle`"
     )
 }

@@ -40,7 +40,7 @@ pub(super) fn allowed(url: &Url) -> anyhow::Result<()> {
         "https" => Ok(()),
         "http" if is_here => Ok(()),
         _ => bail!(
-            "{} is not fetched: only https is, and http from this machine",
+            "{} is not downloaded: only https is allowed, and http from this machine",
             shown(url)
         ),
     }
@@ -70,7 +70,7 @@ pub(super) fn client(target: &Url, retry: &RetryConfig) -> anyhow::Result<Client
         }
     });
     let builder = http_client_builder(target, retry).redirect(policy);
-    builder.build().context("no client for HTTP can be made")
+    builder.build().context("the HTTP client cannot be created")
 }
 
 /// Fetches a file to `to`. An earlier download of the same version is continued.
@@ -96,7 +96,7 @@ pub(super) async fn fetch(
         }
     }
     let error = last.unwrap_or_else(|| anyhow::anyhow!("nothing came"));
-    Err(error.context("what came is kept: the same command goes on there"))
+    Err(error.context("the downloaded part is stored; the same command continues the download"))
 }
 
 enum Fault {
@@ -131,7 +131,7 @@ async fn part(client: &Client, url: &Url, to: &Path, progress: &mut Progress) ->
         StatusCode::PARTIAL_CONTENT if begins_at(response.headers(), have) => true,
         StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
             fs::remove_file(to)?;
-            let error = anyhow::anyhow!("{} gives another part than was asked for", shown(url));
+            let error = anyhow::anyhow!("{} sent another part than the requested one", shown(url));
             return Err(Fault::Broken(error));
         }
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {

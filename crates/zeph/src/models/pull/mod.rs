@@ -66,7 +66,7 @@ pub(crate) async fn pull(
     store.directory(&name)?;
     let sha256 = wanted.sha256.map(|sha256| sha256.to_lowercase());
     if let Some(sha256) = sha256.as_ref().filter(|sha256| !is_digest(sha256)) {
-        bail!("a SHA-256 has 64 hexadecimal digits, and {sha256:?} has not");
+        bail!("{sha256:?} is not a SHA-256 of 64 hexadecimal digits");
     }
     match source {
         Source::File(path) => work.copy_file(&path, &name, sha256).await,
@@ -106,9 +106,9 @@ impl Source {
             );
         };
         let hub = variable(env, "HF_ENDPOINT")?.unwrap_or(HUB);
-        let mut url = Url::parse(hub).context("HF_ENDPOINT is no URL")?;
+        let mut url = Url::parse(hub).context("HF_ENDPOINT is not a URL")?;
         let Ok(mut path) = url.path_segments_mut() else {
-            bail!("HF_ENDPOINT is no URL");
+            bail!("HF_ENDPOINT is not a URL");
         };
         path.pop_if_empty().extend([owner, repo, "resolve", "main"]);
         path.extend(file.split('/'));
