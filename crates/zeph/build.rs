@@ -6,7 +6,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "a build script is told everything by its environment, and asks the compiler"
+    reason = "a build script reads its input from the environment, and runs the compiler"
 )]
 
 use std::path::Path;

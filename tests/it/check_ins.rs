@@ -40,7 +40,7 @@ fn check_in_continues_with_enter_and_a() {
     assert_eq!(server.requests().len(), 20);
     // Other keys do not answer.
     terminal.type_keys("x");
-    terminal.shows("ignored: press one of the keys, alone");
+    terminal.shows("ignored: press only one of the keys");
     assert_eq!(server.requests().len(), 20);
     terminal.type_keys("a");
     terminal.shows("All done.");

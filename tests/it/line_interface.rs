@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::rig::{Home, OpenAi, Reply, Terminal, wait_for};
 
 /// The message after a cancelled turn.
-const CANCELLED: &str = "cancelled; the partial response is kept";
+const CANCELLED: &str = "cancelled; the partial response is stored";
 
 fn size(columns: u16, rows: u16) -> (NonZeroU16, NonZeroU16) {
     (rows.try_into().unwrap(), columns.try_into().unwrap())

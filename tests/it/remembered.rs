@@ -77,7 +77,7 @@ fn five_answers_of_a_question_take_effect() {
     command(
         &mut terminal,
         "/permissions rm 1",
-        "Taken back: bash `touch b`",
+        "Revoked: bash `touch b`",
     );
     asked(&mut terminal, "four");
     terminal.type_keys("2");
@@ -93,7 +93,7 @@ fn five_answers_of_a_question_take_effect() {
     terminal.shows("Done 5.");
     asked(&mut terminal, "seven");
     terminal.type_keys("3");
-    terminal.shows("Kept for good would be:");
+    terminal.shows("The permanent rules would be:");
     terminal.shows("[p] in this project");
     assert!(
         !policies(&home).exists(),
@@ -203,7 +203,7 @@ fn permanent_approval_lasts_until_it_is_revoked() {
     command(
         &mut terminal,
         "/permissions rm 1",
-        "Taken back: bash `touch a`",
+        "Revoked: bash `touch a`",
     );
     asked(&mut terminal, "again");
     terminal.type_keys("n");
@@ -226,7 +226,7 @@ fn rule_can_be_edited_before_it_is_stored() {
     terminal.type_keys("e");
     terminal.shows("  bash: touch a b");
     terminal.type_keys("\x15touch a\r");
-    terminal.shows("not taken: it would not match `touch a b`");
+    terminal.shows("invalid: it would not match `touch a b`");
     terminal.type_keys(" *\r");
     terminal.shows("  write: /");
     terminal.type_keys("\x1b");
@@ -262,7 +262,7 @@ fn wrappers_and_interpreters_are_never_remembered() {
     let mut terminal = Terminal::start(&home, &[]);
     asked(&mut terminal, "one");
     terminal.shows("[2] this session: only this call");
-    terminal.shows("[3] always is not offered: `bash` runs arbitrary commands");
+    terminal.shows("[3] always is not available: `bash` runs arbitrary commands");
     terminal.shows("asked, an interpreter");
     terminal.shows("[1] once  [2] this session ›[4] no");
     terminal.type_keys("2");

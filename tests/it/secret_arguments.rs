@@ -346,7 +346,7 @@ fn question_shows_the_call_without_the_key() {
     terminal.type_keys(&format!("use {KEY}\r"));
     terminal.shows("[1] once");
     terminal.shows(&format!("$ touch made-[redacted:known_secret]; : {token}"));
-    terminal.shows("[3] always is not offered: the call holds a secret");
+    terminal.shows("[3] always is not available: the call contains a secret");
     terminal.type_keys("1");
     terminal.shows("+key = [redacted:known_secret]");
     terminal.type_keys("1");

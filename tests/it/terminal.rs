@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::rig::{Home, OpenAi, Reply, Terminal, is_running, wait_for};
 
 /// The message after a cancelled turn.
-const CANCELLED: &str = "cancelled; the partial response is kept";
+const CANCELLED: &str = "cancelled; the partial response is stored";
 
 /// Proves CLI-4, AGT-5a: text is streamed and rendered, a single key is a decision, the cost of the turn is
 /// shown, and Ctrl-D restores the terminal.

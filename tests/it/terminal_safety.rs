@@ -9,7 +9,7 @@ use crate::rig::{Home, OpenAi, Reply, Terminal, is_running, wait_for};
 /// The last line of a question.
 const KEYS: &str = "[1] once";
 /// The note on input that is ignored.
-const IGNORED: &str = "a question takes one key";
+const IGNORED: &str = "press only one of the keys of the question";
 
 /// A home whose model asks for one command.
 fn asking(command: &str) -> Home {
@@ -108,7 +108,7 @@ fn signal_during_a_question_restores_the_terminal() {
             terminal.shows(KEYS);
             terminal.signal(signal);
             if entry.is_empty() && signal == Signal::INT {
-                terminal.shows("cancelled; the partial response is kept");
+                terminal.shows("cancelled; the partial response is stored");
                 terminal.prompts("");
                 terminal.signal(Signal::TERM);
             }
@@ -199,7 +199,7 @@ fn plain_terminal_gets_no_escape_sequence() {
         terminal.type_keys("make it\r");
         terminal.shows(KEYS);
         terminal.type_keys("3");
-        terminal.shows("Kept for good would be:");
+        terminal.shows("The permanent rules would be:");
         terminal.type_keys("b");
         terminal.until("the keys again", |text| text.matches(KEYS).count() == 2);
         terminal.type_keys("1");
@@ -213,7 +213,7 @@ fn plain_terminal_gets_no_escape_sequence() {
         terminal.until("the third turn", |text| text.contains("wait"));
         wait_for("the request", || terminal.echoes_nothing().then_some(()));
         terminal.type_keys("\x03");
-        terminal.shows("cancelled; the partial response is kept");
+        terminal.shows("cancelled; the partial response is stored");
         reads_lines(&terminal);
         terminal.type_keys("/hepl\r");
         terminal.shows("help?");

@@ -219,7 +219,7 @@ fn interrupt_cancels_the_turn() {
     terminal.type_keys("a request\r");
     terminal.shows("waiting for the model");
     terminal.type_keys("\x1b");
-    terminal.shows("cancelled; the partial response is kept");
+    terminal.shows("cancelled; the partial response is stored");
     terminal.type_keys("a question\r");
     terminal.shows(OPTIONS);
     terminal.type_keys("\x03");

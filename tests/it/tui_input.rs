@@ -84,7 +84,7 @@ fn submitted_text_is_never_lost() {
     terminal.type_keys("\x1b[Z");
     terminal.shows("auto-edit ·");
     terminal.type_keys("\x1b");
-    terminal.shows("cancelled; the partial response is kept");
+    terminal.shows("cancelled; the partial response is stored");
     terminal.until("both texts", |text| {
         let text: Vec<&str> = text.lines().map(str::trim).collect();
         text.windows(2).any(|rows| rows == ["› one", "two"])
@@ -127,7 +127,10 @@ fn editor_of_the_user_changes_the_prompt() {
 fn editor_that_fails_changes_nothing() {
     for (editor, message) in [
         (None, "Ctrl-G needs $VISUAL or $EDITOR"),
-        (Some("/no/such/editor"), "$VISUAL or $EDITOR names another"),
+        (
+            Some("/no/such/editor"),
+            "set $VISUAL or $EDITOR to another editor",
+        ),
     ] {
         let home = Home::scripted("[[steps]]\ntext = \"One.\"\n");
         let mut terminal = start(&home, &[("VISUAL", editor)]);
@@ -179,7 +182,7 @@ fn title_and_notification_follow_the_configuration() {
         "\x1b]2;zeph: working",
         "\x1b]2;zeph: question",
         "\x1b]2;zeph: ready",
-        "\x1b]9;zeph: a question waits for an answer\x07",
+        "\x1b]9;zeph: a question waits for your decision\x07",
         "\x1b]9;zeph: the turn has ended\x07",
         "\x1b[23;2t",
     ] {

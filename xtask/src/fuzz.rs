@@ -57,7 +57,7 @@ pub(crate) fn run(project: &Project, flags: &Fuzz) -> Result<()> {
         .env("RUSTC_BOOTSTRAP", "1")
         .run()
         .with_context(|| {
-            format!("{target}: the input stands in fuzz/artifacts/{target}; make it a test")
+            format!("{target}: the input is in fuzz/artifacts/{target}; make it a test")
         })?;
     }
     Ok(())

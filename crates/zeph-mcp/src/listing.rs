@@ -29,7 +29,7 @@ impl McpServers {
                         out.push((shown, "another server has a tool with this id".to_owned()));
                     }
                     ToolTrust::Approved => usable += 1,
-                    ToolTrust::New => out.push((shown, "not agreed to yet".to_owned())),
+                    ToolTrust::New => out.push((shown, "not approved yet".to_owned())),
                     ToolTrust::Changed(_) => {
                         out.push((shown, "it changed after its approval".to_owned()));
                     }

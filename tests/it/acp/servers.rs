@@ -151,7 +151,7 @@ fn approved_tools_belong_to_one_definition() {
     let listed = home.zeph(["mcp", "list"]).code(0);
     assert_has(
         &listed.stdout,
-        &["t: connected", "echo is out: not agreed to yet"],
+        &["t: connected", "echo is not available: not approved yet"],
     );
 }
 

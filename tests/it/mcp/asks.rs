@@ -79,7 +79,7 @@ fn form_is_filled_in_at_the_terminal() {
         terminal.type_keys("y");
         terminal.shows("Your\\u{200b} name: ");
         terminal.type_keys("A\r");
-        terminal.shows("not taken: at least 2 characters are required");
+        terminal.shows("invalid: at least 2 characters are required");
         terminal.type_keys("da\r");
         terminal.shows("In years.");
         #[allow(
@@ -88,7 +88,7 @@ fn form_is_filled_in_at_the_terminal() {
         )]
         std::thread::sleep(std::time::Duration::from_millis(3200));
         terminal.type_keys("x\r");
-        terminal.shows("not taken: a whole number is required");
+        terminal.shows("invalid: a whole number is required");
         terminal.type_keys("\x157\r");
         terminal.shows("1. red");
         terminal.type_keys("2\r");
@@ -113,11 +113,11 @@ fn form_is_filled_in_on_the_full_screen() {
     terminal.type_keys("y");
     terminal.shows("Your\\u{200b} name: ");
     terminal.type_keys("A\r");
-    terminal.shows("not taken: at least 2 characters are required");
+    terminal.shows("invalid: at least 2 characters are required");
     terminal.type_keys("da\r");
     terminal.shows("In years.");
     terminal.type_keys("x\r");
-    terminal.shows("not taken: a whole number is required");
+    terminal.shows("invalid: a whole number is required");
     terminal.type_keys("\x157\r");
     terminal.shows("1. red");
     terminal.type_keys("2\r");

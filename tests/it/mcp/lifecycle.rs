@@ -292,7 +292,7 @@ fn servers_run_concurrently() {
         &[
             "a: connected, 2 tools",
             "a_b: connected, 1 tool\n",
-            "c is out: another server has a tool with this id",
+            "c is not available: another server has a tool with this id",
         ],
     );
 }

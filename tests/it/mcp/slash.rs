@@ -17,8 +17,8 @@ fn user_approves_tools_in_a_conversation() {
     terminal.prompts("");
     terminal.type_keys("/mcp\r");
     terminal.shows("t: connected, 0 tools");
-    terminal.shows("echo is out: not agreed to yet");
-    terminal.shows("日本 is out: its name has no ASCII letter or digit");
+    terminal.shows("echo is not available: not approved yet");
+    terminal.shows("日本 is not available: its name has no ASCII letter or digit");
     terminal.prompts("");
     terminal.type_keys("go\r");
     terminal.shows("2 tools are not agreed to");
@@ -59,7 +59,7 @@ fn listing_fits_80_columns() {
         &listed,
         &[
             "t: connected, 0 tools",
-            "echo is out: it is not in `tool_allowlist`",
+            "echo is not available: it is not in `tool_allowlist`",
         ],
     );
     assert!(

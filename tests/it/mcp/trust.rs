@@ -73,7 +73,7 @@ fn changed_tool_requires_a_new_approval() {
             .home
             .zeph(["mcp", "list"])
             .code(0)
-            .prints(&["echo is out: it changed after its approval"]);
+            .prints(&["echo is not available: it changed after its approval"]);
         let called = served.call("echo", &json!({ "text": "a" }));
         assert_eq!(called.code, Some(1));
         assert_eq!(served.calls(), 0);

@@ -172,7 +172,7 @@ fn edges(package: &Value) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let Some((_, allowed)) = EDGES.iter().find(|(package, _)| *package == name) else {
         return vec![format!(
-            "{name}: the package stands in no row of `EDGES` in xtask/src/tidy/edges.rs"
+            "{name}: the package is in no row of `EDGES` in xtask/src/tidy/edges.rs"
         )];
     };
     let mut findings = Vec::new();
@@ -261,7 +261,7 @@ mod tests {
         check(
             "zeph-new",
             json!([]),
-            &["zeph-new: the package stands in no row of `EDGES` in xtask/src/tidy/edges.rs"],
+            &["zeph-new: the package is in no row of `EDGES` in xtask/src/tidy/edges.rs"],
         );
     }
 

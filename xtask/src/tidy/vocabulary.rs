@@ -81,6 +81,36 @@ const PHRASES: &[&str] = &[
     "see the module",
 ];
 
+/// Phrases that no text of the program has: they are not plain technical English.
+const TEXT_PHRASES: &[&str] = &[
+    "a person",
+    "agreed to",
+    "broke off",
+    "cannot be kept",
+    "cannot be known",
+    "could not be kept",
+    "for good",
+    "goes on",
+    "handed on",
+    "is asked",
+    "is told",
+    "leads out",
+    "mended",
+    "mends",
+    "nobody",
+    "passed over",
+    "passes over",
+    "shows when it",
+    "somebody",
+    "summed up",
+    "taken back",
+    "this very",
+    "turns out",
+    "whatever you",
+    "wherever",
+    "whoever",
+];
+
 /// The maximum length of a commit subject in characters.
 const MAX_SUBJECT: usize = 72;
 /// The number of checked commits.
@@ -162,6 +192,10 @@ fn terms(path: &str, text: &str) -> Vec<(usize, &'static str)> {
         return Vec::new();
     }
     let mut found = Vec::new();
+    let program_lines = match path.starts_with("crates/") && !path.contains("test") {
+        true => non_test_lines(text),
+        false => 0,
+    };
     for (at, line) in text.lines().enumerate() {
         let prose = match is_rust {
             true => line.trim_start().strip_prefix("//"),
@@ -173,14 +207,30 @@ fn terms(path: &str, text: &str) -> Vec<(usize, &'static str)> {
                 let count = occurrences(&prose, phrase);
                 found.extend(std::iter::repeat_n((at + 1, *phrase), count));
             }
-        } else if let Some(name) = limit(line) {
-            found.push((at + 1, name));
+        } else {
+            found.extend(limit(line).map(|name| (at + 1, name)));
+            if at < program_lines {
+                let words = literal(line).to_lowercase();
+                let denied = TEXT_PHRASES.iter();
+                let denied = denied.filter(|phrase| occurrences(&words, phrase) > 0);
+                found.extend(denied.map(|phrase| (at + 1, *phrase)));
+            }
         }
     }
     if is_rust {
         found.extend(test_names::terms(text));
     }
     found
+}
+
+/// The part of a line of code that may be in a string literal: from the first quote on, or the whole line if the literal
+/// continues on the next one.
+fn literal(line: &str) -> &str {
+    match line.split_once('"') {
+        Some((_, rest)) => rest,
+        None if line.ends_with('\\') => line,
+        None => "",
+    }
 }
 
 /// The denied beginning of the constant that a line defines.
@@ -255,6 +305,12 @@ mod tests {
             &["what is", "what is"],
         );
         check("a.rs", "let told = \"what is read\";", &[]);
+        check("crates/a/src/a.rs", "    \"Nobody is here\"", &["nobody"]);
+        check("crates/a/src/a_tests.rs", "    \"Nobody is here\"", &[]);
+        check("crates/a/src/a.rs", "    says nobody \\", &["nobody"]);
+        check("crates/a/src/a.rs", "    nobody(\"a\");", &[]);
+        let inline = "#[cfg(test)]\nmod tests {\n    \"nobody\"\n}";
+        check("crates/a/src/a.rs", inline, &[]);
         check("a.rs", "const MOST_LINES: usize = 1;", &["MOST"]);
         check("a.rs", "pub(crate) const LEAST: u8 = 1;", &["LEAST"]);
         check("a.rs", "const MOSTLY: u8 = 1;", &[]);

@@ -104,7 +104,7 @@ pub(super) fn server_offer() -> Offer<bool> {
     Offer(vec![
         option(
             "trust",
-            "Use it, in later sessions too, until its tools change",
+            "Use it in all sessions until its tools change",
             AllowAlways,
             true,
         ),

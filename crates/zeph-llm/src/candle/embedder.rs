@@ -63,7 +63,7 @@ impl Embedder {
     ) -> Result<Vec<Vec<f32>>, String> {
         let one = |text: &String| match waited() {
             true => self.embed_one(text),
-            false => Err("nobody waits for it".to_owned()),
+            false => Err("no caller waits for it".to_owned()),
         };
         texts.iter().map(one).collect()
     }

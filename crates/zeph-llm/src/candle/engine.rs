@@ -110,7 +110,7 @@ impl Engine {
             return Err(Failure::Error(
                 LlmErrorKind::ContextOverflow,
                 format!(
-                    "the conversation has {} tokens, and the model's window holds {}",
+                    "the conversation has {} tokens, and the window of the model is {}",
                     prompt.len(),
                     self.window
                 ),

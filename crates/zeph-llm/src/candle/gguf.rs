@@ -36,7 +36,13 @@ impl Gguf {
         let file = File::open(path).map_err(words)?;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let content = Content::read(&mut file);
-        let mut content = content.map_err(|error| format!("it is no GGUF: {}", words(error)))?;
+        let mut content = content.map_err(|error| {
+            format!(
+                "it is not a GGUF file: \
+            {}",
+                words(error)
+            )
+        })?;
         // Both names mean the same pre-tokenizer; the reader of the tokenizer knows only the second.
         if let Some(Value::String(kind)) = content.metadata.get_mut("tokenizer.ggml.pre")
             && kind == "llama-bpe"

@@ -284,7 +284,7 @@ fn overlong_request_is_refused_before_it_runs() {
         panic!("{failure:?}");
     };
     assert_eq!((kind, shown), (LlmErrorKind::ContextOverflow, 0));
-    assert!(message.contains("window holds 64"), "{message}");
+    assert!(message.contains("window of the model is 64"), "{message}");
     // A request within the window has a response that ends with the window.
     let asked = question("hi", Form::Free, 500);
     let ended = Cores::One.run(|| engine.answer(asked, &mut |_| 65, &mut |_| true));

@@ -41,7 +41,7 @@ fn check_roles(messages: &[Message]) -> Result<(), Failure> {
             let role = message.role.as_str();
             return Err(Failure::new(
                 LlmErrorKind::BadRequest,
-                format!("message {at} has the role {role} but holds {misplaced}"),
+                format!("message {at} has the role {role} but contains {misplaced}"),
             ));
         }
     }

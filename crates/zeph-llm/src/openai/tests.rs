@@ -838,12 +838,12 @@ fn misplaced_parts_are_refused_with_their_place() {
         (
             Role::User,
             call("a", "x", json!({})),
-            "message 1 has the role user but holds a call",
+            "message 1 has the role user but contains a call",
         ),
         (
             Role::Assistant,
             result("a", ""),
-            "message 1 has the role assistant but holds a tool result",
+            "message 1 has the role assistant but contains a tool result",
         ),
     ] {
         let messages = [

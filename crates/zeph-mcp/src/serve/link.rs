@@ -97,14 +97,16 @@ impl CallClient for CallLink {
 
     async fn ask(&self, question: CallQuestion) -> CallDecision {
         match &self.ask_by {
-            AskBy::Nobody => CallDecision::Reject("the client cannot be asked".to_owned()),
+            AskBy::Nobody => CallDecision::Reject("the client cannot ask the user".to_owned()),
             AskBy::Request(peer) => {
                 let Some(form) = form(&question) else {
                     return CallDecision::Reject("the question has no form".to_owned());
                 };
                 match peer.create_elicitation(form).await {
                     Ok(response) => decision(&question, &response),
-                    Err(error) => CallDecision::Reject(format!("the client failed to ask: {error}")),
+                    Err(error) => {
+                        CallDecision::Reject(format!("the client failed to ask: {error}"))
+                    }
                 }
             }
             AskBy::Result { asked, cancel } => {
@@ -115,7 +117,9 @@ impl CallClient for CallLink {
             AskBy::Response(asked, response) => match is_same(asked, &question) {
                 true => decision(&question, response),
                 false => CallDecision::Reject(
-                    "the call or the file that it changes differs from what the user saw; repeat the call".to_owned(),
+                    "the call or the file that it changes differs from the preview that the user \
+                     saw; repeat the call"
+                        .to_owned(),
                 ),
             },
         }

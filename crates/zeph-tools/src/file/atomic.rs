@@ -239,7 +239,7 @@ mod tests {
         std::fs::write(&file, "theirs").expect("changed");
         let error = replace(&target, b"ours", stat.as_ref(), &CancellationToken::new())
             .expect_err("changed");
-        assert!(error.to_string().contains("meanwhile"), "{error}");
+        assert!(error.to_string().contains("in the meantime"), "{error}");
         assert_eq!(std::fs::read(&file).expect("a file"), b"theirs");
         std::fs::remove_file(&file).expect("removed");
         replace(&target, b"ours", stat.as_ref(), &CancellationToken::new()).expect_err("gone");

@@ -183,7 +183,7 @@ fn grant_for(subject: &CallSubject<'_>, piece: CallPart) -> Result<Grant, String
             .to_owned()),
         CallPart::Url => {
             let url = subject.url.as_ref().and_then(|url| url.normal.as_deref());
-            Ok(own(url_pattern(url.ok_or("it is no URL")?)))
+            Ok(own(url_pattern(url.ok_or("it is not a URL")?)))
         }
     }
 }

@@ -116,7 +116,7 @@ impl UndoJournal for NoJournal {
     }
 
     async fn record(&self, _draft: PendingChange<'_>) -> Result<RecordOutcome, JournalError> {
-        Err(JournalError("there is none".to_owned()))
+        Err(JournalError("the journal is disabled".to_owned()))
     }
 
     async fn settle(&self, _session: &str, _numbers: &[i64]) -> Result<(), JournalError> {

@@ -210,7 +210,7 @@ impl Channel for TuiChannel {
     async fn confirm(&self, _call: &str, question: &Confirmation, params: &Value) -> UserAnswer {
         if self.options.assume_yes {
             let (tool, reason) = (first_line(&question.tool, 60), &question.reason);
-            let text = format!("{tool} asks ({reason}): allowed by --yes");
+            let text = format!("{tool} needs confirmation ({reason}): allowed by --yes");
             self.shared
                 .change(|model| model.transcript.message(Severity::Remark, text));
             return UserAnswer::Once;
@@ -258,7 +258,7 @@ impl Channel for TuiChannel {
             && let Err(error) = self.options.host.open_url(url)
         {
             let text =
-                format!("the browser cannot be started ({error}); open the address yourself");
+                format!("the browser cannot be started ({error}); open the address manually");
             self.emit(LoopbackEvent::Notice(text));
         }
         answer

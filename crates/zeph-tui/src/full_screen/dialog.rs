@@ -453,9 +453,9 @@ impl Dialog {
             Stage::Rule(_, _, _, error) => {
                 let error = error
                     .as_ref()
-                    .map(|error| format!("\nnot taken: {}", visible(error)));
+                    .map(|error| format!("\ninvalid: {}", visible(error)));
                 let error = error.unwrap_or_default();
-                format!("Enter takes the rule, Esc leaves it as it was{error}")
+                format!("Enter accepts the rule, Esc restores the old one{error}")
             }
             Stage::Form(form) => form.description(),
         };

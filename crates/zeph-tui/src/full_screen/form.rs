@@ -63,7 +63,7 @@ impl Form {
             text.push_str(&field_description(field));
         }
         if let Some(error) = &self.error {
-            text.push_str(&format!("not taken: {}\n", visible(error)));
+            text.push_str(&format!("invalid: {}\n", visible(error)));
         }
         text
     }
@@ -139,7 +139,7 @@ mod tests {
         form.key(KeyEvent::from(KeyCode::Char('0')));
         assert_eq!(form.key(enter()), FormKey::Edited);
         assert!(
-            form.description().contains("not taken: "),
+            form.description().contains("invalid: "),
             "{}",
             form.description()
         );

@@ -279,7 +279,7 @@ impl Recall {
         let trouble = |error: &dyn std::fmt::Display| {
             let file = file.display();
             Some(format!(
-                "inputs are not remembered: {file} cannot be used: {error}"
+                "the input history is not stored, because {file} cannot be used: {error}"
             ))
         };
         let history = match InputHistory::open(file, host) {

@@ -152,7 +152,7 @@ impl Ui {
         session: String,
     ) -> anyhow::Result<Self> {
         let shared = Arc::clone(channel.shared());
-        let signals = Signals::new().context("signals cannot be waited for")?;
+        let signals = Signals::new().context("signals cannot be received")?;
         let words = Words::new(options.project.clone(), Arc::clone(&options.models));
         let completion = Completion::start(words).context("the completion cannot be started")?;
         let (config, terminal_options) = (channel.config(), channel.options());
@@ -274,7 +274,7 @@ impl Ui {
         if follow_question(&mut self.app, model) {
             let waited = self.turn_began.elapsed().saturating_sub(model.asked());
             self.attention
-                .signal("a question waits for an answer", waited);
+                .signal("a question waits for your decision", waited);
         }
         let state = match (&self.app.dialog, self.app.turn) {
             (Some(_), _) => "question",

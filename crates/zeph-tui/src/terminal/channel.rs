@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_millis(33);
 /// The keys of a turn.
 const TURN_KEYS: &str = "\
 Enter      sends the text at the next step of the turn, or after it
-Up         takes the last sent text back
+Up         returns the last sent text to the prompt
 Esc        interrupts the turn; Ctrl-C too, and a second Ctrl-C leaves
 Shift-Tab  changes the mode
 Ctrl-O     shows the last shortened result in full
@@ -374,7 +374,7 @@ impl Channel for TerminalChannel {
         if self.options.assume_yes {
             let tool = &question.tool;
             self.screen().remark(&format!(
-                "  {tool} asks ({}): allowed by --yes",
+                "  {tool} needs confirmation ({}): allowed by --yes",
                 question.reason
             ));
             return UserAnswer::Once;
@@ -439,7 +439,7 @@ impl Channel for TerminalChannel {
             && let Err(error) = self.options.host.open_url(url)
         {
             let text =
-                format!("the browser cannot be started ({error}); open the address yourself");
+                format!("the browser cannot be started ({error}); open the address manually");
             self.emit(LoopbackEvent::Notice(text));
         }
         asking.answer = match answer {

@@ -10,7 +10,7 @@ use super::keyboard::{Show, is_abandoned, single_keys};
 use super::style::{Style, YELLOW};
 
 /// The hint after input that is not an answer.
-const ONE_KEY: &str = "\n  ignored: press one of the keys, alone\n";
+const ONE_KEY: &str = "\n  ignored: press only one of the keys\n";
 
 /// The question with its keys.
 pub(super) fn question(question: &CheckIn, style: Style) -> String {

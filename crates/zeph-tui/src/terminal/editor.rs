@@ -117,7 +117,7 @@ impl Editor {
         let history = InputHistory::open(history_file, host).map_err(|error| {
             let file = history_file.display();
             trouble.push(format!(
-                "inputs are not remembered: {file} cannot be used: {error}"
+                "the input history is not stored, because {file} cannot be used: {error}"
             ));
         });
         let buffer = look.external_editor.as_deref().map(buffer_file);

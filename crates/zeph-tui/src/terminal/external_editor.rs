@@ -84,7 +84,8 @@ pub(crate) fn edit(command: &str, text: &str) -> io::Result<String> {
 /// The message about an editor that failed.
 pub(crate) fn failure(command: &str, error: &io::Error) -> String {
     format!(
-        "the text is unchanged, because the editor {command:?} failed: {error}; $VISUAL or $EDITOR names another one"
+        "the text is unchanged, because the editor {command:?} failed: {error}; set $VISUAL or \
+         $EDITOR to another editor"
     )
 }
 

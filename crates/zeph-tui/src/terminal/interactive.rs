@@ -113,7 +113,7 @@ pub async fn run_line_interface(
     channel: Arc<TerminalChannel>,
     options: InteractiveOptions,
 ) -> anyhow::Result<SessionEnd> {
-    let mut signals = Signals::new().context("signals cannot be waited for")?;
+    let mut signals = Signals::new().context("signals cannot be received")?;
     let _handles = Handles::signals();
     let terminal = channel.options();
     begin_status(&channel, &options);
@@ -344,10 +344,11 @@ pub(crate) fn trouble(outcome: &TurnOutcome) -> Option<String> {
         TurnEnd::Error => {
             let what = outcome.message.as_deref().unwrap_or("the turn failed");
             Some(format!(
-                "{what}\nthe conversation is kept: say \"go on\" to try again, /status shows the session"
+                "{what}\nthe conversation is stored: write \"continue\" to try again, /status \
+                 shows the session"
             ))
         }
-        TurnEnd::Cancelled => Some("cancelled; the partial response is kept".to_owned()),
+        TurnEnd::Cancelled => Some("cancelled; the partial response is stored".to_owned()),
         _ => None,
     }
 }
@@ -434,7 +435,7 @@ mod tests {
         check(
             TurnEnd::Cancelled,
             None,
-            Some("cancelled; the partial response is kept"),
+            Some("cancelled; the partial response is stored"),
         );
     }
 }

@@ -248,7 +248,7 @@ pub(super) enum Show<'a> {
 }
 
 /// The hint after input that is not a decision.
-pub(super) const ONE_KEY: &str = "ignored: a question takes one key, pressed alone";
+pub(super) const ONE_KEY: &str = "ignored: press only one of the keys of the question";
 const CTRL_D: u8 = 0x04;
 const CTRL_O: u8 = 0x0f;
 const ESC: u8 = 0x1b;

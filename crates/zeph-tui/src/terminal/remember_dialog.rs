@@ -46,7 +46,8 @@ pub(super) fn choose(
     loop {
         let rules: Vec<String> = grants.iter().map(grant).collect();
         say(&format!(
-            "\n  Kept for good would be:\n    {}\n  [p] in this project ({})  [g] everywhere  [e] edit  [b] back ",
+            "\n  The permanent rules would be:\n    {}\n  [p] in this project ({})  [g] everywhere \
+              [e] edit  [b] back ",
             rules.join("\n    "),
             visible(&project.display().to_string()),
         ));
@@ -114,7 +115,7 @@ fn edit(
     };
     let mut line = Line::of(&edited.pattern);
     let prompt = format!("  {}: ", visible(&edited.tool));
-    say("\n  Enter takes the rule, Esc leaves it as it was\n");
+    say("\n  Enter accepts the rule, Esc restores the old one\n");
     let mut before = String::new();
     loop {
         let (text, cursor) = line.drawn(columns().saturating_sub(prompt.chars().count()));
@@ -138,7 +139,7 @@ fn edit(
                     *edited = grant;
                     return Ok(None);
                 }
-                Err(why) => say(&format!("\n  not taken: {}\n", visible(&why))),
+                Err(why) => say(&format!("\n  invalid: {}\n", visible(&why))),
             },
         }
     }

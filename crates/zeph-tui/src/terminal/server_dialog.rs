@@ -17,7 +17,7 @@ use super::style::{BOLD, DIM, Style, YELLOW};
 use crate::sanitize::visible;
 
 /// The hint after input that is not an answer.
-const ONE_KEY: &str = "\n  ignored: press one of the keys, alone\n";
+const ONE_KEY: &str = "\n  ignored: press only one of the keys\n";
 /// The most characters of a server's message and of a field's description.
 const MAX_TEXT_CHARS: usize = 4000;
 /// The most options that a question lists.
@@ -36,7 +36,7 @@ pub(crate) fn text(question: &ServerQuestion) -> String {
 
 fn body(question: &ServerQuestion, style: Style) -> String {
     let mut out = format!(
-        "{} The MCP server {} asks:\n",
+        "{} The MCP server {} requests input:\n",
         style.paint(YELLOW, "?"),
         style.paint(BOLD, &visible(&question.server)),
     );
@@ -98,7 +98,7 @@ pub(super) fn dialog(
     }
     let mut values = Map::new();
     if let QuestionRequest::Form(fields) = &asked.request {
-        show(Show::Text("\n  Enter takes a value, Esc cancels\n"));
+        show(Show::Text("\n  Enter confirms a value, Esc cancels\n"));
         for field in fields {
             let Some(value) = fill_in(terminal, stop, (field, plain), &show)? else {
                 return Ok(ServerAnswer::Cancel);
@@ -153,7 +153,7 @@ fn fill_in(
                     show(Show::Text("\n"));
                     return Ok(Some(value));
                 }
-                Err(why) => show(Show::Text(&format!("\n  not taken: {}\n", visible(&why)))),
+                Err(why) => show(Show::Text(&format!("\n  invalid: {}\n", visible(&why)))),
             },
         }
     }

@@ -338,8 +338,8 @@ pub async fn pick(
             "this terminal cannot show the list; name the session: `zeph sessions list` shows the ids"
         );
     }
-    let mut terminated = signal(SignalKind::terminate()).context("signals cannot be waited for")?;
-    let mut hung_up = signal(SignalKind::hangup()).context("signals cannot be waited for")?;
+    let mut terminated = signal(SignalKind::terminate()).context("signals cannot be received")?;
+    let mut hung_up = signal(SignalKind::hangup()).context("signals cannot be received")?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let style = terminal.stdout;
@@ -350,7 +350,7 @@ pub async fn pick(
         _ = terminated.recv() => { stop.store(true, Ordering::Relaxed); work.await }
         _ = hung_up.recv() => { stop.store(true, Ordering::Relaxed); work.await }
     };
-    let picked = picked.context("the list of sessions broke off")?;
+    let picked = picked.context("the list of sessions failed")?;
     picked.context("the terminal cannot show the list of sessions")
 }
 

@@ -163,7 +163,7 @@ impl AcpSession {
 
     /// The models for `/model`.
     fn listing(&self) -> String {
-        let mut text = format!("{} is asked", self.models.description());
+        let mut text = format!("requests go to {}", self.models.description());
         for option in self.models.options() {
             if option.kind == OptionKind::Model {
                 for choice in option.choices {

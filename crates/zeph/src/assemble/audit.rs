@@ -136,7 +136,7 @@ impl AuditSink for Printed {
     async fn reserve(&self, _intent: Intent<'_>) -> Result<(), AuditError> {
         match &self.state.lock().await.lost {
             Some(reason) => Err(self.failed(reason)),
-            None if self.is_deaf() => Err(self.failed("nobody reads it")),
+            None if self.is_deaf() => Err(self.failed("no process reads it")),
             None => Ok(()),
         }
     }

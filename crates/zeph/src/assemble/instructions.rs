@@ -102,7 +102,7 @@ impl Instructions {
 /// root count: another user could have put theirs into a directory above.
 #[allow(
     clippy::disallowed_methods,
-    reason = "it is asked where a link leads, and what is opened is that"
+    reason = "the target of a link is resolved, and exactly this file is opened"
 )]
 fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Result<Option<String>> {
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why.to_owned()));
@@ -147,7 +147,7 @@ fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Resul
     };
     bytes.truncate(whole);
     match String::from_utf8(bytes) {
-        Ok(text) if text.contains('\0') => refused("it is no text"),
+        Ok(text) if text.contains('\0') => refused("it is not text"),
         Ok(text) => Ok(Some(text)),
         Err(_) => refused("it is not UTF-8"),
     }

@@ -101,7 +101,7 @@ impl KeyStore {
             match keyring.save(server, key) {
                 Ok(()) => true,
                 Err(error) => {
-                    tracing::info!(%error, "the keyring does not respond; a file holds the key");
+                    tracing::info!(%error, "the keyring does not respond; the key is in a file");
                     false
                 }
             }
@@ -147,7 +147,7 @@ impl KeyStore {
     fn responding(&self) -> io::Result<&Keyring> {
         let lack = || {
             io::Error::other(
-                "the keyring of the system holds the key, and this build has no keyring",
+                "the key is in the keyring of the system, and this build has no keyring",
             )
         };
         self.keyring.as_ref().ok_or_else(lack)

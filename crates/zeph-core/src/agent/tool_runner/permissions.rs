@@ -41,7 +41,7 @@ impl ToolRunner {
         };
         let text = described(grant);
         match grants.remove(session, grant).await {
-            Ok(true) => Ok(format!("Taken back: {text}")),
+            Ok(true) => Ok(format!("Revoked: {text}")),
             Ok(false) => Ok(format!("It was revoked before: {text}")),
             Err(error) => Err(error.to_string()),
         }

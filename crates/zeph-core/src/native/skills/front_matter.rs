@@ -151,7 +151,7 @@ fn variables(value: Value) -> Result<BTreeMap<String, Option<String>>, String> {
 
 fn tools(value: Value) -> Result<Vec<SkillTool>, String> {
     let Value::Array(items) = value else {
-        return Err("`tools` is no list".to_owned());
+        return Err("`tools` is not a list".to_owned());
     };
     if items.len() > MAX_TOOLS {
         return Err(format!("it declares more than {MAX_TOOLS} tools"));
@@ -257,7 +257,7 @@ fn parameter(said: Value) -> Result<(Value, Option<Value>), String> {
             .into_iter()
             .collect(),
         Value::Object(said) => said,
-        _ => return Err("it is no mapping".to_owned()),
+        _ => return Err("it is not a mapping".to_owned()),
     };
     known_keys(
         &said,

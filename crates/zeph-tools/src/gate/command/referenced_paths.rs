@@ -123,7 +123,7 @@ impl<'c> Reader<'_, 'c> {
                 Some(place) if place.is_absolute() => place.join(&given),
                 _ => {
                     let unknown = &mut self.mentions.unknown;
-                    unknown.get_or_insert_with(|| format!("where `{text}` lies"));
+                    unknown.get_or_insert_with(|| format!("the location of `{text}`"));
                     continue;
                 }
             };

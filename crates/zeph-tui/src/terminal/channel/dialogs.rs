@@ -17,7 +17,7 @@ impl TerminalChannel {
         self.hold_notices();
         self.set_title("question");
         let waited = self.screen().turn_time();
-        self.signal("a question waits for an answer", waited);
+        self.signal("a question waits for your decision", waited);
         Asking {
             shared: Arc::clone(&self.shared),
             keyboard: self.keyboard.clone(),

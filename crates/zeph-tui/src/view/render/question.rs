@@ -144,7 +144,7 @@ pub fn session_scope(question: &Confirmation) -> Option<String> {
             let lines: Vec<String> = grants.iter().map(grant).collect();
             Some(lines.join("\n"))
         }
-        ApprovalProposal::ThisCall { .. } => Some("this very call".to_owned()),
+        ApprovalProposal::ThisCall { .. } => Some("only this call".to_owned()),
         ApprovalProposal::Nothing { .. } => None,
     }
 }
@@ -393,12 +393,12 @@ impl View {
                 self.say(&format!("{keys} {}", grants.join(", ")), DIM);
             }
             ApprovalProposal::ThisCall { why } => {
-                self.say("[2] this session: this very call", DIM);
-                self.say(&format!("[3] always is not offered: {why}"), DIM);
+                self.say("[2] this session: only this call", DIM);
+                self.say(&format!("[3] always is not available: {why}"), DIM);
             }
             ApprovalProposal::Nothing { why } if why.is_empty() => {}
             ApprovalProposal::Nothing { why } => {
-                self.say(&format!("[2] and [3] are not offered: {why}"), DIM);
+                self.say(&format!("[2] and [3] are not available: {why}"), DIM);
             }
         }
     }

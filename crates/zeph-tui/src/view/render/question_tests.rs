@@ -90,7 +90,7 @@ fn command_is_shown_once_with_marks() {
     ^ writes /tmp/log — asked
   why: no rule allows it
   [2] this session: only this call
-  [3] always is not offered: `sudo` runs another command";
+  [3] always is not available: `sudo` runs another command";
     assert_eq!(shown(&question, params, 80, Detail::Excerpt), expect);
     let mut question = confirmation("bash");
     question.pieces = vec![part("rm -rf x", true, "asked", 0)];

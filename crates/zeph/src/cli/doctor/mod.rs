@@ -471,7 +471,7 @@ mod tests {
         check(BestEffort, true, false, false, Warning, &["only commands"]);
         check(Required, true, false, false, Failed, &["no command runs"]);
         check(Off, true, false, false, Warning, &["in part", "off"]);
-        check(Off, false, true, false, Ok, &["`allow_read` holds"]);
+        check(Off, false, true, false, Ok, &["`allow_read` only applies"]);
         check(
             BestEffort,
             true,

@@ -219,6 +219,6 @@ impl Tee {
 fn named(data_dir: &Path) -> anyhow::Result<PathBuf> {
     let directory = data_dir.join("raw");
     std::fs::create_dir_all(&directory)
-        .with_context(|| format!("{} cannot be made", directory.display()))?;
+        .with_context(|| format!("{} cannot be created", directory.display()))?;
     Ok(directory.join(format!("{}-{}.log", now_ms(), std::process::id())))
 }

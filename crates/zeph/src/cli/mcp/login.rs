@@ -56,7 +56,7 @@ pub(super) async fn login(
     ))?;
     if !no_browser && let Err(error) = browser::open(login.url(), env) {
         stderr_line(&format!(
-            "the browser cannot be started ({error}); open the address yourself"
+            "the browser cannot be started ({error}); open the address manually"
         ));
     }
     let scopes = tokio::time::timeout(LOGIN_TIMEOUT, returned(&listener, &login)).await;

@@ -115,7 +115,7 @@ impl From<std::io::Error> for Fault {
 async fn part(client: &Client, url: &Url, to: &Path, progress: &mut Progress) -> Result<(), Fault> {
     let broken = |error: reqwest::Error| {
         let error = anyhow::Error::from(error.without_url());
-        Fault::Broken(error.context(format!("{} broke off", shown(url))))
+        Fault::Broken(error.context(format!("the download of {} ended early", shown(url))))
     };
     let begun = begun(to).filter(|begun| begun.url == shown(url));
     let have = begun.as_ref().map_or(0, |_| length(to));

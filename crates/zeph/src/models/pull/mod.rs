@@ -42,7 +42,7 @@ pub(crate) async fn pull(
 ) -> anyhow::Result<Manifest> {
     let partial = store.root.join(".partial");
     fs::create_dir_all(&partial)
-        .with_context(|| format!("{} cannot be made", partial.display()))?;
+        .with_context(|| format!("{} cannot be created", partial.display()))?;
     let lock = File::create(partial.join("lock"))?;
     ensure!(
         lock.try_lock().is_ok(),
@@ -275,7 +275,7 @@ impl Work<'_> {
             fs::remove_dir_all(&place)
                 .with_context(|| format!("{} cannot be replaced", place.display()))?;
         }
-        fs::rename(stage.keep(), &place).context("the model cannot be put in its place")?;
+        fs::rename(stage.keep(), &place).context("the model cannot be moved to its directory")?;
         File::open(&self.store.root)?.sync_all()?;
         Ok(manifest)
     }
