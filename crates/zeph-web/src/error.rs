@@ -44,7 +44,7 @@ pub enum WebError {
         error: Box<WebError>,
     },
     /// The server redirects more often than allowed.
-    #[error("redirect {number}, from {from} to {to}, is not followed: {} is the limit", .number - 1)]
+    #[error("redirect {number} from {from} to {to} is not followed: {} is the limit", .number - 1)]
     TooManyRedirects {
         /// The number of the redirect that is not followed.
         number: usize,
@@ -54,7 +54,7 @@ pub enum WebError {
         to: String,
     },
     /// The target of a redirect is not a URL.
-    #[error("{from} redirects to {to:?}, which is no URL: {error}")]
+    #[error("{from} redirects to {to:?}, which is not a URL: {error}")]
     InvalidRedirect {
         /// The URL that redirects.
         from: Url,
@@ -74,7 +74,7 @@ pub enum WebError {
         retry_after: Option<String>,
     },
     /// The body has a coding that the request does not accept.
-    #[error("{url} is compressed with {coding:?}, which was not asked for")]
+    #[error("{url} is compressed with {coding:?}, which was not requested")]
     Coding {
         /// The URL.
         url: Url,
@@ -103,7 +103,7 @@ pub enum WebError {
     #[error("no HTTPS client: {0}")]
     Client(String),
     /// A blocking thread panicked.
-    #[error("the HTTPS client broke off; this is a defect: {0}")]
+    #[error("the HTTPS client failed because of a bug in Zeph: {0}")]
     Defect(#[source] tokio::task::JoinError),
 }
 
@@ -134,7 +134,7 @@ pub enum PageError {
     #[error("the page cannot be parsed: {0}")]
     Parser(String),
     /// The time limit was reached.
-    #[error("working through the page took longer than {0:?}")]
+    #[error("processing the page took longer than {0:?}")]
     Timeout(Duration),
     /// The work was cancelled.
     #[error("the work on the page was cancelled")]

@@ -44,7 +44,7 @@ impl HostResolver for HickoryResolver {
             .await
             .map_err(|error| {
                 if error.is_nx_domain() {
-                    "there is no such name".to_owned()
+                    "this name does not exist".to_owned()
                 } else if error.is_no_records_found() {
                     "DNS knows none".to_owned()
                 } else {

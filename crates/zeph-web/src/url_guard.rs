@@ -39,7 +39,7 @@ pub enum TargetHost {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlRefusal {
     /// It is not a URL.
-    #[error("{text:?} is no URL ({reason}); write it as in https://example.org/page")]
+    #[error("{text:?} is not a URL ({reason}); write it as in https://example.org/page")]
     Invalid {
         /// The text.
         text: String,
@@ -64,7 +64,7 @@ pub enum UrlRefusal {
     #[error("the URL has no host")]
     NoHost,
     /// Its host cannot be a name.
-    #[error("{0:?} is no name of a host")]
+    #[error("{0:?} is not the name of a host")]
     HostName(String),
     /// Its host is a name of the local network.
     #[error("{0} is a name of the local network")]
@@ -76,10 +76,10 @@ pub enum UrlRefusal {
     #[error("{0} is not an address of the public Internet")]
     Address(IpAddr),
     /// The host is in [`WebConfig::denied_domains`].
-    #[error("{0} is among the denied domains")]
+    #[error("{0} is one of the denied domains")]
     Denied(String),
     /// The host is not in [`WebConfig::allowed_domains`].
-    #[error("{0} is not among the allowed domains")]
+    #[error("{0} is not one of the allowed domains")]
     NotAllowed(String),
 }
 
@@ -94,7 +94,7 @@ pub enum DomainList {
 
 /// The error of an entry of a list that is not a domain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{entry:?} is no domain; write it as in \"example.org\"")]
+#[error("{entry:?} is not a domain; write it as in \"example.org\"")]
 pub struct InvalidDomain {
     /// The list.
     pub list: DomainList,

@@ -64,7 +64,7 @@ pub(super) fn validity(page: &HttpPage) -> Option<CacheValidity> {
 pub(super) fn cut_note(page: &HttpPage) -> Option<String> {
     page.is_cut.then(|| {
         format!(
-            "the page goes on: only its first {} bytes were read, by `tools.scrape.max_body_bytes`",
+            "the page is longer: only its first {} bytes were read (`tools.scrape.max_body_bytes`)",
             page.body.len()
         )
     })

@@ -59,15 +59,15 @@ pub(super) fn tool_error(error: WebError) -> ToolError {
 
 /// Returns the error of a call with work that panicked.
 pub(super) fn broke_off(error: &JoinError) -> ToolError {
-    ToolError::permanent(format!("the tool broke off; this is a defect: {error}"))
+    ToolError::permanent(format!("the tool failed because of a bug in Zeph: {error}"))
 }
 
 /// Returns the text of a refusal, which names the keys of `[tools.scrape]`.
 pub(super) fn reason(refusal: &UrlRefusal) -> String {
     match refusal {
-        UrlRefusal::Denied(host) => format!("{host} is among `tools.scrape.denied_domains`"),
+        UrlRefusal::Denied(host) => format!("{host} is in `tools.scrape.denied_domains`"),
         UrlRefusal::NotAllowed(host) => {
-            format!("{host} is not among `tools.scrape.allowed_domains`")
+            format!("{host} is not in `tools.scrape.allowed_domains`")
         }
         _ => refusal.to_string(),
     }
@@ -77,7 +77,7 @@ pub(super) fn reason(refusal: &UrlRefusal) -> String {
 pub(super) fn page_error(error: PageError) -> ToolError {
     match error {
         PageError::Timeout(limit) => ToolError::Timeout {
-            what: "working through the page".to_owned(),
+            what: "processing the page".to_owned(),
             limit,
         },
         PageError::Cancelled => ToolError::cancelled(),

@@ -81,7 +81,7 @@ fn read(page: &HttpPage, limit: &PageLimit) -> Result<ToolOutput, ToolError> {
     let mut notes = Vec::new();
     if shown.len() < text.len() {
         notes.push(format!(
-            "only the first {} bytes are shown; web_scrape gets single parts of a page",
+            "only the first {} bytes are shown; web_scrape returns parts of a page",
             shown.len()
         ));
     }

@@ -135,7 +135,7 @@ fn scrape(
     limit: &PageLimit,
 ) -> Result<ToolOutput, ToolError> {
     if page.kind() != BodyKind::Html {
-        let reads = "web_scrape reads HTML; fetch reads JSON and text as well";
+        let reads = "web_scrape only reads HTML; fetch also reads JSON and text";
         return Err(unreadable(page, reads));
     }
     let found = find(&page.text(), selector, extract, most, limit).map_err(page_error)?;
@@ -151,9 +151,9 @@ fn scrape(
     if found.total > 0 {
         let (shown, total) = (found.taken.len(), found.total);
         let more = if found.full {
-            "; there is too much text to show more"
+            "; the text limit was reached"
         } else if shown + found.without < total {
-            "; set `limit` to see more"
+            "; a higher `limit` shows more"
         } else {
             ""
         };

@@ -253,7 +253,7 @@ async fn failures_of_the_network_are_classified() {
     // A name that does not exist; a name without an address.
     server.names.set("empty.test.org", &[&[]]);
     for (name, expect) in [
-        ("none.test.org", Some("no such name")),
+        ("none.test.org", Some("name does not exist")),
         ("empty.test.org", None),
     ] {
         let error = server.fetch(&format!("https://{name}:{port}/")).await;

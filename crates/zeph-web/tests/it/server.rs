@@ -78,7 +78,7 @@ impl HostResolver for Names {
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, String> {
         self.asked.lock().unwrap().push(name.to_owned());
         let mut answers = self.answers.lock().unwrap();
-        let lists = answers.get_mut(name).ok_or("no such name")?;
+        let lists = answers.get_mut(name).ok_or("name does not exist")?;
         Ok(if lists.len() > 1 {
             lists.remove(0)
         } else {

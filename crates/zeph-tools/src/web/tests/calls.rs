@@ -310,8 +310,7 @@ async fn cut_body_is_noted() {
         let raw = output.raw_response.unwrap();
         assert_eq!(raw["text"].as_str().unwrap().len(), 10_000);
         assert_eq!(raw["truncated"], is_cut);
-        let note = "the page goes on: only its first 10000 bytes were read, by \
-                    `tools.scrape.max_body_bytes`";
+        let note = "the page is longer: only its first 10000 bytes were read (`tools.scrape.max_body_bytes`)";
         let summary = output.summary;
         assert_eq!(summary.contains(note), is_cut, "{summary}");
     };

@@ -67,7 +67,7 @@ fn errors_of_requests_have_a_category_and_a_text() {
     blocked("https://./", "the URL has no host");
     blocked(
         "https://a..example.org/",
-        "\"a..example.org\" is no name of a host",
+        "\"a..example.org\" is not the name of a host",
     );
     blocked(
         "https://printer.local/",
@@ -83,11 +83,11 @@ fn errors_of_requests_have_a_category_and_a_text() {
     );
     blocked(
         "https://x.denied.example.org/",
-        "x.denied.example.org is among `tools.scrape.denied_domains`",
+        "x.denied.example.org is in `tools.scrape.denied_domains`",
     );
     blocked(
         "https://other.org/",
-        "other.org is not among `tools.scrape.allowed_domains`",
+        "other.org is not in `tools.scrape.allowed_domains`",
     );
     blocked(
         &format!("https://example.org/{}", "a".repeat(8173)),
@@ -97,7 +97,7 @@ fn errors_of_requests_have_a_category_and_a_text() {
         refused("example.org"),
         Category::InvalidParameters,
         false,
-        "\"example.org\" is no URL (relative URL without a base); write it as in https://example.org/page",
+        "\"example.org\" is not a URL (relative URL without a base); write it as in https://example.org/page",
     );
     let address = UrlRefusal::Address("10.0.0.1".parse().unwrap());
     check(
@@ -116,10 +116,10 @@ fn errors_of_requests_have_a_category_and_a_text() {
         "example.org has no address",
     );
     check(
-        no_address(Some("there is no such name")),
+        no_address(Some("this name does not exist")),
         Category::NetworkError,
         false,
-        "example.org has no address: there is no such name",
+        "example.org has no address: this name does not exist",
     );
     for (kind, category) in [
         (RequestErrorKind::Network, Category::NetworkError),
@@ -142,7 +142,7 @@ fn errors_of_requests_have_a_category_and_a_text() {
             from: "https://a.org/".to_owned(),
             to: "https://b.org/".to_owned(),
         },
-        "redirect 4, from https://a.org/ to https://b.org/, is not followed: 3 is the limit",
+        "redirect 4 from https://a.org/ to https://b.org/ is not followed: 3 is the limit",
     );
     permanent(
         WebError::InvalidRedirect {
@@ -150,14 +150,14 @@ fn errors_of_requests_have_a_category_and_a_text() {
             to: "https://[".to_owned(),
             error: Url::parse("https://[").unwrap_err(),
         },
-        "https://example.org/a redirects to \"https://[\", which is no URL: invalid IPv6 address",
+        "https://example.org/a redirects to \"https://[\", which is not a URL: invalid IPv6 address",
     );
     permanent(
         WebError::Coding {
             url: url(),
             coding: "br".to_owned(),
         },
-        "https://example.org/a is compressed with \"br\", which was not asked for",
+        "https://example.org/a is compressed with \"br\", which was not requested",
     );
     permanent(
         WebError::Client("no roots".to_owned()),
@@ -193,7 +193,7 @@ fn errors_of_redirects_keep_their_kind() {
         refused("https://denied.example.org/"),
         Category::PolicyBlocked,
         true,
-        "denied.example.org is among `tools.scrape.denied_domains`",
+        "denied.example.org is in `tools.scrape.denied_domains`",
     );
     check(
         WebError::RefusedByCaller(Box::new(ToolError::blocked("by a rule"))),
@@ -240,7 +240,7 @@ fn errors_of_pages_and_selectors_have_a_category_and_a_text() {
     check(
         page_error(PageError::Timeout(Duration::from_secs(5))),
         Category::Timeout,
-        "working through the page took longer than 5s",
+        "processing the page took longer than 5s",
     );
     check(
         page_error(PageError::Cancelled),

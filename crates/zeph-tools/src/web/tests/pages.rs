@@ -332,7 +332,7 @@ async fn web_scrape_reports_its_matches() {
         &["\n[1] One 1 €\n", "(1 of 1 matches are shown)"],
     )
     .await;
-    let ten = "(10 of 30 matches are shown; set `limit` to see more)";
+    let ten = "(10 of 30 matches are shown; a higher `limit` shows more)";
     check(json!({"select": "i"}), &["\n[10] x\n", ten]).await;
     check(
         json!({"select": "a", "extract": "attr:href"}),
