@@ -62,14 +62,15 @@ pub struct ProviderConfig {
     /// Tokens that fit into the model's window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<usize>,
-    /// The most tokens one answer may have.
+    /// The maximum tokens of one response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// How much the model reasons before it responds: `none`, `low`, `medium`, `high`, and as far as the API has them
+    /// How much the model reasons before it responds: `none`, `low`, `medium`, `high`, and if the API supports them
     /// `minimal` (`openai`), `xhigh` and `max` (`openai`, `claude`). Without a value, the server decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Whether the model takes images. Without a value, those of Anthropic and OpenAI are taken to and those of a server named by `base_url` not to.
+    /// Whether the model accepts images. Without a value, it is true for Anthropic and OpenAI, and false for a server
+    /// in `base_url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
     /// Whether the model calls tools by the API. With `false` it finds them in the system prompt, and calls
@@ -384,7 +385,7 @@ pub struct RetryConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_attempts: Option<u32>,
-    /// Seconds that all attempts and waits of one request may take together before the answer begins.
+    /// Seconds that all attempts and waits of one request may take together before the response begins.
     pub budget_secs: u64,
     /// Seconds to wait for a connection.
     #[schemars(range(min = 1))]

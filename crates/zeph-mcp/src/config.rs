@@ -68,10 +68,11 @@ pub struct McpServerConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub oauth: Option<OAuthConfig>,
-    /// How far its words about its own tools are believed: `untrusted` not at all, `provisional` for what may run at the same time and in mode `plan`, `trusted` also for what runs without a question.
+    /// The trust in the hints of the server about its tools: `untrusted` ignores them, `provisional` uses them for
+    /// parallel calls and for mode `plan`, `trusted` also for calls without confirmation.
     #[serde(default = "provisional")]
     pub trust_level: TrustLevel,
-    /// The tools of it that are used, by the server's own names; empty means all.
+    /// The tools of the server that are used, by their names on the server; empty means all.
     #[serde(default)]
     pub tool_allowlist: Vec<String>,
     /// Whether the server may request responses of the session's model. Each request asks.

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResultCacheConfig {
-    /// Whether results are kept for the session that they belong to.
+    /// Whether results are cached for their session.
     pub enabled: bool,
-    /// Seconds after which a result is not answered again; 0 means that it does not age.
+    /// Seconds after which a cached result is not used; 0 means no limit.
     pub ttl_secs: u64,
-    /// The most bytes that are kept of a session; the least recently used result goes first, and a result over a quarter of it is not kept.
+    /// The maximum bytes of cached results of a session; the least recently used result is removed first, and a result
+    /// over a quarter of the limit is not cached.
     pub max_bytes: u64,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FileConfig {
-    /// Directories that file tools may touch; empty means the current working directory.
+    /// Directories that file tools may use; empty means the current working directory.
     pub allowed_paths: Vec<PathBuf>,
     /// Globs of files that file tools and commands must not read, including all files in matching directories:
     /// absolute (`*` and `?` stop at `/`, `**` crosses it), or with the prefix `~/` or `**/`. They take

@@ -33,7 +33,7 @@ impl Default for AnomalyConfig {
     }
 }
 
-/// Calls that are of no use are not made.
+/// Calls with a low utility are skipped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UtilityConfig {

@@ -45,7 +45,7 @@ impl Action {
 pub struct PermissionRule {
     /// Its target, without case: the command of `bash` (`*`: any text), each path of a file tool (`*` stops at `/`, `**` does not), the URL of a web tool, else the arguments as JSON.
     pub pattern: String,
-    /// What becomes of it.
+    /// The decision about the call.
     pub action: Action,
     /// Examples that it must match, for `zeph policy test`: commands, paths, URLs, arguments.
     #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens to output that is too long for the model.
+/// The handling of output that is too long for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OverflowConfig {
@@ -13,7 +13,7 @@ pub struct OverflowConfig {
     /// Days after which stored output is removed, at the next start.
     #[schemars(range(max = 36500))]
     pub retention_days: u32,
-    /// The most bytes that are stored of one output; 0 means all.
+    /// The maximum bytes that are stored of one output; 0 means all.
     pub max_overflow_bytes: u64,
     /// Whether a model summarizes output that is too long; the summary appears next to the reference. Each summary is one request.
     pub summarize: bool,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolRetryConfig {
-    /// How often a failed call is made again at most, the first time not counted; 0 for never.
+    /// The maximum number of retries of a failed call; 0 means none.
     pub max_attempts: u32,
     /// Milliseconds that the first wait may take at most; each further one may take twice as long.
     pub base_ms: u64,
@@ -15,7 +15,7 @@ pub struct ToolRetryConfig {
     pub max_ms: u64,
     /// Seconds after which no retry of a call begins, and the time limit of a request for correct arguments.
     pub budget_secs: u64,
-    /// The provider that is asked once for arguments that fit, where a model's did not; empty for the one that made the call.
+    /// The provider that corrects invalid arguments of a call, once; empty means the provider of the call.
     pub parameter_reformat_provider: String,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct DependencyConfig {
     /// Whether the rules below hold.
     pub enabled: bool,
-    /// What becomes of a tool whose requirements are not met.
+    /// The handling of a tool with unmet requirements.
     pub mode: DependencyMode,
     /// How much nearer a tool is for each preferred tool that succeeded.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -19,7 +19,7 @@ pub struct DependencyConfig {
     /// How much nearer it is at most.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_total_boost: f64,
-    /// What each tool depends on.
+    /// The requirements of each tool.
     pub rules: BTreeMap<String, ToolDependency>,
 }
 
@@ -35,7 +35,7 @@ impl Default for DependencyConfig {
     }
 }
 
-/// What becomes of a tool whose requirements are not met.
+/// The handling of a tool with unmet requirements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What can be undone.
+/// The undo journal for changes by file tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UndoConfig {
-    /// The most bytes of old contents that are kept of a session; the oldest changes are dropped beyond it, and a larger one cannot be undone. 0 keeps none.
+    /// The maximum bytes of old contents that are stored for a session. Above it, the oldest changes are dropped, and a
+    /// larger change cannot be undone. 0 stores none.
     pub max_bytes: u64,
 }
 

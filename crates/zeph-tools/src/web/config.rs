@@ -34,10 +34,10 @@ pub struct ScrapeConfig {
     /// Seconds after which a request is given up, redirects included.
     #[schemars(range(min = 1, max = 600))]
     pub timeout: u64,
-    /// Bytes of a page that are read, counted after decompression; what follows is cut.
+    /// Bytes of a page that are read, counted after decompression; the rest is ignored.
     #[schemars(range(min = 1024, max = 16_777_216))]
     pub max_body_bytes: u64,
-    /// Domains (with all below them) that may be reached; empty means every public one.
+    /// Domains (with their subdomains) that may be reached; empty means every public domain.
     pub allowed_domains: Vec<String>,
     /// Domains (with all below them) that are never reached; stronger than `allowed_domains`.
     pub denied_domains: Vec<String>,

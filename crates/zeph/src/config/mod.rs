@@ -99,7 +99,7 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     /// Servers of the Model Context Protocol.
     pub(crate) mcp: McpConfig,
-    /// Where sessions, messages and the audit trail are kept.
+    /// Where sessions, messages and the audit log are stored.
     pub(crate) memory: MemoryConfig,
     /// Tasks that are due later.
     pub(crate) scheduler: SchedulerConfig,
@@ -111,15 +111,16 @@ pub(crate) struct Config {
     pub(crate) tools: ToolsConfig,
 }
 
-/// The models that are asked (`[llm]`).
+/// The models that receive the requests (`[llm]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LlmConfig {
-    /// The name of the provider that is asked; without it, the first one is.
+    /// The name of the default provider; without it, the first one.
     pub(crate) default: Option<String>,
-    /// The names of providers that are asked, in this order, when the one before fails for good.
+    /// The names of providers that replace a provider that fails permanently, in this order.
     pub(crate) fallback: Vec<String>,
-    /// The name of the provider that makes vectors of texts, by which tools are chosen; empty for the one that is asked, if it has an `embedding_model`. Without any, words are compared.
+    /// The name of the provider of embeddings, which select tools; empty means the default provider if it has an
+    /// `embedding_model`. Without embeddings, keywords are compared.
     pub(crate) embed_provider: String,
     /// The addresses of servers on this machine that the first start and `zeph login` search for a model: the usual ports of Ollama, llama.cpp, LM Studio and vLLM.
     pub(crate) local_servers: Vec<String>,
@@ -170,7 +171,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) enabled: bool,
     /// How freely the agent acts.
     pub(crate) mode: Mode,
-    /// How many calls a session may make, each counted once, until `/clear`; empty means any number.
+    /// The maximum number of calls of a session, each counted once, until `/clear`; empty means no limit.
     pub(crate) max_tool_calls_per_session: Option<u64>,
     /// In which form the model reads results: as text, or as one JSON object.
     pub(crate) result_format: ResultFormat,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct HookConfig {
     /// The event: `session_start`, `prompt`, `before_call`, `after_call` or `turn_end`.
     pub(crate) event: HookEvent,
-    /// Globs of the tools whose calls it sees, for `before_call` and `after_call`; empty means all.
+    /// Globs of the tools that start the hook, for `before_call` and `after_call`; empty means all.
     #[serde(default)]
     pub(crate) tools: Vec<String>,
     /// The command, which `/bin/sh` runs. It receives one JSON object on standard input.

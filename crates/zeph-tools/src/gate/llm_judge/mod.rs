@@ -32,14 +32,15 @@ const EXEMPT: &[&str] = &[
 pub struct AdversarialPolicyConfig {
     /// Have a model judge each call against `policies`.
     pub enabled: bool,
-    /// The name of the provider whose model judges; empty means that of the conversation.
+    /// The name of the provider with the model that checks calls; empty means the provider of the conversation.
     pub provider: String,
-    /// Let a call run that could not be judged: no provider, an error, no answer in time, an answer that is neither `ALLOW` nor `DENY`. By default it is refused.
+    /// Let a call run that could not be checked: no provider, an error, no response in time, a response that is neither
+    /// `ALLOW` nor `DENY`. By default it is refused.
     pub fail_open: bool,
     /// Milliseconds that judging one call may take, all attempts of the provider included.
     #[schemars(range(min = 1))]
     pub timeout_ms: u64,
-    /// What calls must not do, a sentence each. `enabled` needs at least one.
+    /// The policies: one sentence each about calls that are not allowed. `enabled` needs at least one.
     pub policies: Vec<String>,
     /// The tools whose calls are not judged.
     pub exempt_tools: Vec<String>,

@@ -31,13 +31,13 @@ impl PolicyEffect {
     }
 }
 
-/// The policy: rules about calls that hold in every mode, approved or not; the first that is about a call decides.
+/// The policy: rules about calls that apply in every mode and to approved calls; the first rule that matches decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
     /// Whether the rules hold.
     pub enabled: bool,
-    /// What holds for calls that no rule is about, also where `[tools.authorization]` alone is enabled.
+    /// The decision about calls that no rule matches, also if only `[tools.authorization]` is enabled.
     pub default_effect: PolicyEffect,
     /// The rules, in order.
     pub rules: Vec<PolicyRule>,
@@ -53,11 +53,11 @@ pub struct AuthorizationConfig {
     pub rules: Vec<PolicyRule>,
 }
 
-/// A rule of the policy: it is about the calls for which everything in it holds.
+/// A rule of the policy. It matches a call if all of its conditions match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyRule {
-    /// What becomes of the calls that it is about.
+    /// The decision about the calls that it matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<PolicyEffect>,
     /// Another name of `effect`.

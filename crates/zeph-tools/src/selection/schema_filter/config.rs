@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolFilterConfig {
-    /// Whether the model is offered only tools that are near to the request.
+    /// Whether the model only receives the tools that are similar to the request.
     pub enabled: bool,
-    /// How many of the nearest tools are offered, plus those that always are.
+    /// The number of most similar tools that the model receives, in addition to `always_on`.
     pub top_k: usize,
-    /// A tool whose description has fewer words is always offered: they say too little to compare.
+    /// A tool with fewer words in its description is always available, because they are too few to compare.
     pub min_description_words: usize,
-    /// Tools that are always offered.
+    /// Tools that are always available to the model.
     pub always_on: Vec<String>,
 }
 
