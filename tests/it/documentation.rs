@@ -110,8 +110,8 @@ fn every_family_of_problems_has_an_entry() {
         UnknownModel => "does not know the model",
         ContextOverflow => "is longer than the window",
         BadRequest => "the request was refused",
-        Protocol => "did not answer with",
-        StreamCut => "the stream ended before the answer did",
+        Protocol => "did not respond with",
+        StreamCut => "the stream ended before the response was complete",
         Config => "no key: set the environment variable",
         Scenario => "scenario",
     };

@@ -44,7 +44,7 @@ const FOREIGN: &str = "mcp_";
 /// The instructions for the model of a client.
 const INSTRUCTIONS: &str = "The tools of Zeph work in one project directory of this machine. Permission rules, a sandbox and an audit log \
 apply to every call. A result with `category: confirmation_required` or `policy_blocked` is final: do not try to reach the same effect by \
-other means. A result that is too long ends with a reference for `read_overflow`.";
+other means. A shortened result ends with a reference for `read_overflow`.";
 
 /// The tools that need a conversation with a model of Zeph.
 const NEEDS_AGENT: [&str; 2] = ["compress_context", "task"];
