@@ -216,7 +216,7 @@ fn no_verdict_is_decided_by_fail_open() {
         assert!(home.has("ran"), "{why}");
         assert_has(
             &output.stderr,
-            &["warning: ", "fail_open", "bash runs unjudged", words],
+            &["warning: ", "fail_open", "bash runs without a check", words],
         );
         assert_eq!(decision(&home), format!("allow (fail_open: {why})"));
     }

@@ -101,7 +101,7 @@ fn missing_provider_lists_three_ways() {
     let home = Home::new();
     let ways = [
         "OPENAI_API_KEY",
-        "zeph config init",
+        "zeph login URL",
         "[[llm.providers]]",
         "zeph demo",
     ];

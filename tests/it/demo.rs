@@ -96,7 +96,7 @@ fn failing_test_is_fixed_and_nothing_remains() {
     let parts = [
         "A test in this project fails",
         "tool    bash: cargo test",
-        "the demo allows this call",
+        "the demo allows",
         FAILING,
         "[exit code: 101]",
         "tool    grep: ",
@@ -200,7 +200,7 @@ fn interrupted_demo_removes_its_folder() {
         let home = Home::new();
         let mark = format!("54{}", std::process::id());
         let mut running = demo_with_cargo(&home, &format!("echo begun; exec sleep {mark}")).start();
-        running.until_line("allowed by the demo");
+        running.until_line("-> the demo allows");
         crate::rig::wait_for("cargo", || {
             is_running(&format!("sleep\0{mark}")).then_some(())
         });
@@ -217,7 +217,7 @@ fn cargo_without_toolchain_is_explained() {
     let home = Home::new();
     let script = "echo 'error: rustup could not choose a version of cargo to run' >&2; exit 1";
     demo_with_program(&home, script).code(1).says(&[
-        "a cargo that works",
+        "a working cargo",
         "could not choose a version",
         "rustup default stable",
     ]);

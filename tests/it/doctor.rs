@@ -59,7 +59,7 @@ fn failed_check_ends_with_exit_code_1() {
             .collect();
         assert_has(&failed.join("\n"), words);
     };
-    check(&|_| {}, &["provider", "zeph config init"]);
+    check(&|_| {}, &["provider", "zeph login"]);
     check(
         &|home| home.config("[agnet]\n"),
         &["configuration", "agnet", "agent"],

@@ -212,7 +212,7 @@ fn failed_embedding_does_not_fail_the_turn() {
     assert!(offered(&server).contains(&"grep".to_owned()));
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("(keyword search (BM25), because vec-1 of");
+    terminal.shows("(keyword search with BM25, because vec-1 of");
     turn(&mut terminal, "search again by a regex", 2);
     *broken.lock().unwrap() = false;
     terminal.prompts("");

@@ -195,7 +195,7 @@ fn filtered_command_returns_its_exit_code() {
     assert_eq!(home.read("raw.log").lines().count(), 52);
     // `--tee` without a path chooses a file name and prints it.
     let printed = run(&["--tee"]);
-    let path = printed.split("complete output:  ").nth(1).unwrap();
+    let path = printed.split("all of it: ").nth(1).unwrap();
     let path = path.trim_end().trim_end_matches(']');
     assert_eq!(fs::read_to_string(path).unwrap(), home.read("raw.log"));
     home.zeph(["filter", "run", "--", "sh", "-c", "kill -9 $$"])

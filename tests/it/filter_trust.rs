@@ -547,7 +547,7 @@ fn damaged_pin_trusts_nothing() {
     fs::write(pin.parent().unwrap(), "").unwrap();
     home.zeph(["filter", "trust", "--yes"])
         .code(1)
-        .says(&["cannot be kept"]);
+        .says(&["cannot be stored"]);
 }
 
 /// Proves OUT-12: calls of the model cannot trust rules, even if the data folder is writable.

@@ -165,10 +165,7 @@ fn long_output_of_any_tool_is_stored() {
         .zeph(["tools", "call", "read", r#"{"path": "long.txt"}"#])
         .code(0);
     let id = reference(&output.stdout);
-    assert_has(
-        &output.stderr,
-        &["complete output:  zeph overflow get", &id],
-    );
+    assert_has(&output.stderr, &["complete output: zeph overflow get", &id]);
     let output = home.zeph(["tools", "call", "read", r#"{"path": "long.txt"}"#, "-q"]);
     assert_eq!(output.code(0).stderr, "");
 }

@@ -375,7 +375,7 @@ fn explain_prints_the_rule_of_each_part() {
     assert_eq!(denied["decision"], "deny", "{denied}");
     home.zeph(["policy", "explain", "bash", "rm -rf /"])
         .code(0)
-        .prints(&["blocklist    deny", "nothing"]);
+        .prints(&["blocklist    deny", "- none: "]);
     home.zeph(["policy", "explain", "raed", "x"])
         .code(1)
         .says(&["raed", "read"]);

@@ -479,7 +479,7 @@ fn fallback_without_its_key_is_skipped() {
         &home.zeph(["doctor"]).code(0).stdout,
         &[
             "warn  fallback",
-            "keyless (m) is passed over",
+            "keyless (m) is skipped",
             "ANTHROPIC_API_KEY",
             "ok    fallback",
         ],

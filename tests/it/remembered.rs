@@ -198,7 +198,7 @@ fn permanent_approval_lasts_until_it_is_revoked() {
     command(
         &mut terminal,
         "/permissions rm 2",
-        "nothing has the number 2",
+        "no approval has the number 2",
     );
     command(
         &mut terminal,
@@ -292,7 +292,7 @@ fn stale_diff_is_not_written() {
         [[steps]]
         calls = [{ tool = "write", input = { path = "notes", content = "one\nnew\n" } }]
         [[steps]]
-        expect = { tool_result_contains = "was changed after the user was shown" }
+        expect = { tool_result_contains = "changed after the user saw the preview" }
         text = "Stale."
         [[steps]]
         calls = [{ tool = "edit", input = { path = "notes", old_string = "mine", new_string = "yours" } }]

@@ -213,7 +213,7 @@ fn scheduler_tool_stores_tasks() {
         &said,
         &[
             "invalid_parameters",
-            "\"soon\" says no time",
+            "\"soon\" is not a time",
             "every day at 9",
         ],
     );
@@ -239,7 +239,7 @@ fn tasks_belong_to_their_directory() {
     home.zeph(["scheduler", "rm", "1"]).code(0);
     home.zeph(["scheduler", "rm", "1"]).code(1);
     let wrong = home.zeph(["scheduler", "add", "61 * * * *", "x"]).code(2);
-    assert_has(&wrong.stderr, &["minute", "not within 0 to 59"]);
+    assert_has(&wrong.stderr, &["minute", "is not a value from 0 to 59"]);
 }
 
 /// A server that takes `seconds` to respond to "Slowly.".
@@ -273,7 +273,7 @@ fn task_due_during_another_waits() {
     add(&home, "in 1 second", "Third.");
     let output = home.zeph(["scheduler", "run", "--once"]).code(0);
     assert_eq!(states(&home), ["1 done", "2 done", "3 done"]);
-    assert_has(&output.stderr, &["task 3 begins: in 1 second (", "s late)"]);
+    assert_has(&output.stderr, &["task 3 starts: in 1 second (", "s late)"]);
 }
 
 /// Proves NAT-3: a stopped scheduler ends the running task and reports the tasks that did not start.
@@ -326,7 +326,7 @@ fn tasks_run_in_parallel_with_a_session() {
     });
     terminal.prompts("half a line");
     terminal.type_keys("\r");
-    terminal.shows("scheduled task 5 begins: now");
+    terminal.shows("scheduled task 5 starts: now");
     terminal.shows("): It is done.");
     terminal.prompts("");
     let own = |request: &Request| request.json().to_string().contains("half a line");
@@ -393,9 +393,12 @@ fn local_times_follow_the_zone() {
     };
     wrong("0 0 30 2 *", &["there is no such day"]);
     wrong("*/0 * * * *", &["minute", "not a step from 1 to 60"]);
-    wrong("0 0 * * someday", &["day of week", "not within 0 to 7"]);
-    wrong("0 0 * *", &["says no time", "five fields of cron"]);
-    wrong("0 0 0 1 1 *", &["says no time"]);
+    wrong(
+        "0 0 * * someday",
+        &["day of week", "is not a value from 0 to 7"],
+    );
+    wrong("0 0 * *", &["is not a time", "five fields of cron"]);
+    wrong("0 0 0 1 1 *", &["is not a time"]);
 }
 
 /// Proves NAT-3: after the correction of a clock that was far ahead, tasks continue.

@@ -351,7 +351,7 @@ fn redaction_mark_does_not_replace_a_value() {
             &[
                 "[redacted:github_token]",
                 "Nothing was changed",
-                "Edit around it",
+                "Omit the line",
             ],
         );
     }

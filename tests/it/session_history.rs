@@ -274,7 +274,7 @@ fn rewind_without_files_is_immediate() {
             .says(&["/rewind lists your messages"]);
     }
     let done = say(&home, "/rewind 2");
-    assert_has(&done, &["back before message 2 (two); 4 messages left it"]);
+    assert_has(&done, &["state before message 2 (two). 4 messages left it"]);
     say(&home, "instead");
     assert_eq!(texts(&server.last()), ["one", "response 0", "instead"]);
     // The first message can be rewound too; then the next prompt is the title.
@@ -311,7 +311,7 @@ fn rewind_after_a_compaction_restores_the_messages() {
     assert_has(&system(&server.last()), &["NOTES"]);
     assert_eq!(texts(&server.last()).last().unwrap(), "five again");
     // Message 2 is in the summary.
-    assert_has(&say(&home, "/rewind 2"), &["back before message 2 (two)"]);
+    assert_has(&say(&home, "/rewind 2"), &["state before message 2 (two)"]);
     say(&home, "new");
     assert!(!system(&server.last()).contains("NOTES"));
     assert_eq!(texts(&server.last()), ["one", "Fine.", "new"]);
@@ -371,7 +371,7 @@ fn editor_can_rename_and_rewind() {
     editor.prompt(&id, "/rewind 2 yes");
     assert_has(
         &editor.text(),
-        &["back before message 2 (write a file)", "removed a.txt"],
+        &["state before message 2 (write a file)", "removed a.txt"],
     );
     assert!(!home.has("a.txt"));
     editor.prompt(&id, "again");
@@ -618,7 +618,7 @@ fn last_exchanges_are_shown_again() {
     terminal.prompts("");
     assert!(!terminal.text().contains("prompt four"));
     enter(&mut terminal, &format!("/resume {id}"));
-    terminal.shows("continues:  ");
+    terminal.shows("continues: ");
     assert_has(&terminal.text(), &["› go on", "More."]);
     leave(terminal);
     let raw = leave(Terminal::start(&home, &[]));
@@ -721,7 +721,7 @@ fn list_follows_the_size_of_the_terminal() {
     enter(&mut terminal, "/resume");
     terminal.shows("Sessions of this directory");
     terminal.type_keys("guide\r");
-    terminal.shows("continues:  2 messages, write the guide");
+    terminal.shows("continues: 2 messages, write the guide");
     leave(terminal);
 }
 

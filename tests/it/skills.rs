@@ -125,7 +125,7 @@ fn allowed_tools_apply_while_a_skill_runs() {
         assert_eq!(category.as_deref(), Some("policy_blocked"));
         assert_has(
             data,
-            &["the skill reads runs until the end of this turn and allows read_file"],
+            &["the skill reads runs until the end of this turn and allows only read_file"],
         );
     }
     assert!(!home.has("ran"));

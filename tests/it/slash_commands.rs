@@ -107,7 +107,7 @@ fn invalid_arguments_show_the_usage() {
     check("/sessions", "0 messages");
     check("/resume 00000000", "error: ");
     check("/permissions", "There are no rules");
-    check("/permissions rm 7", "error: nothing has the number 7");
+    check("/permissions rm 7", "error: no approval has the number 7");
     check("/permissions rm x", "did you mean /permissions?");
     check("/tools unblock", "error: no tool is blocked");
     check(

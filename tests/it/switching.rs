@@ -144,7 +144,7 @@ fn another_session_is_resumed() {
     terminal.type_keys("\x1b");
     terminal.shows("the session stays the same");
     type_line(&mut terminal, &format!("/resume {}", &old[..old.len() - 1]));
-    terminal.shows("continues:  2 messages, the old one");
+    terminal.shows("continues: 2 messages, the old one");
     type_line(&mut terminal, "go on");
     terminal.shows("answer 1");
     leave(terminal);

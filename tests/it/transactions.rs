@@ -159,7 +159,7 @@ fn last_snapshot_is_accessible() {
         [[steps]]
         calls = [{ tool = "bash", input = { command = "rm -r src; exit 1" } }]
         [[steps]]
-        capture = { place = 'before are in (\S+) until' }
+        capture = { place = 'before the command are in (\S+) until' }
         calls = [{ tool = "bash", input = { command = "cp -a {{place}}/src . && ls {{place}}" } }]
         [[steps]]
         expect = { tool_result_contains = "notes" }

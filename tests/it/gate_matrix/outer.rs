@@ -85,7 +85,7 @@ pub(super) fn known() -> Vec<Case> {
         case(Outcome::Allowed, "arguments that a model repaired")
             .call(misfit())
             .reformat(reformatted)
-            .expect(Expect::runs().model_reads(&["the arguments did not fit"]))
+            .expect(Expect::runs().model_reads(&["the arguments did not match"]))
             .not_at(&[Entry::Typed], "the typed text is the command")
             .at(&OWN, &unfit)
             .at(&[Entry::McpServe], &unfit),
@@ -418,10 +418,11 @@ pub(super) fn adversarial() -> Vec<Case> {
                 ),
         );
         cases.push(
-            case(Outcome::Fault, what)
-                .config(OPEN)
-                .judge(judge)
-                .expect(Expect::runs().judged(open).user_reads(&["runs unjudged"])),
+            case(Outcome::Fault, what).config(OPEN).judge(judge).expect(
+                Expect::runs()
+                    .judged(open)
+                    .user_reads(&["runs without a check"]),
+            ),
         );
     }
     cases.push(

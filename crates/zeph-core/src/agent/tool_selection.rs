@@ -269,12 +269,12 @@ impl ToolSelection {
                 "not in use: the model does not call tools natively".to_owned()
             }
             Some(embedder) if self.failed => format!(
-                "keyword search (BM25), because {} of {} failed",
+                "keyword search with BM25, because {} of {} failed",
                 embedder.model().name,
                 embedder.provider()
             ),
             Some(embedder) => format!("{} of {}", embedder.model().name, embedder.provider()),
-            None => "keyword search (BM25), because no provider of embeddings is set".to_owned(),
+            None => "keyword search with BM25, because no provider of embeddings is set".to_owned(),
         };
         format!(
             "Filter: top_k={}, always_on={}, embeddings={} ({how})\n",

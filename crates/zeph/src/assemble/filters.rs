@@ -113,8 +113,7 @@ pub(crate) fn filter_status(filters: &FilterPipeline) -> String {
     });
     let [full, partial, fallback] = filters.metrics().levels();
     format!(
-        "{} of {} kB of output sent; {full} outputs understood, {partial} truncated, {fallback} \
-         not understood",
+        "{} of {} kB of output sent; {full} understood, {partial} truncated, {fallback} not",
         after.div_ceil(1000),
         before.div_ceil(1000)
     )
