@@ -493,7 +493,7 @@ fn fallback_without_its_key_is_skipped() {
     home.config(&config("keyless"));
     home.zeph(["-p", "go"])
         .code(1)
-        .says(&["provider \"keyless\" cannot be asked", "ANTHROPIC_API_KEY"]);
+        .says(&["provider \"keyless\" cannot be used", "ANTHROPIC_API_KEY"]);
     // Other faults are reported.
     home.config(&config("first").replace("model = \"m\"", "model = \"\""));
     home.zeph(["-p", "go"])

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 
+use super::source::non_test_lines;
 use super::test_names;
 use crate::project::{Project, TextFile};
 

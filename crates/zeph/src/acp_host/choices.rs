@@ -51,7 +51,7 @@ impl StoredChoices {
             && let Err(error) = models.restore(model)
         {
             messages.push(format!(
-                "model {} ({}) of this session cannot be asked: {error}; {} is asked",
+                "model {} ({}) of this session cannot be used: {error}; requests go to {}",
                 model.model,
                 model.provider,
                 models.description()
