@@ -182,7 +182,7 @@ fn no_verdict_is_decided_by_fail_open() {
         (
             || Reply::calls("j", &[("bash", touch())]),
             "no_answer",
-            "a call",
+            "a tool call",
         ),
         (|| Reply::error(500, "oops", "broken"), "error", "500"),
         (
@@ -594,7 +594,7 @@ fn project_can_only_tighten_the_gate() {
     let home = Home::new();
     home.write(".zeph/config.toml", &on);
     let output = tools_call(&home, "bash", &touch()).code(2);
-    assert_has(&output.stderr, &[".zeph/config.toml:2:", "switches on"]);
+    assert_has(&output.stderr, &[".zeph/config.toml:2:", "enables"]);
     let off = gate(&judge, "").replace("enabled = true\n", "");
     home.config(&off);
     tools_call(&home, "bash", &touch()).code(0);

@@ -133,7 +133,7 @@ fn long_conversation_is_summarized() {
     let requests = server.requests();
     let again = requests.iter().rfind(|request| sums_up(request)).unwrap();
     let record = again.messages()[1]["content"].as_str().unwrap().to_owned();
-    assert_has(&record, &["noted already", NOTES]);
+    assert_has(&record, &["Existing notes", NOTES]);
 }
 
 /// A server whose turn writes a file of 2000 bytes in each of its first `rounds` responses.

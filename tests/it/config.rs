@@ -102,7 +102,6 @@ fn missing_provider_lists_three_ways() {
     let ways = [
         "OPENAI_API_KEY",
         "zeph login URL",
-        "[[llm.providers]]",
         "zeph demo",
     ];
     home.zeph(["-p", "hi"]).code(1).says(&ways);

@@ -305,7 +305,7 @@ fn declined_access_is_not_requested_again() {
         expect = { tool_result_contains = "policy_blocked" }
         calls = [{ tool = "bash", input = { command = "touch ~/other/dir/b" } }]
         [[steps]]
-        expect = { tool_result_contains = "the OS sandbox kept the command from writing" }
+        expect = { tool_result_contains = "the OS sandbox blocked writing to" }
         text = "Understood."
         "#,
     );

@@ -217,7 +217,7 @@ fn failed_embedding_does_not_fail_the_turn() {
     *broken.lock().unwrap() = false;
     terminal.prompts("");
     terminal.type_keys("/clear\r");
-    terminal.shows("starts over");
+    terminal.shows("A new conversation starts");
     turn(&mut terminal, "find the needle", 4);
     assert!(offered(&server).contains(&"grep".to_owned()));
     terminal.leaves();

@@ -111,7 +111,7 @@ fn unusable_image_is_refused() {
         &[
             "[tool_error]",
             "image/png, 5242939 bytes",
-            "5242880 is the limit",
+            "above the limit of 5242880 bytes",
         ],
     );
     assert_has(

@@ -82,7 +82,7 @@ fn invalid_fact_is_refused() {
         let reported = call(&home, "s", "memory_save", &json!({ "content": content }), 1);
         assert_has(&reported, words);
     };
-    refuse(" \n", &["nothing to keep"]);
+    refuse(" \n", &["nothing to store"]);
     refuse(&"x".repeat(20_000), &["20000 bytes", "16384"]);
     let params = json!({ "query": "x", "limit": 0 });
     let reported = call(&home, "s", "memory_search", &params, 1);

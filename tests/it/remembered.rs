@@ -226,7 +226,7 @@ fn rule_can_be_edited_before_it_is_stored() {
     terminal.type_keys("e");
     terminal.shows("  bash: touch a b");
     terminal.type_keys("\x15touch a\r");
-    terminal.shows("invalid: it would not match `touch a b`");
+    terminal.shows("invalid: the rule would not match `touch a b`");
     terminal.type_keys(" *\r");
     terminal.shows("  write: /");
     terminal.type_keys("\x1b");

@@ -207,7 +207,7 @@ impl Agent {
             by,
         } = compacted;
         format!(
-            "compacted: {by} summarized {}, about {tokens_before} -> {tokens_after} tokens; `zeph \
+            "compacted: {} summarized by {by}, about {tokens_before} -> {tokens_after} tokens; `zeph \
              sessions show {}` shows the messages",
             counted_as(*messages, "message was", "messages were"),
             self.session.id(),
