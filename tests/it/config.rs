@@ -99,11 +99,7 @@ fn all_configuration_errors_are_reported_together() {
 #[test]
 fn missing_provider_lists_three_ways() {
     let home = Home::new();
-    let ways = [
-        "OPENAI_API_KEY",
-        "zeph login URL",
-        "zeph demo",
-    ];
+    let ways = ["OPENAI_API_KEY", "zeph login URL", "zeph demo"];
     home.zeph(["-p", "hi"]).code(1).says(&ways);
     assert!(
         !home.database().exists(),

@@ -138,7 +138,7 @@ mod tests {
             "\"path\":{\"type\":\"string\"}",
             "```\n{\"fiel\":\"a.txt\"}\n```",
             "```\n`/path` is missing\n```",
-            "the JSON object of the corrected arguments alone",
+            "only with the JSON object of the corrected arguments",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }

@@ -138,7 +138,7 @@ mod tests {
         );
         check("---\nmode: fast\n---\nFix.", "the modes are plan, ask");
         check("---\ndescription: x\n---\n", "no text");
-        check("---\ndescription: x\nFix.", "does not end");
+        check("---\ndescription: x\nFix.", "has no end");
         check("---\nmodel: 3\n---\nFix.", "`model` is not a string");
         check("Fix \u{1b}[2J it.", "control character U+001B");
     }

@@ -717,7 +717,7 @@ async fn invalid_tasks_are_refused() {
     let schedule = world.schedule(false);
     let refused =
         async |task: &str, when: &str| schedule.add(task, when).await.unwrap_err().to_string();
-    assert!(refused(" ", "now").await.contains("got nothing"));
+    assert!(refused(" ", "now").await.contains("got an empty text"));
     assert!(refused("x", "soon").await.contains("\"every day at 9\""));
     assert!(
         refused(&"x".repeat(20_000), "now")

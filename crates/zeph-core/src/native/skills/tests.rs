@@ -181,12 +181,12 @@ fn hostile_skills_are_refused() {
     };
     check("name: t\n", "duplicate key `name`");
     check("allowedtools: []\n", "did you mean `allowed-tools`?");
-    check("hooks: []\n", "no key of the front matter");
+    check("hooks: []\n", "not a key of the front matter");
     check("x: &a [1]\n", "anchors");
     check("allowed-tools: {a: 1}\n", "not a list of names");
     check("env: [PATH]\n", "PATH decides");
     check("env: {LD_PRELOAD: x}\n", "LD_PRELOAD decides");
-    check("env: [\"A B\"]\n", "no name of a variable");
+    check("env: [\"A B\"]\n", "not the name of a variable");
     check("env: {A: \"x\\ny\"}\n", "control character");
     let tool =
         |name: &str, more: &str| format!("tools:\n  - name: {name}\n    description: D.\n{more}");
@@ -198,7 +198,7 @@ fn hostile_skills_are_refused() {
         &tool("read_file", "    command: ls\n"),
         "a tool with this name exists",
     );
-    check(&tool("Ls", "    command: ls\n"), "small letters");
+    check(&tool("Ls", "    command: ls\n"), "lowercase letters");
     check(
         &tool("t", "    command: echo \"{{a}}\"\n    parameters: {a: x}\n"),
         "is in quotes",
@@ -213,14 +213,14 @@ fn hostile_skills_are_refused() {
     );
     check(
         &tool("t", "    command: echo\n    shell: x\n"),
-        "no key of a tool",
+        "not a key of a tool",
     );
     check(
         &tool(
             "t",
             "    command: echo {{a}}\n    parameters: {a: {default: 1}}\n",
         ),
-        "`default` is no string",
+        "`default` is not of the type string",
     );
     let head = format!("x: {}\n", "y".repeat(17 * 1024));
     check(&head, "more than 16 KiB");
@@ -232,7 +232,7 @@ fn hostile_skills_are_refused() {
         assert!(reason.contains(words), "{reason}");
     };
     raw(b"no front matter", "does not begin with front matter");
-    raw(b"---\nname: s\n", "does not end");
+    raw(b"---\nname: s\n", "has no end");
     raw(b"---\nname: s\n---\n", "`description` is missing");
     raw(
         b"---\nname: s\ndescription: d\n---\n\xff",
@@ -351,7 +351,7 @@ fn user_skills_take_precedence() {
         .collect();
     assert!(reasons[0].ends_with("has the same name"), "{reasons:?}");
     assert!(
-        reasons[1].contains("which the skill one declares"),
+        reasons[1].contains("which the skill one also declares"),
         "{reasons:?}"
     );
 }

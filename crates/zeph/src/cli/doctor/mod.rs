@@ -438,8 +438,15 @@ mod tests {
             }
         };
         use Verdict::{Failed, Ok, Warning};
-        check(BestEffort, true, Some(7), true, Ok, &["version 7", "open"]);
-        check(Required, false, Some(5), true, Ok, &["seccomp cuts"]);
+        check(
+            BestEffort,
+            true,
+            Some(7),
+            true,
+            Ok,
+            &["version 7", "can use the network"],
+        );
+        check(Required, false, Some(5), true, Ok, &["seccomp blocks"]);
         check(BestEffort, true, None, true, Warning, &["no Landlock"]);
         check(BestEffort, false, Some(7), false, Warning, &["no seccomp"]);
         check(Required, true, None, true, Failed, &["no command runs"]);
@@ -449,7 +456,7 @@ mod tests {
             Some(7),
             true,
             Warning,
-            &["without an OS", "has it"],
+            &["without an OS", "supports it"],
         );
         check(Off, true, None, false, Warning, &["without an OS sandbox"]);
     }
@@ -466,8 +473,8 @@ mod tests {
                 assert!(detail.contains(word), "{word}: {detail}");
             }
         };
-        check(BestEffort, true, false, true, Ok, &["is hidden"]);
-        check(Required, true, false, true, Ok, &["is hidden"]);
+        check(BestEffort, true, false, true, Ok, &["are hidden"]);
+        check(Required, true, false, true, Ok, &["are hidden"]);
         check(BestEffort, true, false, false, Warning, &["only commands"]);
         check(Required, true, false, false, Failed, &["no command runs"]);
         check(Off, true, false, false, Warning, &["in part", "off"]);
