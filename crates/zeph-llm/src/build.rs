@@ -119,7 +119,7 @@ base_url = "http://127.0.0.1:11434/v1/""#,
             (
                 r#"name = "a"
 type = "candle""#,
-                "a model that `zeph models pull` fetched",
+                "a model that `zeph models pull` downloaded",
             ),
             (
                 r#"name = "a"

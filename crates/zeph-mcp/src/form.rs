@@ -211,7 +211,7 @@ mod tests {
             "without options",
         );
         check(json!({"type": "string", "enum": []}), "no options");
-        check(json!({"type": "string", "enum": [1]}), "not a text");
+        check(json!({"type": "string", "enum": [1]}), "not a string");
         assert_eq!(fields(&json!({})).unwrap(), []);
     }
 }

@@ -178,7 +178,7 @@ mod tests {
             [audio: audio/wav, 3 bytes; audio is not passed to the model]\n[link: file:///a, a, text/plain: An a.]\n\
             [link: file:///b]\n[resource file:///c]\nin c\n\
             [resource file:///d: x/y, 4 bytes; its data is not passed to the model]\n\
-            [of a kind that is not known: {\"type\":\"hologram\",\"x\":1}]";
+            [content of an unknown type: {\"type\":\"hologram\",\"x\":1}]";
         assert_eq!(summary(result), expect);
         for nothing in [
             json!({}),

@@ -297,7 +297,7 @@ mod tests {
                 "hidden characters",
             ),
             (json!({"x": "y".repeat(40_000)}), "more than 32768 bytes"),
-            (json!({"properties": {"a": deep}}), "32 deep"),
+            (json!({"properties": {"a": deep}}), "more than 32 levels"),
         ] {
             let found = reason(schema);
             assert!(found.contains(expect), "{found}");

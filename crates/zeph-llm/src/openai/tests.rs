@@ -552,7 +552,7 @@ fn non_stream_body_is_refused_in_pieces_of_any_size() {
     .concat();
     for size in [1, 1000, 2000, body.len()] {
         let failure = read(body.as_bytes().chunks(size)).0.unwrap_err();
-        assert!(failure.message.contains("did not answer"), "{size}");
+        assert!(failure.message.contains("did not respond"), "{size}");
     }
 }
 

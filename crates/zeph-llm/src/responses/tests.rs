@@ -354,7 +354,7 @@ fn invalid_response_is_reported() {
         (
             event(&json!({"type": "response.completed"})),
             Kind::Protocol,
-            "how",
+            "without a reason",
         ),
         (
             stream(&[

@@ -191,7 +191,9 @@ mod tests {
         let cx = CallContext::headless();
         let output = tool.run(&call, &cx).await.expect("a result");
         assert!(
-            output.summary.contains("(partial: the time was up"),
+            output
+                .summary
+                .contains("(partial: the time limit was reached"),
             "{}",
             output.summary
         );

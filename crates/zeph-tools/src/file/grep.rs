@@ -459,7 +459,9 @@ mod tests {
             .await
             .expect("a result");
         assert!(
-            output.summary.contains("(partial: the time was up"),
+            output
+                .summary
+                .contains("(partial: the time limit was reached"),
             "{}",
             output.summary
         );

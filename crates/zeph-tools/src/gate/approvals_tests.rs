@@ -165,12 +165,12 @@ fn opaque_commands_get_no_proposal() {
     command("rg --pre=./x y", "`rg` runs another");
     command("go test -exec ./x", "`go` runs another");
     command("echo 'a\nb'", "line breaks");
-    command("rm $X", "turns out");
-    command("echo x > $X", "turns out");
+    command("rm $X", "unknown before it runs");
+    command("echo x > $X", "unknown before it runs");
     check(
         "bash",
         bash(&format!("echo {}", "a".repeat(600))),
-        "needs more",
+        "would have more",
     );
     check(
         "move_path",
@@ -434,7 +434,7 @@ fn proposal_can_be_edited() {
     bash(0, "cargo test", Err("would not match `cargo test --lib`"));
     bash(0, "touch *", Err("would not match `cargo test --lib`"));
     bash(1, "touch ?", Ok("touch ?"));
-    bash(1, "touch \\", Err("ends with a `\\`"));
+    bash(1, "touch \\", Err("ends with `\\`"));
     bash(1, "", Err("empty"));
     bash(2, "touch a", Err("nothing to edit"));
     let write = |pattern, expect| check("write", json!({"path": "src/a.rs"}), 0, pattern, expect);

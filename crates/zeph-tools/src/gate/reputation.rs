@@ -141,7 +141,7 @@ impl Reputations {
     }
 }
 
-/// The entry of a tool in the summary: `edit 0.60 (at least 0.27; 1 of 3 wrong)`.
+/// The entry of a tool in the summary: `edit 0.60 (at least 0.27; 1 of 3 invalid)`.
 struct ReputationLine<'a> {
     name: &'a str,
     tool: Reputation,
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(reputations.of("t", "edit"), of(0, 0));
         assert_eq!(
             reputations.summary("s"),
-            "3 calls; edit 0.50 (at least 0.13; 1 of 2 wrong)"
+            "3 calls; edit 0.50 (at least 0.13; 1 of 2 invalid)"
         );
         for n in 0..1000 {
             let unknown = ToolError::ToolNotFound {

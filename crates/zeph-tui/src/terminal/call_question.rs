@@ -106,7 +106,7 @@ mod tests {
         };
         assert!(
             shown(80).contains(
-                &"  [1] once  [2] this session ›[4] no  [5] no, and give the reason".to_owned()
+                &"  [1] once  [2] this session ›[4] no  [5] no, and tell it why".to_owned()
             ),
             "{:?}",
             shown(80)

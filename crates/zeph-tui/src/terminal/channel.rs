@@ -768,7 +768,7 @@ mod tests {
         assert_eq!(answer, UserAnswer::Once);
         assert_eq!(
             shown.text(),
-            "  bash asks (no rule allows it): allowed by --yes\n"
+            "  bash needs confirmation (no rule allows it): allowed by --yes\n"
         );
     }
 

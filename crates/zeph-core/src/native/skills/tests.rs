@@ -184,8 +184,8 @@ fn hostile_skills_are_refused() {
     check("hooks: []\n", "not a key of the front matter");
     check("x: &a [1]\n", "anchors");
     check("allowed-tools: {a: 1}\n", "not a list of names");
-    check("env: [PATH]\n", "PATH decides");
-    check("env: {LD_PRELOAD: x}\n", "LD_PRELOAD decides");
+    check("env: [PATH]\n", "PATH determines");
+    check("env: {LD_PRELOAD: x}\n", "LD_PRELOAD determines");
     check("env: [\"A B\"]\n", "not the name of a variable");
     check("env: {A: \"x\\ny\"}\n", "control character");
     let tool =

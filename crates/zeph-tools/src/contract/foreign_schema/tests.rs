@@ -377,12 +377,12 @@ fn unusable_schemas_are_refused() {
     check(json!({ "properties": { "a": { "pattern": "(" } } }), "(");
     check(
         json!({ "$ref": "https://example.org/schema.json" }),
-        "not fetched",
+        "does not fetch",
     );
-    check(json!({ "$ref": "file:///etc/passwd" }), "not fetched");
+    check(json!({ "$ref": "file:///etc/passwd" }), "does not fetch");
     check(
         json!({ "properties": { "a": { "$ref": "other.json#/x" } } }),
-        "not fetched",
+        "does not fetch",
     );
     check(
         json!({ "$schema": "https://example.org/dialect" }),
@@ -390,14 +390,14 @@ fn unusable_schemas_are_refused() {
     );
     check(json!({ "$ref": "#/$defs/none" }), "does not contain");
     check(json!({ "$ref": "#none" }), "does not contain");
-    check(json!({ "$ref": "#" }), "without end");
+    check(json!({ "$ref": "#" }), "in an infinite loop");
     check(
         json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "allOf": [{ "$ref": "#/$defs/a" }] } } }),
-        "without end",
+        "in an infinite loop",
     );
     check(
         json!({ "properties": { "a": { "anyOf": [{ "not": { "$ref": "#/properties/a" } }] } } }),
-        "without end",
+        "in an infinite loop",
     );
     check(
         json!({ "properties": { "a": { "$id": "https://a.org/b", "type": "string" } } }),

@@ -409,7 +409,7 @@ fn own_files_of_the_program_are_excluded() {
     let failures = world.failures(&snapshot);
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert_eq!(failures[0].path, Path::new("moved"));
-    assert!(failures[0].why.contains("own files"), "{failures:?}");
+    assert!(failures[0].why.contains("files of Zeph"), "{failures:?}");
     assert_eq!(read("moved/zeph.db"), "2");
 }
 

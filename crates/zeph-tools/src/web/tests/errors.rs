@@ -211,7 +211,7 @@ fn errors_of_redirects_keep_their_kind() {
         status(429, Some("7")),
         Category::RateLimited,
         false,
-        "https://example.org/a answers 429 Too Many Requests; it asks to wait 7 s",
+        "https://example.org/a answers 429 Too Many Requests; the server requests a wait of 7 s",
     );
     assert_eq!(deferred.retry_after(), Some(Duration::from_secs(7)));
 }
