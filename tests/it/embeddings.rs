@@ -231,7 +231,7 @@ fn failed_embedding_does_not_fail_the_turn() {
         .zeph(["-p", "search the contents of all files by a regex"])
         .code(0);
     assert_has(&output.stdout, &["answer-"]);
-    let warning = "there are no embeddings, so tools are chosen by words";
+    let warning = "there are no embeddings, so tools are selected by keywords";
     assert_eq!(
         output.stderr.matches(warning).count(),
         1,
