@@ -11,6 +11,7 @@ mod config;
 #[cfg(feature = "full-screen")]
 mod full_screen;
 mod host;
+mod pipe;
 pub mod sanitize;
 mod terminal;
 mod view;

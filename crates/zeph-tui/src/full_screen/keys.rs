@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use crossterm::event::Event;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::pipe::pipe;
 use crate::terminal::decode::Decoder;
 
 /// The size of a read.
@@ -61,7 +62,10 @@ impl KeyReader {
     /// # Errors
     /// If no thread can be started.
     pub(super) fn start() -> io::Result<Self> {
-        let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (woken, wake) = pipe()?;
+        for end in [&woken, &wake] {
+            fcntl_setfl(end, fcntl_getfl(end)? | OFlags::NONBLOCK)?;
+        }
         let control = Arc::new(ReaderControl {
             state: Mutex::new(ReaderState::Reading),
             changed: Condvar::new(),

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
@@ -24,6 +23,7 @@ use super::call_question::REASON;
 use super::line::{self, Line};
 use super::remember_dialog::{Choice, choose};
 use super::screen::columns;
+use crate::pipe::pipe;
 use crate::view::render::{Answer, AnswerOption, default_option, options};
 
 /// The most bytes of a reason.
@@ -146,7 +146,7 @@ impl Keyboard {
         &self,
         dialog: impl FnOnce(&io::Stdin, &OwnedFd) -> rustix::io::Result<T> + Send + 'static,
     ) -> Option<T> {
-        let (stop, _abandoned_when_dropped) = pipe_with(PipeFlags::CLOEXEC).ok()?;
+        let (stop, _abandoned_when_dropped) = pipe().ok()?;
         let keyboard = self.clone();
         let dialog = tokio::task::spawn_blocking(move || {
             let _reading = keyboard.hold();
@@ -480,7 +480,7 @@ mod tests {
             // The kernel passes it on in its own time.
             poll(&mut [PollFd::new(&side, PollFlags::IN)], None).unwrap();
         }
-        let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (stop, keep) = pipe().unwrap();
         let mut keep = Some(keep);
         let mut interrupted = false;
         let write = |keys: &str| {
@@ -581,7 +581,7 @@ mod tests {
     fn arrows_and_enter_answer() {
         let check = |keys: &[&str], pressed: Pressed| {
             let (main, side) = pty();
-            let (stop, _keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let (stop, _keep) = pipe().unwrap();
             let left = std::cell::RefCell::new(keys.iter());
             let show = |show: Show<'_>| {
                 if matches!(show, Show::Question | Show::Select(_))
@@ -613,7 +613,7 @@ mod tests {
     fn abandoned_dialog_ends() {
         let (_main, side) = pty();
         let modes = tcgetattr(&side).unwrap().local_modes;
-        let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (stop, keep) = pipe().unwrap();
         let keep = std::cell::Cell::new(Some(keep));
         let show = |_: Show<'_>| drop(keep.take());
         let pressed = dialog(&side, &stop, (&Confirmation::default(), false), show, || {}).unwrap();
@@ -624,7 +624,7 @@ mod tests {
     #[test]
     fn closed_terminal_refuses() {
         let (main, side) = pty();
-        let (stop, _keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (stop, _keep) = pipe().unwrap();
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {
             let main = std::cell::Cell::new(Some(main));

@@ -12,8 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode as FileMode, OFlags, fcntl_getfl, fcntl_setfl, open};
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetwinsize, tcsetattr, tcsetwinsize};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -23,7 +22,13 @@ use zeph_tools::user_terminal::{LentTerminal, UserTerminal};
 use super::alternate_screen::AlternateScreen;
 use super::keyboard::{Keyboard, Mode};
 use super::restore;
+use crate::pipe::pipe;
 
+/// No started program inherits the pseudo terminal.
+#[cfg(target_os = "linux")]
+const CLOSE_AT_EXEC: OpenptFlags = OpenptFlags::CLOEXEC;
+#[cfg(not(target_os = "linux"))]
+const CLOSE_AT_EXEC: OpenptFlags = OpenptFlags::empty();
 /// The size of a read.
 const PIECE_BYTES: usize = 16 * 1024;
 /// Pieces of output that wait for the recorder. A faster program waits.
@@ -68,7 +73,7 @@ impl UserTerminal for TerminalLender {
     fn lend(&self) -> io::Result<Box<dyn LentTerminal>> {
         let (main, side) = pseudo_terminal()?;
         let main = Arc::new(main);
-        let (stop, stopped_when_dropped) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stop, stopped_when_dropped) = pipe()?;
         let (sender, output) = channel(MAX_QUEUED_PIECES);
         let relay = Relay {
             main: Arc::clone(&main),
@@ -112,7 +117,9 @@ impl UserTerminal for TerminalLender {
 /// A pseudo terminal with the mode and the size of the terminal of this process: the side of Zeph, which does not block, and
 /// the side of the command.
 fn pseudo_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
-    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | CLOSE_AT_EXEC)?;
+    // A system without the flag, as macOS, takes it here.
+    fcntl_setfd(&main, FdFlags::CLOEXEC)?;
     grantpt(&main)?;
     unlockpt(&main)?;
     let name = ptsname(&main, Vec::new())?;
