@@ -7,6 +7,7 @@ mod elicitation;
 mod faults;
 mod files;
 mod modes;
+mod page;
 mod permission;
 mod servers;
 mod sessions;

@@ -6,6 +6,7 @@ mod gates;
 mod http;
 mod lifecycle;
 mod login;
+mod page;
 mod prompts;
 mod results;
 mod revisions;

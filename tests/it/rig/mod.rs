@@ -6,6 +6,7 @@ mod editor;
 mod family;
 mod home;
 mod mcp_client;
+mod page;
 mod picture;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -22,6 +23,7 @@ pub(crate) use database::{Audit, audit, cell, count, execute, session_ids, vecto
 pub(crate) use editor::{Decision, Editor};
 pub(crate) use home::{Home, openai_config};
 pub(crate) use mcp_client::{CALLER, McpClient, error_of, text_of};
+pub(crate) use page::Page;
 pub(crate) use picture::picture;
 #[cfg(feature = "postgres")]
 pub(crate) use postgres::Postgres;
