@@ -617,7 +617,7 @@ fn audit_trail_can_be_disabled_only_by_the_user() {
     assert_eq!(count(&home.database(), "tool_audit"), 0);
     home.zeph(["doctor"])
         .run()
-        .prints(&["warn  audit", "leave no entry"]);
+        .prints(&["warn  audit", "have no entries"]);
     home.zeph(["audit", "tail"])
         .code(0)
         .says(&["`[tools.audit] sqlite` is false"]);

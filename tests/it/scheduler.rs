@@ -99,7 +99,7 @@ fn unattended_task_never_asks() {
     for config in ["", "[tools.shell]\nconfirm_patterns = [\"touch*\"]\n"] {
         let (.., sent) = run(config, &["--yes"]);
         assert_has(&sent, &["scheduler.skip_questions", "--yes has no effect"]);
-        assert!(!sent.contains("--yes allows"), "{sent}");
+        assert!(!sent.contains("--yes approves"), "{sent}");
     }
     let (.., sent) = run("", &[]);
     assert_has(

@@ -164,7 +164,7 @@ fn difference_counts_as_read_from_the_next_response() {
     for (_, result) in &results[3..] {
         assert_has(
             result,
-            &["category: invalid_parameters", "in the next answer"],
+            &["category: invalid_parameters", "in the next response"],
         );
     }
 }

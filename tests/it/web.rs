@@ -145,7 +145,7 @@ fn web_tools_are_exposed_and_configured() {
     let output = home
         .zeph(["tools", "call", "fetch", &params, "--yes"])
         .code(2);
-    output.says(&["tools.scrape.denied_domains", "is no domain"]);
+    output.says(&["tools.scrape.denied_domains", "is not a domain"]);
 }
 
 /// Proves WEB-1.

@@ -104,7 +104,7 @@ fn descriptions_say_when_to_use_a_tool() {
         ("memory_search", "before"),
         ("move_path", "not by bash"),
         ("read", "before an edit"),
-        ("read_overflow", "do not run it again"),
+        ("read_overflow", "do not run the call again"),
         ("scheduler", "later"),
         ("search_code", "grep"),
         ("task", "details you do not need"),
