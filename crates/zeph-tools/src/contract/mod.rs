@@ -13,6 +13,7 @@
 //! It has no I/O, and depends on no other folder except the data types of [`crate::overflow`].
 
 pub mod argument_repair;
+pub(crate) mod cache_policy;
 pub mod cache_validity;
 pub mod call;
 pub mod call_hooks;

@@ -1,6 +1,5 @@
 //! The tool `bash`: its parameters and the text of its results.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -17,10 +16,11 @@ use crate::output::ToolOutput;
 use super::capture::Captured;
 use super::config::ShellConfig;
 use super::envelope::ShellOutputEnvelope;
+use super::exit_note::exit_note;
 use super::jobs::processes;
 use super::model_output::ModelOutput;
 use super::time_limit::{TimeLimit, TimeLimits};
-use zeph_exec::runner::{CommandOutcome, EndReason, Exit};
+use zeph_exec::runner::{CommandOutcome, EndReason};
 
 /// The id of the tool.
 pub const BASH: &str = "bash";
@@ -109,15 +109,6 @@ pub(super) fn with_envelope(output: ToolOutput, envelope: ShellOutputEnvelope) -
     }
 }
 
-/// The line with the exit code of a process.
-pub(super) fn exit_note(exit: Exit) -> String {
-    let mut note = format!("[exit code: {}]", exit.code);
-    if let Some(signal) = exit.signal {
-        let _ = write!(note, " (killed by {})", signal_name(signal));
-    }
-    note
-}
-
 /// The lines that follow the output.
 fn notes(ended: &CommandOutcome, job: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
@@ -182,20 +173,10 @@ pub(super) fn failure(
     }
 }
 
-/// The name of a signal.
-fn signal_name(signal: i32) -> String {
-    let name = match rustix::process::Signal::from_named_raw(signal) {
-        Some(named) => format!("{named:?}"),
-        None => return format!("signal {signal}"),
-    };
-    // `Signal::KILL` or `Signal(KILL)`: the last word is the name.
-    name.split(|character: char| !character.is_ascii_alphanumeric())
-        .rfind(|word| !word.is_empty())
-        .map_or_else(|| format!("signal {signal}"), |word| format!("SIG{word}"))
-}
-
 #[cfg(test)]
 mod tests {
+    use zeph_exec::runner::Exit;
+
     use super::*;
     use crate::event::OutputStream;
     use crate::filter::FilterPipeline;
@@ -263,16 +244,6 @@ mod tests {
             summary("1\n2\n3\n4\n5\n6\n7\n8\n9\n", &ended(1)),
             "1\n2\n3\n[… lines 4-6 (3 lines, 7 bytes) left out …]\n7\n8\n9\n[exit code: 1]"
         );
-    }
-
-    #[test]
-    fn signals_have_their_names() {
-        let check = |signal, expect: &str| assert_eq!(signal_name(signal), expect);
-        check(2, "SIGINT");
-        check(9, "SIGKILL");
-        check(11, "SIGSEGV");
-        check(15, "SIGTERM");
-        check(0, "signal 0");
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod editor_terminal;
 pub mod env;
 pub mod envelope;
 pub mod executor;
+mod exit_note;
 mod foreground;
 mod jobs;
 pub mod legacy_lists;

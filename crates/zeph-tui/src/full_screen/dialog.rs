@@ -21,6 +21,7 @@ use super::input::{Field, FieldKey};
 use super::question::{Answer, Question};
 use crate::sanitize::visible;
 use crate::terminal::server_question;
+use crate::view::permission_answers;
 use crate::view::render::{self, Detail};
 
 /// The time after the first drawing in which no key counts.
@@ -299,13 +300,13 @@ impl Dialog {
         let confirm = |answer| DialogKey::Answered(Answer::Confirm(answer));
         let server = |answer| DialogKey::Answered(Answer::Server(answer));
         match option.choice {
-            Choice::Permission(render::Answer::Once) => confirm(UserAnswer::Once),
-            Choice::Permission(render::Answer::Session) => confirm(UserAnswer::Session),
-            Choice::Permission(render::Answer::No) => confirm(UserAnswer::No(None)),
-            Choice::Permission(render::Answer::NoBecause) => {
+            Choice::Permission(permission_answers::Answer::Once) => confirm(UserAnswer::Once),
+            Choice::Permission(permission_answers::Answer::Session) => confirm(UserAnswer::Session),
+            Choice::Permission(permission_answers::Answer::No) => confirm(UserAnswer::No(None)),
+            Choice::Permission(permission_answers::Answer::NoBecause) => {
                 self.stage(Stage::Reason(Field::new("")))
             }
-            Choice::Permission(render::Answer::Always) => match &*self.question {
+            Choice::Permission(permission_answers::Answer::Always) => match &*self.question {
                 Question::Confirm(question, _) => match &question.offer.proposal {
                     ApprovalProposal::Grants(grants) => self.stage(Stage::Scope(grants.clone())),
                     _ => DialogKey::Continued,

@@ -4,7 +4,7 @@ use zeph_core::CheckInAnswer;
 use zeph_tools::question::QuestionRequest;
 
 use super::question::Question;
-use crate::view::render;
+use crate::view::permission_answers::{Answer, options};
 
 /// An option of the current stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct DialogOption {
 /// A decision in a dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    Permission(render::Answer),
+    Permission(Answer),
     CheckIn(CheckInAnswer),
     Accept,
     Decline,
@@ -43,8 +43,7 @@ impl DialogOption {
     /// The letter that selects the option as well.
     pub(super) fn alias(&self) -> Option<char> {
         match self.choice {
-            Choice::Permission(render::Answer::Once) => Some('y'),
-            Choice::Permission(render::Answer::No) => Some('n'),
+            Choice::Permission(answer) => answer.alias(),
             _ => None,
         }
     }
@@ -53,7 +52,7 @@ impl DialogOption {
     pub(super) fn is_default(&self) -> bool {
         matches!(
             self.choice,
-            Choice::Permission(render::Answer::No)
+            Choice::Permission(Answer::No)
                 | Choice::CheckIn(CheckInAnswer::More)
                 | Choice::Decline
                 | Choice::Back
@@ -66,7 +65,7 @@ pub(super) fn question_options(question: &Question) -> Vec<DialogOption> {
     let option = DialogOption::new;
     match question {
         Question::Confirm(question, _) => {
-            let options = render::options(question).into_iter();
+            let options = options(question).into_iter();
             let options = options.map(|it| option(it.key, it.label, Choice::Permission(it.answer)));
             options.collect()
         }

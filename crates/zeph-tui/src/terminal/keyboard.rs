@@ -24,7 +24,7 @@ use super::line::{self, Line};
 use super::remember_dialog::{Choice, choose};
 use super::screen::columns;
 use crate::pipe::pipe;
-use crate::view::render::{Answer, AnswerOption, default_option, options};
+use crate::view::permission_answers::{Answer, AnswerOption, default_option, options};
 
 /// The most bytes of a reason.
 const REASON_BYTES: usize = 8 * 1024;
@@ -350,17 +350,14 @@ pub(super) enum Key {
 
 /// The meaning of a key; `None` for a key without one, such as an unavailable decision.
 fn key(byte: u8, options: &[AnswerOption]) -> Option<Key> {
-    let answer = match byte {
-        b'y' | b'Y' => Answer::Once,
-        b'n' | b'N' | CTRL_D | ESC => Answer::No,
-        _ => {
-            let mut options = options.iter();
-            options
-                .find(|option| option.key == char::from(byte))?
-                .answer
-        }
-    };
-    Some(Key::Answer(answer))
+    if matches!(byte, CTRL_D | ESC) {
+        return Some(Key::Answer(Answer::No));
+    }
+    let key = char::from(byte).to_ascii_lowercase();
+    let option = options
+        .iter()
+        .find(|option| option.key == key || option.answer.alias() == Some(key))?;
+    Some(Key::Answer(option.answer))
 }
 
 /// The end of the input of a reason.

@@ -13,7 +13,8 @@ use super::keyboard::Key;
 use super::line::{Line, Typed};
 use super::screen::{ERASE, columns};
 use crate::sanitize::visible;
-use crate::view::render::{Answer, grant};
+use crate::view::permission_answers::Answer;
+use crate::view::render::grant;
 
 /// The result of the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]

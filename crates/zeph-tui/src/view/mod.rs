@@ -5,6 +5,7 @@
 
 mod call;
 mod output_tail;
+pub(crate) mod permission_answers;
 mod recap;
 pub(crate) mod render;
 #[cfg(feature = "full-screen")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::shell::bash::exit_note;
+use crate::shell::exit_note::exit_note;
 use zeph_exec::runner::{BackgroundProcess, EndReason, Exit};
 
 use super::job::{End, Job, Origin, Snapshot, State, Stop};

@@ -25,9 +25,7 @@ pub(crate) use ansi::to_ansi;
 pub(crate) use block::block_lines;
 pub(crate) use call::{call_result, call_title};
 pub(crate) use markdown::render as render_markdown;
-pub(crate) use question::{
-    Answer, AnswerOption, default_option, grant, option_lines, options, question_lines,
-};
+pub(crate) use question::{grant, option_lines, question_lines};
 pub use question::{plain_question, session_scope};
 pub(crate) use status::status_line;
 pub(crate) use stream::MarkdownStream;

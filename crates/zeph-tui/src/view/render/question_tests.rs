@@ -4,6 +4,7 @@ use serde_json::json;
 use zeph_tools::preview::Preview;
 
 use super::*;
+use crate::view::permission_answers::{Answer, default_option, options};
 
 const WHY: &str = "  why: no rule allows it";
 
