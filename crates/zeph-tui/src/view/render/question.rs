@@ -17,6 +17,7 @@ use super::marked_command::{MarkedCommand, marked_command};
 use super::styled_text::{BOLD, DIM, GREEN, RED, StyledText, YELLOW, expand_tabs};
 use super::wrap::{Hanging, wrap};
 use crate::sanitize::{first_line, visible};
+use crate::view::permission_answers::{AnswerOption, has_always};
 
 /// Lines of a new file in an excerpt.
 const MAX_CONTENT_LINES: usize = 20;
@@ -32,55 +33,6 @@ const SELECTED: &str = " ›";
 const BAR: &str = "  │ ";
 /// The remark below a question about a change of a file.
 const ACCEPT_ALL: &str = "/mode auto-edit (Shift-Tab at the prompt) accepts all changes of files";
-
-/// A decision of the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// The call runs.
-    Once,
-    /// The call runs, and the offered calls run until the session ends.
-    Session,
-    /// The call runs, and the offered calls run in the future.
-    Always,
-    /// The call does not run.
-    No,
-    /// The call does not run, and the user gives the reason.
-    NoBecause,
-}
-
-/// An answer that a question offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AnswerOption {
-    /// The key that selects it.
-    pub(crate) key: char,
-    /// Its name.
-    pub(crate) label: &'static str,
-    /// The decision.
-    pub(crate) answer: Answer,
-}
-
-/// The answers that a question offers, in their order.
-pub(crate) fn options(question: &Confirmation) -> Vec<AnswerOption> {
-    let option = |key, label, answer| AnswerOption { key, label, answer };
-    let mut options = vec![option('1', "once", Answer::Once)];
-    if has_session(question) {
-        options.push(option('2', "this session", Answer::Session));
-    }
-    if has_always(question) {
-        options.push(option('3', "always", Answer::Always));
-    }
-    options.push(option('4', "no", Answer::No));
-    options.push(option('5', "no, and tell it why", Answer::NoBecause));
-    options
-}
-
-/// The index of the option that is selected at first: "no".
-pub(crate) fn default_option(options: &[AnswerOption]) -> usize {
-    let no = options
-        .iter()
-        .position(|option| option.answer == Answer::No);
-    no.unwrap_or(options.len().saturating_sub(1))
-}
 
 /// The keys in at most `width` columns, on as many lines as they need. A sign marks the selected option, also without
 /// colours.
@@ -147,17 +99,6 @@ pub fn session_scope(question: &Confirmation) -> Option<String> {
         ApprovalProposal::ThisCall { .. } => Some("only this call".to_owned()),
         ApprovalProposal::Nothing { .. } => None,
     }
-}
-
-/// Whether approval for the session is possible.
-fn has_session(question: &Confirmation) -> bool {
-    !matches!(question.offer.proposal, ApprovalProposal::Nothing { .. })
-}
-
-/// Whether permanent approval is possible.
-fn has_always(question: &Confirmation) -> bool {
-    let rules = matches!(question.offer.proposal, ApprovalProposal::Grants(_));
-    rules && question.offer.project.is_some()
 }
 
 /// Formats a grant for the user.
