@@ -1,10 +1,8 @@
 //! Configuration of the web tools: `[tools.scrape]`.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use zeph_web::{DomainList, InvalidDomain, WebConfig};
+use zeph_web::{DomainList, InvalidDomain};
 
 /// The error of an entry of `allowed_domains` or `denied_domains` that is not a domain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,18 +48,6 @@ impl Default for ScrapeConfig {
             max_body_bytes: 1 << 20,
             allowed_domains: Vec::new(),
             denied_domains: Vec::new(),
-        }
-    }
-}
-
-impl ScrapeConfig {
-    /// Returns the limits of requests.
-    pub(super) fn limits(&self) -> WebConfig {
-        WebConfig {
-            timeout: Duration::from_secs(self.timeout.max(1)),
-            max_body_bytes: usize::try_from(self.max_body_bytes).unwrap_or(usize::MAX),
-            allowed_domains: self.allowed_domains.clone(),
-            denied_domains: self.denied_domains.clone(),
         }
     }
 }

@@ -45,7 +45,7 @@ impl WebScrapeExecutor {
     /// # Errors
     /// [`DomainError`] for an entry of `allowed_domains` or `denied_domains` that is not a domain.
     pub fn new(config: &ScrapeConfig) -> Result<Self, DomainError> {
-        Ok(Self::with_client(WebClient::new(&config.limits())?))
+        Ok(Self::with_client(WebClient::new(&limits(config))?))
     }
 
     fn with_client(client: WebClient) -> Self {
@@ -71,11 +71,21 @@ impl ToolGroup for WebScrapeExecutor {
 /// # Errors
 /// The errors of [`WebScrapeExecutor::new`].
 pub fn refusal(config: &ScrapeConfig, url: &str) -> Result<Option<String>, DomainError> {
-    let guard = UrlGuard::new(&config.limits())?;
+    let guard = UrlGuard::new(&limits(config))?;
     Ok(guard
         .check(url)
         .err()
         .map(|refusal| error::reason(&refusal)))
+}
+
+/// The limits of requests.
+fn limits(config: &ScrapeConfig) -> WebConfig {
+    WebConfig {
+        timeout: Duration::from_secs(config.timeout.max(1)),
+        max_body_bytes: usize::try_from(config.max_body_bytes).unwrap_or(usize::MAX),
+        allowed_domains: config.allowed_domains.clone(),
+        denied_domains: config.denied_domains.clone(),
+    }
 }
 
 /// Runs work on a blocking thread.

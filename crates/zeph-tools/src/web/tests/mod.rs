@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use zeph_web::testing::AddressRule;
 
 use self::server::Server;
-use super::{ScrapeConfig, WebScrapeExecutor};
+use super::{ScrapeConfig, WebScrapeExecutor, limits};
 use crate::{CallContext, ToolCall, ToolError, ToolExecutor as _, ToolOutput};
 
 impl Server {
     /// Returns web tools that reach this server.
     fn tools(&self, config: &ScrapeConfig) -> WebScrapeExecutor {
-        let client = self.client(&config.limits(), AddressRule::PublicOrTestServer);
+        let client = self.client(&limits(config), AddressRule::PublicOrTestServer);
         WebScrapeExecutor::with_client(client)
     }
 

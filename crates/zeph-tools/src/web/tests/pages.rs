@@ -10,8 +10,8 @@ use crate::category::ToolErrorCategory as Category;
 use crate::overflow::{
     NewEntry, OverflowConfig, OverflowEntry, OverflowError, OverflowRef, OverflowStore, StoredBlock,
 };
-use crate::web::WebScrapeExecutor;
 use crate::web::config::ScrapeConfig;
+use crate::web::{WebScrapeExecutor, limits};
 use crate::{ToolError, ToolExecutor as _};
 
 /// Proves WEB-1, WEB-9.
@@ -164,7 +164,7 @@ async fn long_page_is_stored_and_shortened() {
     server.on("/text", answer("200 OK", &kind, lines.join("\n")));
     let check = async |tool: &'static str, params: Value| {
         let client = server.client(
-            &ScrapeConfig::default().limits(),
+            &limits(&ScrapeConfig::default()),
             AddressRule::PublicOrTestServer,
         );
         let store = Arc::new(Stored::default());

@@ -16,6 +16,7 @@ use crate::gate::{
 use crate::layers::LayeredExecutor;
 use crate::stack::{self, StackParts};
 use crate::web::config::ScrapeConfig;
+use crate::web::limits;
 use crate::{CallContext, Mode, Permissions, ToolCall, ToolError, ToolExecutor as _};
 
 fn origin(key: &str) -> RuleOrigin {
@@ -45,7 +46,7 @@ async fn world(mode: Mode) -> (Server, LayeredExecutor) {
     server.on("/denied", redirect(&there("denied", "/page")));
     server.on("/twice", redirect("/away"));
     let client = server.client(
-        &ScrapeConfig::default().limits(),
+        &limits(&ScrapeConfig::default()),
         AddressRule::PublicOrTestServer,
     );
     let permissions = Permissions::of(mode);
@@ -180,7 +181,7 @@ async fn redirect_is_judged_by_the_policy() {
     };
     let policy = PolicyEnforcer::new(&config, &Default::default(), around).unwrap();
     let client = server.client(
-        &ScrapeConfig::default().limits(),
+        &limits(&ScrapeConfig::default()),
         AddressRule::PublicOrTestServer,
     );
     let stack = stack::build(StackParts {
