@@ -6,9 +6,8 @@ use serde_json::Value;
 use zeph_tools::Confirmation;
 
 use super::live_region::{LiveRows, Size};
-use crate::view::render::{
-    AnswerOption, Detail, default_option, option_lines, options, question_lines,
-};
+use crate::view::permission_answers::{AnswerOption, default_option, options};
+use crate::view::render::{Detail, option_lines, question_lines};
 
 /// The sign before a typed reason.
 pub(super) const REASON: &str = "  tell it why: ";

@@ -9,6 +9,7 @@ use zeph_tools::preview::Preview;
 use zeph_tools::{Confirmation, Risk};
 
 use super::*;
+use crate::view::permission_answers::{default_option, options};
 use crate::view::{Block, Call, CallResult, OutputTail, Severity};
 
 const DOCUMENT: &str = include_str!("snapshots/document.md");
