@@ -183,7 +183,7 @@ fn blocked_tool_is_unblocked_by_name() {
     terminal.shows("Now it is there.");
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("Tool calls     3 calls; raed 0.33 (at least 0.00; 1 of 1 wrong), read");
+    terminal.shows("Tool calls     3 calls; raed 0.33 (at least 0.00; 1 of 1 invalid), read");
     terminal.leaves();
 }
 

@@ -176,7 +176,7 @@ fn full_disk_loses_no_data() {
     let output = Zeph::through_bash(&home, script).run().code(0);
     let reported = "no space is left for the database";
     assert_eq!(output.stderr.matches(reported).count(), 3, "{output}");
-    assert_has(&output.stderr, &["zeph.db", "free some"]);
+    assert_has(&output.stderr, &["zeph.db", "free disk space"]);
     let exits: Vec<_> = output
         .stdout
         .lines()

@@ -137,7 +137,7 @@ fn custom_command_does_not_replace_a_built_in_one() {
         &output.stderr,
         &[
             "help.md is not used as a command: /help is a built-in command; rename the file",
-            "broken.md is not used as a command: `mood` is no key",
+            "broken.md is not used as a command: `mood` is not a key",
         ],
     );
     assert_eq!(server.requests().len(), 0);

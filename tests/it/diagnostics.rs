@@ -73,7 +73,7 @@ fn missing_cargo_or_project_is_reported() {
         form["error_message"]
             .as_str()
             .unwrap()
-            .contains("no Cargo project")
+            .contains("not a Cargo project")
     );
 }
 

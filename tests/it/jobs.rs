@@ -242,7 +242,7 @@ fn job_list_is_bounded() {
     lines.push(line("job_list", &json!({})));
     let forms = script(&home, &lines);
     assert_has(data(&forms[31]), &["it is job-32"]);
-    assert_has(data(&forms[32]), &["was ended", "too many jobs"]);
+    assert_has(data(&forms[32]), &["was stopped", "too many jobs"]);
     let jobs = forms[33]["raw_response"]["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 32);
 }

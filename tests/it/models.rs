@@ -153,7 +153,7 @@ fn lists_no_models_when_none_pulled() {
     );
     for command in ["path", "rm"] {
         let output = home.zeph(["models", command, "smollm2"]).code(1);
-        assert_has(&output.stderr, &["no model \"smollm2\" was fetched"]);
+        assert_has(&output.stderr, &["no model \"smollm2\" was downloaded"]);
         let output = home.zeph(["models", command, "../x"]).code(1);
         assert_has(&output.stderr, &["is not a valid name of a model"]);
     }

@@ -158,7 +158,7 @@ fn script_has_no_network_if_disabled() {
     assert_eq!(form["error_category"], "policy_blocked", "{form:#}");
     assert_has(
         form["error_message"].as_str().unwrap(),
-        &["the network", "allow_network"],
+        &["network access", "allow_network"],
     );
     assert!(listener.accept().is_err(), "something connected");
     assert_has(&sandbox_line(&home), &["ok", "seccomp blocks the network"]);

@@ -605,7 +605,7 @@ fn invalid_rule_changes_nothing() {
         "tools.shell.sandbox.mode=off",
     ];
     let output = home.zeph(run).stdin(script).run();
-    assert_has(&output.stderr, &["not taken over", "unclosed `[`", ":2:"]);
+    assert_has(&output.stderr, &["was not applied", "unclosed `[`", ":2:"]);
     assert!(!home.has("ran"), "{output}");
     home.zeph(["tools", "list"]).code(2);
 }

@@ -36,7 +36,7 @@ fn invalid_arguments_cause_a_reflection() {
     let read = || ("read", json!({ "path": "a.txt" }));
     let found = after(vec![read(), edit()], "");
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_has(&found[0], &["`edit`", "Reconsider"]);
+    assert_has(&found[0], &["`edit`", "were wrong"]);
     let unknown_field = ("read", json!({ "path": "a.txt", "colour": 1 }));
     assert_eq!(after(vec![unknown_field], "").len(), 1);
     // Refusals of gates, missing items, external failures and success.

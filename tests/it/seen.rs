@@ -60,7 +60,7 @@ fn session_edits_files_that_it_has_read() {
         &home,
         "edit",
         edit("two", "2"),
-        &["changed since", "-two\n+zwei\n"],
+        &["changed a.txt after", "-two\n+zwei\n"],
     );
     assert_eq!(home.read("a.txt"), "1\nzwei\n");
     succeeds(&home, "edit", edit("zwei", "2"));

@@ -52,7 +52,7 @@ fn models_of_all_servers_are_listed() {
     let expect = json!({"name": "test-model", "provider": "local", "context_window": 32768, "current": true});
     assert_eq!(all[0], expect);
     assert_eq!(all.as_array().unwrap().len(), 3);
-    assert_has(&output.stderr, &["the models of \"gone\" are not known"]);
+    assert_has(&output.stderr, &["the models of \"gone\" are unknown"]);
 }
 
 /// Proves LLM-13: `/model` lists the server's models and marks the current one; Tab completes names and efforts.

@@ -339,7 +339,7 @@ fn hostile_sequences_do_not_reach_the_terminal() {
     terminal.shows(" out, ");
     terminal.prompts("");
     terminal.type_keys("again\r");
-    terminal.shows("the conversation is kept");
+    terminal.shows("the conversation is stored");
     terminal.prompts("");
     terminal.type_keys("/sessions\r");
     terminal.shows("message");

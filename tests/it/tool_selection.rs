@@ -120,7 +120,7 @@ fn reasoning_field_is_stored_nowhere() {
     assert_eq!(thinking["required"], json!(["path"]));
     let results = results_of(&server.requests()[1].messages());
     assert_has(&results[0].1, &["the old text"]);
-    assert_has(&results[1].1, &["Only reasoning came"]);
+    assert_has(&results[1].1, &["only reasoning and no arguments"]);
     assert_has(&results[2].1, &["The task list is empty"]);
     let results = results_of(&server.last().messages());
     assert_has(&results[3].1, &["and there"]);

@@ -225,7 +225,7 @@ fn session_has_one_holder() {
     let load = json!({ "sessionId": session, "cwd": home.project(), "mcpServers": [] });
     let (code, message) = editor.fails("session/load", load.clone());
     assert_eq!(code, -32600);
-    assert!(message.contains("open already"), "{message}");
+    assert!(message.contains("already open"), "{message}");
     let mut other = Editor::open(&home);
     let (code, message) = other.fails("session/resume", load.clone());
     assert_eq!(code, -32600);

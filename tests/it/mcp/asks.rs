@@ -73,7 +73,7 @@ fn form_is_filled_in_at_the_terminal() {
     for mode in ["", "new"] {
         let params = json!({ "message": "Who\u{202e} are you?", "schema": form() });
         let (_served, server, mut terminal) = session(mode, "ask", &params);
-        terminal.shows("The MCP server t asks:");
+        terminal.shows("The MCP server t requests input:");
         terminal.shows("Who\\u{202e} are you?");
         terminal.shows("[y] fill in  [n] decline  [Esc] cancel");
         terminal.type_keys("y");
@@ -107,7 +107,7 @@ fn form_is_filled_in_at_the_terminal() {
 fn form_is_filled_in_on_the_full_screen() {
     let params = json!({ "message": "Who\u{202e} are you?", "schema": form() });
     let (_served, server, mut terminal) = session_with(&["--tui"], "", "ask", &params);
-    terminal.shows("The MCP server t asks:");
+    terminal.shows("The MCP server t requests input:");
     terminal.shows("Who\\u{202e} are you?");
     terminal.shows("[y] fill in");
     terminal.type_keys("y");

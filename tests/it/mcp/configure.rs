@@ -115,7 +115,10 @@ fn settings_are_shown_without_secrets() {
             "X-Key=k-5f1d7c9e2b3a",
         ])
         .code(0);
-    assert_has(&added.stderr, &["holds the value of X-Key as it is"]);
+    assert_has(
+        &added.stderr,
+        &["contains the value of X-Key in plain text"],
+    );
     for args in [
         &["mcp", "get", "forge"][..],
         &["mcp", "get", "forge", "--json"],

@@ -171,7 +171,7 @@ fn missing_login_is_reported() {
     let listed = home.zeph(["mcp", "list"]).code(0).stdout;
     assert_has(
         &listed,
-        &["w: failed: it requires a login: use `zeph mcp login w`, or set a header in `headers`"],
+        &["w: failed: it requires a login: use `zeph mcp login w`, or set a header in"],
     );
     let unreachable = Home::new();
     unreachable.config(

@@ -21,7 +21,7 @@ fn user_approves_tools_in_a_conversation() {
     terminal.shows("日本 is not available: its name has no ASCII letter or digit");
     terminal.prompts("");
     terminal.type_keys("go\r");
-    terminal.shows("2 tools are not agreed to");
+    terminal.shows("2 tools are not approved");
     terminal.shows("First.");
     // Nothing has been shown yet.
     terminal.prompts("");

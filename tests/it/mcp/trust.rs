@@ -18,7 +18,7 @@ fn unapproved_mcp_tools_are_hidden() {
     assert_has(
         &listed.stderr,
         &[
-            "MCP server t: 2 tools are not agreed to",
+            "MCP server t: 2 tools are not approved",
             "`zeph mcp approve t`",
         ],
     );
@@ -68,7 +68,7 @@ fn changed_tool_requires_a_new_approval() {
         let listed = served.home.zeph(["tools", "list"]).code(0);
         assert!(!listed.stdout.contains("mcp_t_echo"), "{key}");
         assert_has(&listed.stdout, &["mcp_t_where"]);
-        assert_has(&listed.stderr, &["1 tool is not agreed to", "shows it"]);
+        assert_has(&listed.stderr, &["1 tool is not approved", "shows it"]);
         served
             .home
             .zeph(["mcp", "list"])

@@ -93,7 +93,7 @@ fn question_is_sent_to_a_client_that_supports_it() {
             "May bash run?",
             "$ touch ran",
             "why: ",
-            "\"session\" lets run",
+            "\"session\" allows",
         ],
     );
     let schema = &question["params"]["requestedSchema"];

@@ -251,7 +251,7 @@ fn said(text: &str) -> Found {
         let mut parts = line.splitn(3, ':');
         let (Some(path), Some(number), Some(rest)) = (parts.next(), parts.next(), parts.next())
         else {
-            assert!(line.starts_with("Nothing found"), "{line:?} in {text}");
+            assert!(line.starts_with("No matches"), "{line:?} in {text}");
             continue;
         };
         let at = rest.find("sym_").unwrap();

@@ -106,7 +106,7 @@ fn symbols_and_text_follow_the_files() {
     fs::remove_file(home.project().join("src/d.go")).unwrap();
     has(&search(&home, &query), &["parse_configs"], &["d.go"]);
     let none = search(&home, &json!({"query": "zzzz"}));
-    has(&none, &["Nothing found"], &[]);
+    has(&none, &["No matches"], &[]);
 }
 
 /// Proves NAT-5 in part, FILE-4 in part.

@@ -163,7 +163,7 @@ async fn refusals_are_reported_immediately() {
             (Kind::Auth, "LOCAL_KEY"),
             (Kind::UnknownModel, "correct `embedding_model`"),
             (Kind::NoCredit, "credit"),
-            (Kind::ContextOverflow, "choose another `embedding_model`"),
+            (Kind::ContextOverflow, "select another `embedding_model`"),
             (Kind::BadRequest, "answered"),
         ] {
             let (status, body) = wire.refusal(kind);

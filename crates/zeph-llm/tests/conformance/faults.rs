@@ -390,7 +390,7 @@ async fn stream_cut_under_a_schema_is_requested_again() {
         let provider = wire.provider(&server.url, RetryConfig::default());
         let (response, events) = ask(&*provider, &hi(), Some(&schema)).await;
         assert_eq!(response.unwrap().into_message().text(), "{\"n\":1}");
-        assert!(notices(&events)[0].contains("starts over"), "{events:?}");
+        assert!(notices(&events)[0].contains("starts again"), "{events:?}");
         let requests = server.requests();
         assert_eq!(requests[0].raw, requests[1].raw);
     }

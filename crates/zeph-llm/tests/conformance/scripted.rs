@@ -113,7 +113,9 @@ async fn scenario_is_replayed_step_by_step() {
     let error = ask(&provider, &messages, None).await.0.unwrap_err();
     assert_eq!(error.kind, LlmErrorKind::Scenario);
     assert!(
-        error.message.contains("no step left: all 3 were given"),
+        error
+            .message
+            .contains("no step left: all 3 steps were used"),
         "{error}"
     );
     assert!(error.message.contains("id=q7"), "{error}");
@@ -239,7 +241,7 @@ fn scenario_mistakes_are_reported_with_their_place() {
         ),
         (
             "[[steps]]\ntext = 'a'\nfault = 'auth'",
-            vec!["step 1: with `fault = \"auth\"`"],
+            vec!["step 1: a step with `fault = \"auth\"`"],
         ),
         (
             "[[steps]]\ntext = 'a'\nchunks = 0",

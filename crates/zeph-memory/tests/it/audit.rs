@@ -460,7 +460,7 @@ async fn truncated_line_is_sealed_and_reported() {
     let verdict = check_file(&path, &heads);
     assert_eq!((verdict.entries, verdict.wrong), (2, None));
     assert!(
-        verdict.notes[0].contains("torn (25 bytes"),
+        verdict.notes[0].contains("incomplete (25 bytes"),
         "{:?}",
         verdict.notes
     );

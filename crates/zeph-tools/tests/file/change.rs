@@ -420,7 +420,7 @@ async fn result_lists_the_ignored_differences() {
     let (category, text) = world.fail("edit", edit("twice", "a\nb", "x")).await;
     assert_eq!(category, Category::InvalidParameters);
     assert!(
-        text.contains("ignoring line endings") && text.contains("lines 1, 3"),
+        text.contains("without line endings") && text.contains("lines 1, 3"),
         "{text}"
     );
     assert_eq!(world.bytes("twice"), b"a\r\nb\r\na\r\nb\r\n");

@@ -123,7 +123,7 @@ async fn searches_omit_denied_files() {
         }
     }
     let text = world.text("list_directory", json!({"path": "conf"})).await;
-    assert!(text.contains("1 entry left out"), "{text}");
+    assert!(text.contains("1 entry omitted"), "{text}");
     // Suggested names reveal nothing either.
     let (_, text) = world.fail("read", json!({"path": "src/key.pe"})).await;
     assert!(!text.contains("key.pem"), "{text}");

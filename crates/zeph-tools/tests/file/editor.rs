@@ -258,7 +258,7 @@ async fn file_without_a_path_on_disk_is_read_only() {
     let (_, text) = world
         .fail("write", json!({"path": "f", "content": "x"}))
         .await;
-    assert!(text.contains("is not saved yet"), "{text}");
+    assert!(text.contains("is not saved to the disk"), "{text}");
     assert_eq!(world.opened("f").unwrap(), "unsaved\n");
     world
         .text("write", json!({"path": "g", "content": "new\n"}))

@@ -294,7 +294,7 @@ async fn own_database_is_inaccessible_at_any_path() {
             if params["source"] != "f" {
                 let (category, text) = world.fail(tool, params).await;
                 assert_eq!(category, Category::PolicyBlocked, "{text}");
-                assert!(text.contains("own database"), "{text}");
+                assert!(text.contains("database of Zeph"), "{text}");
             }
         }
     }

@@ -174,7 +174,7 @@ async fn difference_is_bounded_and_text_only() {
     for _ in 0..2 {
         let text = refused(&world, "edit", edit("line 7\n", "x\n")).await;
         assert!(
-            text.contains("was changed") && text.contains("`read` it first"),
+            text.contains("changed f after") && text.contains("`read` it first"),
             "{text}"
         );
         assert!(text.len() < 2000, "{}", text.len());

@@ -517,7 +517,7 @@ fn invalid_domain_is_an_error() {
             let error = UrlGuard::new(&config)
                 .err()
                 .unwrap_or_else(|| panic!("{entry:?} was taken"));
-            assert!(error.to_string().contains("is no domain"), "{error}");
+            assert!(error.to_string().contains("is not a domain"), "{error}");
         }
     }
 }
