@@ -586,7 +586,7 @@ fn job_that_floods_uses_bounded_memory() {
     let form: Value = serde_json::from_str(&running.next_line().unwrap()).unwrap();
     assert_has(
         data(&form),
-        &["bytes) left out", "[exit code: 0]", "job-1 ended"],
+        &["bytes) omitted", "[exit code: 0]", "job-1 ended"],
     );
     assert_eq!(form["raw_response"]["truncated"], true);
     assert!(data(&form).len() < 51_000, "{}", data(&form).len());

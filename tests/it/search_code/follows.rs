@@ -333,7 +333,7 @@ proptest! {
             let is_gone = |name: &&String| !now.symbols.iter().chain(&now.lines).any(|found| found.2 == **name);
             if let Some(name) = before.symbols.iter().map(|found| &found.2).find(is_gone) {
                 let text = call(&mut run, &json!({ "query": name }));
-                prop_assert!(text.contains("Nothing found"), "{}: {}", name, text);
+                prop_assert!(text.contains("No matches"), "{}: {}", name, text);
             }
             before = now;
         }

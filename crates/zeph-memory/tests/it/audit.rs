@@ -469,7 +469,7 @@ async fn truncated_line_is_sealed_and_reported() {
     let verdict = check_file(&path, &heads);
     assert_eq!((verdict.entries, verdict.wrong), (4, None));
     assert!(
-        verdict.notes[0].contains("line 3 is torn"),
+        verdict.notes[0].contains("line 3 is incomplete"),
         "{:?}",
         verdict.notes
     );

@@ -190,7 +190,7 @@ async fn difference_is_bounded_and_text_only() {
     see(b"caf\xe9\n").await;
     world.put("f", b"caf\xe8\n");
     let text = refused(&world, "edit", edit("caf", "x")).await;
-    assert!(text.contains("bytes that are no text"), "{text}");
+    assert!(text.contains("bytes that are not text"), "{text}");
     world.text("edit", edit("caf", "x")).await;
     let utf16 = |text: &str| -> Vec<u8> {
         let units = [0xfeff].into_iter().chain(text.encode_utf16());

@@ -1,4 +1,4 @@
-//! An agent that shows an editor one stored session, on standard input and output.
+//! An agent for editors on standard input and output. It lists one stored session after `initialize`.
 
 use std::io::{stdin, stdout};
 use std::os::fd::AsFd;
@@ -62,6 +62,6 @@ async fn main() -> std::io::Result<()> {
 }
 
 // Reads:
-// {"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}
+// {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
 // Prints:
-// {"jsonrpc":"2.0","id":1,"result":{"sessions":[{"sessionId":"s1","cwd":"/project","title":"Fix the tests","updatedAt":"2026-01-01T00:00:00Z"}]}}
+// {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":false,"audio":false,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":false},"sessionCapabilities":{"list":{},"delete":{},"additionalDirectories":{},"fork":{},"resume":{},"close":{}},"auth":{"logout":{}}},"authMethods":[],"agentInfo":{"name":"lister","title":"Lister","version":"1.0.0"}}}
