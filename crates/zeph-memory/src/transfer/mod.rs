@@ -169,14 +169,16 @@ impl Store {
         let mut transaction = to.begin().await?;
         let insert = Statement::per_dialect(
             "INSERT INTO session (id, project, title, provider, model, created_at, updated_at, window_start, pinned,
-                                  known_from, offered_tools, is_renamed, parent, activity, audit_floor)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                                  known_from, offered_tools, is_renamed, chosen_mode, chosen_provider, chosen_model,
+                                  chosen_effort, parent, activity, audit_floor)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
                      (SELECT coalesce(max(activity), 0) + 1 FROM session),
                      (SELECT coalesce(max(id), 0) FROM tool_audit))
              RETURNING number",
             "INSERT INTO session (id, project, title, provider, model, created_at, updated_at, window_start, pinned,
-                                  known_from, offered_tools, is_renamed, parent, audit_floor)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                                  known_from, offered_tools, is_renamed, chosen_mode, chosen_provider, chosen_model,
+                                  chosen_effort, parent, audit_floor)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
                      (SELECT coalesce(max(id), 0) FROM tool_audit))
              RETURNING number",
         );

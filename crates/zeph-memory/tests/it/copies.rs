@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use zeph_memory::{Compaction, CopyReport, Store};
+use zeph_memory::{ChosenModel, Compaction, CopyReport, SessionChoices, Store};
 
 use crate::{message, place, sqlite_store};
 
@@ -20,13 +20,29 @@ async fn copied() -> (Vec<tempfile::TempDir>, Store, Store) {
         append(&here, content).await;
     }
     here.add_task("s", "a task").await.unwrap();
+    here.set_session_choices("s", &choices("plan"))
+        .await
+        .unwrap();
     let first = crate::overflow::entry("s", &"first\n".repeat(50_000));
     here.put_overflow(&first).await.unwrap();
     let (there_folder, path) = place();
     let there = crate::open(&path).await;
     let report = here.copy_into(&there).await.unwrap();
     assert_eq!(report.copied, 1);
+    assert_eq!(there.session_choices("s").await.unwrap(), choices("plan"));
     (vec![here_folder, there_folder], here, there)
+}
+
+/// A chosen mode and model.
+fn choices(mode: &str) -> SessionChoices {
+    SessionChoices {
+        mode: Some(mode.to_owned()),
+        model: Some(ChosenModel {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            effort: None,
+        }),
+    }
 }
 
 /// The numbers of copied, updated, equal and different sessions.
@@ -60,6 +76,9 @@ async fn session_that_grew_is_updated() {
     };
     here.compact_window("s", &compaction).await.unwrap();
     here.rename_session("s", "A title").await.unwrap();
+    here.set_session_choices("s", &choices("auto"))
+        .await
+        .unwrap();
     here.add_task("s", "another task").await.unwrap();
     let second = crate::overflow::entry("s", &"second\n".repeat(50_000));
     here.put_overflow(&second).await.unwrap();
@@ -67,6 +86,7 @@ async fn session_that_grew_is_updated() {
     let report = here.copy_into(&there).await.unwrap();
     assert!(report.is_complete(), "{report:?}");
     assert_eq!(counts(&report), (0, 1, 0, 0));
+    assert_eq!(there.session_choices("s").await.unwrap(), choices("auto"));
     assert_eq!(
         there.all_messages("s").await.unwrap(),
         here.all_messages("s").await.unwrap()
