@@ -47,7 +47,7 @@ fn steps_of_the_page_work() {
         };
         assert_has(granted, &["bob can read"]);
         assert_eq!(list, "bob\n");
-        assert_has(revoked, &["bob has no access"]);
+        assert_has(revoked, &["bob no longer has access"]);
     };
     access("\n## Who sees what\n");
     // The configuration of this section is in place of the one above.
