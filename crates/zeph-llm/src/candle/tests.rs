@@ -419,8 +419,8 @@ fn invalid_model_is_reported() {
     std::fs::write(&whole, &bytes[..bytes.len() / 8]).unwrap();
     let missing = directory.path().join("missing.gguf");
     for (path, expect) in [
-        (text.as_path(), "it is no GGUF"),
-        (&whole, "it is no GGUF"),
+        (text.as_path(), "it is not a GGUF file"),
+        (&whole, "it is not a GGUF file"),
         (&missing, "No such file"),
         (directory.path(), "config.json"),
     ] {
