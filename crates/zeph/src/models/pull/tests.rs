@@ -233,7 +233,10 @@ async fn invalid_model_leaves_nothing() {
     let server = serve(Box::new(|_, _| reply("200 OK", "", b"no model", 8)));
     let place = place("HF_ENDPOINT", &server.url);
     let error = place.pull(Some(&digest_of(b"no model"))).await.unwrap_err();
-    assert!(format!("{error:#}").contains("not a GGUF file"), "{error:#}");
+    assert!(
+        format!("{error:#}").contains("not a GGUF file"),
+        "{error:#}"
+    );
     assert!(place.store().list().unwrap().is_empty());
     let error = place.pull(None).await.unwrap_err().to_string();
     assert!(error.contains("--sha256"), "{error}");
