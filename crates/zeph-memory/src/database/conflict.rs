@@ -1,4 +1,4 @@
-//! Repetition of transactions that another one made fail: a deadlock, or an order that the server cannot serialize.
+//! Repeats transactions that failed because of another transaction: a deadlock or a failed serialization.
 
 use std::future::Future;
 use std::time::Duration;
