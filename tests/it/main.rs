@@ -30,6 +30,7 @@ mod denied_commands;
 mod diagnostics;
 mod doctor;
 mod documentation;
+mod documented_commands;
 mod embeddings;
 mod entry_points;
 mod errors;

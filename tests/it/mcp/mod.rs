@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::rig::{Home, Output, Running, wait_for};
 
 /// The test server, a Python script.
-const SERVER: &str = include_str!("server.py");
+pub(crate) const SERVER: &str = include_str!("server.py");
 
 /// A home with one server called `t`.
 pub(super) struct Served {
@@ -35,7 +35,7 @@ pub(super) fn tool(name: &str) -> Value {
 }
 
 /// The tool `echo`.
-pub(super) fn echo() -> Value {
+pub(crate) fn echo() -> Value {
     let text = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
     json!({ "name": "echo", "description": "Says it.", "inputSchema": text })
 }
