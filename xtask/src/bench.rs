@@ -105,9 +105,7 @@ fn binary(project: &Project, flags: &Bench) -> Result<PathBuf> {
         return std::path::absolute(binary).context("--binary");
     }
     if flags.debug {
-        project.cargo("build -p zeph --bin zeph").run()?;
-        let name = format!("zeph{}", std::env::consts::EXE_SUFFIX);
-        return Ok(project.target_dir()?.join("debug").join(name));
+        return project.debug_binary();
     }
     crate::ci::release_build(project)?;
     project.release_binary()

@@ -176,8 +176,7 @@ fn smoke_run(project: &Project) -> Result<()> {
         .find(|package| package["name"] == "zeph")
         .and_then(|package| package["version"].as_str())
         .context("the workspace has no package `zeph`")?;
-    project.cargo("build -p zeph --bin zeph").run()?;
-    let binary = project.target_dir()?.join("debug/zeph");
+    let binary = project.debug_binary()?;
     let printed = smoke(&binary, "--version", SMOKE_LIMIT)?;
     ensure!(
         printed.contains(version),

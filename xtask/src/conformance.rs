@@ -73,8 +73,7 @@ const SCENARIOS: &[(&str, &[&str])] = &[
 
 pub(crate) fn run(project: &Project) -> Result<()> {
     let place = install(project)?;
-    project.cargo("build -p zeph --bin zeph").run()?;
-    let zeph = project.target_dir()?.join("debug/zeph");
+    let zeph = project.debug_binary()?;
     let mut failed = Vec::new();
     for (revision, scenarios) in SCENARIOS {
         for scenario in *scenarios {

@@ -39,7 +39,7 @@ pub(crate) fn run(project: &Project) -> Result<()> {
             return Ok(());
         }
     };
-    project.cargo("build -p zeph --bin zeph").run()?;
+    let program = project.debug_binary()?;
     let python = |script: &str| {
         let mut command = Command::new(&installed.python);
         command.arg(scripts.join(script));
@@ -55,9 +55,7 @@ pub(crate) fn run(project: &Project) -> Result<()> {
     command.arg(&shim.address);
     let judged = within(command, JUDGE).context("Ollama's official client")?;
     println!("{}", judged.stdout.trim());
-    let zeph = Zeph {
-        program: project.target_dir()?.join("debug/zeph"),
-    };
+    let zeph = Zeph { program };
     for api in APIS {
         let start = Instant::now();
         let said = zeph.converse(api, &model.address, &shim.address);

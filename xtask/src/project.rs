@@ -1,5 +1,6 @@
 //! The workspace: its location, its files, and cargo commands in it.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +16,8 @@ pub(crate) struct Project {
     pub(crate) root: PathBuf,
     pub(crate) sh: Shell,
     metadata: Value,
+    /// Whether this run has built the tests of the workspace, and so the debug binary.
+    has_built_tests: Cell<bool>,
 }
 
 /// A text file of the checkout.
@@ -37,7 +40,12 @@ impl Project {
             .quiet()
             .read()?;
         let metadata = serde_json::from_str(&metadata).context("output of `cargo metadata`")?;
-        Ok(Self { root, sh, metadata })
+        Ok(Self {
+            root,
+            sh,
+            metadata,
+            has_built_tests: Cell::new(false),
+        })
     }
 
     /// `cargo …` in the root, without the variables that `cargo run` set for this program. Some build scripts
@@ -49,6 +57,25 @@ impl Project {
     /// The packages of the workspace, as `cargo metadata` describes them.
     pub(crate) fn packages(&self) -> impl Iterator<Item = &Value> {
         self.metadata["packages"].as_array().into_iter().flatten()
+    }
+
+    /// Records that the tests of the workspace are built.
+    pub(crate) fn set_tests_built(&self) {
+        self.has_built_tests.set(true);
+    }
+
+    /// Builds the debug binary with the default features, and returns its path.
+    ///
+    /// The build of the tests contains a binary. With dependencies of tests, some crates have more features; a build of the
+    /// binary alone would compile them again.
+    pub(crate) fn debug_binary(&self) -> Result<PathBuf> {
+        let args = match self.has_built_tests.get() {
+            true => "build --workspace --tests",
+            false => "build -p zeph --bin zeph",
+        };
+        self.cargo(args).run()?;
+        let name = format!("zeph{}", std::env::consts::EXE_SUFFIX);
+        Ok(self.target_dir()?.join("debug").join(name))
     }
 
     /// The target directory of cargo.

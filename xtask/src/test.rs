@@ -15,7 +15,9 @@ pub(crate) fn tests(project: &Project, filter: Option<&str>) -> Result<()> {
         true => format!("nextest run --workspace --test-threads {}", threads()),
         false => "test --workspace --lib --bins --tests".to_owned(),
     };
-    Ok(project.cargo(&args).args(filter).run()?)
+    project.cargo(&args).args(filter).run()?;
+    project.set_tests_built();
+    Ok(())
 }
 
 /// Whether cargo-nextest is installed.
@@ -24,9 +26,9 @@ pub(crate) fn has_nextest(project: &Project) -> bool {
     nextest.quiet().ignore_stderr().read().is_ok()
 }
 
-/// Two tests per core: most tests wait for the binary, for servers and for time limits.
+/// Three tests per core: most tests wait for the binary, for servers and for time limits.
 pub(crate) fn threads() -> usize {
-    2 * std::thread::available_parallelism().map_or(1, usize::from)
+    3 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs the examples in the documentation of the library crates.

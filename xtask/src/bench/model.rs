@@ -297,7 +297,10 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             stream.write_all(piece)?;
         }
-        lock(&shared.observed).exchanges[nth].ended = Instant::now();
+        // The client may have read the last response, and its observations may be taken already.
+        if let Some(exchange) = lock(&shared.observed).exchanges.get_mut(nth) {
+            exchange.ended = Instant::now();
+        }
     }
 }
 

@@ -20,8 +20,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// # Errors
 /// A part of it fails.
 pub(crate) fn run(project: &Project) -> Result<()> {
-    project.cargo("build -p zeph --bin zeph").run()?;
-    let debug = project.target_dir()?.join("debug/zeph");
+    let debug = project.debug_binary()?;
     let (target, version) = (host(project)?, version(project)?);
     let temporary = project.sh.create_temp_dir()?;
     let releases = temporary.path().join("releases");

@@ -24,8 +24,13 @@ pub(super) fn notices(dependencies: &BTreeMap<String, Dependency>) -> Result<Str
             "" => "see its text below",
             license => license,
         };
-        let _ = writeln!(list, "{name}: {license}");
-        for text in license_texts(&dependency.folder)? {
+        let found = license_texts(&dependency.folder)?;
+        let missing = match found.is_empty() {
+            true => " (its package has no file with the text)",
+            false => "",
+        };
+        let _ = writeln!(list, "{name}: {license}{missing}");
+        for text in found {
             let words: Vec<&str> = text.split_whitespace().collect();
             let (_, crates) = texts
                 .entry(words.join(" "))
@@ -70,7 +75,9 @@ mod tests {
         let dependency = |name: &str, text: &str, is_external| {
             let folder = dir.path().join(name);
             std::fs::create_dir(&folder).unwrap();
-            std::fs::write(folder.join("LICENSE-MIT"), text).unwrap();
+            if !text.is_empty() {
+                std::fs::write(folder.join("LICENSE-MIT"), text).unwrap();
+            }
             std::fs::write(folder.join("lib.rs"), "code").unwrap();
             Dependency {
                 name: name.to_owned(),
@@ -84,11 +91,14 @@ mod tests {
         let all = [
             dependency("a", "Permission is  granted.\n", true),
             dependency("b", "Permission is granted.", true),
+            dependency("bare", "", true),
             dependency("own", "Ours.", false),
         ];
         let all = all.into_iter().map(|it| (it.purl(), it)).collect();
         let text = notices(&all).unwrap();
         assert!(text.contains("a 1.0.0: MIT\nb 1.0.0: MIT\n"), "{text}");
+        let bare = "bare 1.0.0: MIT (its package has no file with the text)\n";
+        assert!(text.contains(bare), "{text}");
         assert!(
             text.contains("a 1.0.0, b 1.0.0:\n\nPermission is  granted."),
             "{text}"
