@@ -207,7 +207,7 @@ impl Reader {
         reader
     }
 
-    /// Runs a script in the project, and returns what it prints.
+    /// Runs a script in the project, and returns its output.
     #[track_caller]
     fn run(&self, line: &str, codes: &[i32]) -> String {
         let script = format!("{}{line}", self.prefix);
@@ -295,7 +295,7 @@ fn commands(text: &str) -> Vec<String> {
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// Runs the commands of a page, of which at least `count` run here.
+/// Runs the commands of a page. At least `count` of them run here.
 #[track_caller]
 fn check(page: &str, count: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
