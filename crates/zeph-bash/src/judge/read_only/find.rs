@@ -96,7 +96,7 @@ fn add_found_files(location: &Location, found: &mut ReadOnly) -> Result<bool, St
     {
         return Ok(false);
     }
-    let row = table()?.row("find").ok_or("`find` is missing")?;
+    let row = table()?.row(&["find"]).ok_or("`find` is missing")?;
     let words: Vec<Word> = arguments
         .iter()
         .filter(|word| !is_one_of(word, OPERATORS))

@@ -30,7 +30,7 @@ pub(super) fn command(
         add_program(name, found);
         return Ok(());
     }
-    let row = table.row(name).ok_or_else(|| unknown_word(first))?;
+    let row = table.row(&[name]).ok_or_else(|| unknown_word(first))?;
     if !row.builtin {
         add_program(name, found);
     }
@@ -209,12 +209,12 @@ fn subcommand(
     };
     let first = first.known().ok_or_else(|| unresolved(first))?;
     let one = format!("{name} {first}");
-    let two = rest
-        .get(1)
-        .and_then(Word::known)
-        .map(|second| format!("{one} {second}"));
-    let longer = two.and_then(|two| Some((table.row(&two)?, two, 2)));
-    let shorter = || table.row(&one).map(|row| (row, one.clone(), 1));
+    let two = rest.get(1).and_then(Word::known);
+    let longer = two.and_then(|second| {
+        let row = table.row(&[name, first, second])?;
+        Some((row, format!("{one} {second}"), 2))
+    });
+    let shorter = || table.row(&[name, first]).map(|row| (row, one.clone(), 1));
     let Some((row, name, count)) = longer.or_else(shorter) else {
         return Err(format!("`{one}` {NOT_LISTED}"));
     };

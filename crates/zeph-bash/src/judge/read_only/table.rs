@@ -178,9 +178,13 @@ impl Table {
         Ok(table)
     }
 
-    /// The row of a command, or of a command with its subcommand.
-    pub(super) fn row(&self, name: &str) -> Option<&Row> {
-        self.by_name.get(name).map(|index| &self.rows[*index])
+    /// The row of a command, or of a command with its subcommand. A word with a space names another program.
+    pub(super) fn row(&self, words: &[&str]) -> Option<&Row> {
+        if words.iter().any(|word| word.contains(' ')) {
+            return None;
+        }
+        let index = self.by_name.get(&words.join(" "))?;
+        Some(&self.rows[*index])
     }
 
     /// Whether a command may set the environment variable `name`.
@@ -317,7 +321,7 @@ mod tests {
         assert!(table.rows.len() > 100);
         for (name, index) in &table.by_name {
             if let Some((program, _)) = name.split_once(' ') {
-                assert!(table.row(program).unwrap().subcommands, "{name}");
+                assert!(table.row(&[program]).unwrap().subcommands, "{name}");
             }
             let row = &table.rows[*index];
             // Only a command that counts its operands or knows their texts can have a limit for them.

@@ -60,7 +60,8 @@ impl Random {
 
 /// A random command of the row `name`: its words, mostly listed options.
 fn command(name: &str, random: &mut Random) -> String {
-    let options: Vec<_> = table().unwrap().row(name).unwrap().options().collect();
+    let row = table().unwrap().row(&name.split(' ').collect::<Vec<_>>());
+    let options: Vec<_> = row.unwrap().options().collect();
     let mut words = vec![name.to_owned()];
     for _ in 0..random.below(5) {
         if options.is_empty() || random.below(5) < 2 {
