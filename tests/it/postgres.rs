@@ -1,6 +1,8 @@
 //! A store on a PostgreSQL server, through the binary.
 
 #[cfg(feature = "postgres")]
+mod approvals;
+#[cfg(feature = "postgres")]
 mod page;
 
 #[cfg(feature = "postgres")]

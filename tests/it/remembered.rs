@@ -16,7 +16,7 @@ fn kept(home: &Home) -> Value {
 }
 
 /// A scenario that responds to each input with one of these commands, then with `done N`.
-fn commands(commands: &[&str]) -> String {
+pub(crate) fn commands(commands: &[&str]) -> String {
     let step = |(at, command): (usize, &&str)| {
         format!(
             "[[steps]]\ncalls = [{{ tool = \"bash\", input = {{ command = {command:?} }} }}]\n\
@@ -28,7 +28,7 @@ fn commands(commands: &[&str]) -> String {
 
 /// Sends a prompt and waits for the question.
 #[track_caller]
-fn asked(terminal: &mut Terminal, say: &str) {
+pub(crate) fn asked(terminal: &mut Terminal, say: &str) {
     terminal.prompts("");
     terminal.type_keys("\x0c");
     terminal.until("an empty screen", |text| !text.contains("[1] once"));
@@ -39,14 +39,14 @@ fn asked(terminal: &mut Terminal, say: &str) {
 
 /// Runs a slash command and waits for its output.
 #[track_caller]
-fn command(terminal: &mut Terminal, command: &str, answer: &str) {
+pub(crate) fn command(terminal: &mut Terminal, command: &str, answer: &str) {
     terminal.prompts("");
     terminal.type_keys(&format!("{command}\r"));
     terminal.shows(answer);
 }
 
 #[track_caller]
-fn leave(terminal: Terminal) {
+pub(crate) fn leave(terminal: Terminal) {
     assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 

@@ -4,6 +4,9 @@
 //! processor time are printed; other programs affect the latter less. FILE contains embeddings of a real
 //! model (384 little-endian floats of 32 bits each): the last 300 are searched for among the others. Without
 //! it, embeddings are random, around 2,000 centres.
+//!
+//! `cargo bench -p zeph-memory --features postgres --bench memory -- --server URL` measures the search by meaning in 10,000
+//! facts on an empty database of a PostgreSQL server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -18,12 +21,20 @@ use zeph_memory::{Store, Synchronous};
 
 /// The number of stored facts.
 const FACTS: usize = 100_000;
+/// The number of stored facts on a server.
+#[cfg(feature = "postgres")]
+const SERVER_FACTS: usize = 10_000;
 /// The number of measurements of each search.
 const SAMPLES: usize = 40;
 const MODEL: &str = "provider/model";
 
 fn main() {
-    let file = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let file = args.next();
+    #[cfg(feature = "postgres")]
+    if file.as_deref() == Some("--server") {
+        return on_server(&args.next().expect("--server takes a URL"));
+    }
     let (runtime, _folder, store) = filled();
     for words in [
         "own77777",
@@ -57,24 +68,49 @@ fn main() {
     }
 }
 
-/// A store with facts. Each fact has a common word, one of a thousand words, and a unique word.
+/// Measures the search by meaning on a server.
+#[cfg(feature = "postgres")]
+fn on_server(url: &str) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = runtime.block_on(async {
+        let server = zeph_memory::Server::new(url, Duration::from_secs(30)).unwrap();
+        let path = folder.path().join("zeph.db");
+        let store = Store::connect(&server, &path).await.unwrap();
+        fill(&store, SERVER_FACTS).await;
+        store
+    });
+    for length in [384, 1536] {
+        let vectors = clustered(length, SERVER_FACTS + 300);
+        let name = format!("{length} numbers, server");
+        nearness(&runtime, &store, &name, &vectors, SERVER_FACTS);
+    }
+}
+
+/// A store in a file with facts.
 fn filled() -> (Runtime, TempDir, Store) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = runtime.block_on(async {
         let path = folder.path().join("zeph.db");
         let store = Store::open(&path, Synchronous::Normal).await.unwrap();
-        store.ensure_session("s", folder.path()).await.unwrap();
-        for n in 0..FACTS {
-            let group = n % 1000;
-            let fact = format!(
-                "The service group{group} listens on port {n} of the staging host and keeps its logs below /var/log/own{n}."
-            );
-            store.save_memory("s", &fact).await.unwrap();
-        }
+        fill(&store, FACTS).await;
         store
     });
     (runtime, folder, store)
+}
+
+/// Stores facts. Each has a common word, one of a thousand words, and a unique word.
+async fn fill(store: &Store, facts: usize) {
+    let project = std::path::Path::new("/project");
+    store.ensure_session("s", project).await.unwrap();
+    for n in 0..facts {
+        let group = n % 1000;
+        let fact = format!(
+            "The service group{group} listens on port {n} of the staging host and keeps its logs below /var/log/own{n}."
+        );
+        store.save_memory("s", &fact).await.unwrap();
+    }
 }
 
 /// Stores the first `facts` embeddings, and searches for each of the last 300.

@@ -38,7 +38,7 @@ impl Store {
         self.fetch_as(select, |row| row.try_get(0)).await
     }
 
-    fn check_shared(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_shared(&self) -> Result<(), StoreError> {
         match self.is_shared() {
             true => Ok(()),
             false => Err(StoreError::NotShared),

@@ -140,6 +140,16 @@ pub enum StoreError {
         "the store is a file that only this user can access: set `[memory] url` for a shared store"
     )]
     NotShared,
+    /// An approval has too many parts.
+    #[error(
+        "an approval of {parts} parts is not stored, and the limit is {max}; approve a shorter command"
+    )]
+    LongApproval {
+        /// Its parts.
+        parts: usize,
+        /// The most parts.
+        max: usize,
+    },
     /// The server does not respond.
     #[error(
         "the PostgreSQL server {server} cannot be reached: {reason}; start it, or correct `[memory] url`"

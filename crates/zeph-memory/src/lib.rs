@@ -4,7 +4,7 @@
 //! - [`store`]: the open store. `database` is the trait of its two back ends, SQLite and PostgreSQL (feature `postgres`).
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - `rewind`: the way back to an earlier message; `session_search`: search for sessions.
-//! - `access`: access of other users to a shared store.
+//! - `access`: access of other users to a shared store; `approvals`: permanent approvals in it.
 //! - `transfer`: copies of a whole store into another one.
 //! - `copy`: copies of sessions; `result_views`: results as the user saw them.
 //! - [`lock`]: one agent at a time on a session; `lease`: the same among several machines.
@@ -26,6 +26,7 @@
 //! - [`config`][]: the section `[memory]`.
 
 mod access;
+mod approvals;
 pub mod audit;
 #[cfg(feature = "syntax")]
 pub mod code_index;
@@ -62,6 +63,7 @@ pub mod tasks;
 mod transfer;
 pub mod undo;
 
+pub use approvals::Approval;
 pub use audit::head::{Head, Heads};
 pub use audit::{
     AuditFilter, JsonlAudit, SqliteAudit, StoredAudit, Verdict, Writer, verify_database,

@@ -62,16 +62,20 @@ pub(super) fn offer(question: &Confirmation) -> Offer<UserAnswer> {
             ));
             if let Some(project) = &question.offer.project {
                 let place = revealed(&project.display().to_string());
+                let machines = match question.offer.shared_place {
+                    Some(_) => ", on all machines of the shared store",
+                    None => "",
+                };
                 let scope = GrantScope::Project(project.clone());
                 options.push(option(
                     "always-project",
-                    &format!("Always allow in {place}: {rules}"),
+                    &format!("Always allow in {place}{machines}: {rules}"),
                     AllowAlways,
                     UserAnswer::Always(grants.clone(), scope),
                 ));
                 options.push(option(
                     "always-everywhere",
-                    &format!("Always allow everywhere: {rules}"),
+                    &format!("Always allow everywhere{machines}: {rules}"),
                     AllowAlways,
                     UserAnswer::Always(grants.clone(), GrantScope::Global),
                 ));

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "postgres")]
+mod approvals;
 mod audit;
 mod backend;
 mod child;

@@ -14,7 +14,7 @@ use crate::audit::entry;
 use crate::backend::{database, execute, number};
 use crate::{message, place};
 
-fn server() -> String {
+pub(crate) fn server() -> String {
     crate::backend::server()
         .expect("ZEPH_TEST_POSTGRES has to name a server: run `cargo xtask postgres`")
 }
@@ -24,13 +24,13 @@ async fn connect(url: &str, path: &Path, wait: Duration) -> Result<Store, StoreE
 }
 
 /// Another machine with the same store.
-async fn other_machine(url: &str, folder: &tempfile::TempDir) -> Store {
+pub(crate) async fn other_machine(url: &str, folder: &tempfile::TempDir) -> Store {
     let path = folder.path().join("other.db");
     connect(url, &path, Duration::from_secs(10)).await.unwrap()
 }
 
 /// Runs a statement as the administrator of the server.
-async fn administer(sql: &str) {
+pub(crate) async fn administer(sql: &str) {
     let url = format!("{}&dbname=postgres", server());
     let mut admin = sqlx::PgConnection::connect(&url).await.unwrap();
     admin.execute(AssertSqlSafe(sql)).await.unwrap();
@@ -148,7 +148,7 @@ async fn rows_belong_to_their_owner_until_access_is_granted() {
     assert!(!store.revoke_access(&reader).await.unwrap());
 }
 
-fn role(url: &str) -> String {
+pub(crate) fn role(url: &str) -> String {
     let (_, rest) = url.split_once("user=zeph_").unwrap();
     format!("zeph_{}", rest.split('&').next().unwrap())
 }

@@ -91,6 +91,8 @@ pub struct ApprovalOptions {
     pub proposal: ApprovalProposal,
     /// The project that rules can be saved for; `None` if rules cannot be saved.
     pub project: Option<PathBuf>,
+    /// The store of saved rules if they apply on other machines too.
+    pub shared_place: Option<String>,
     editor: Option<Arc<dyn GrantEditor>>,
 }
 
@@ -101,6 +103,7 @@ impl ApprovalOptions {
         Self {
             proposal,
             project: None,
+            shared_place: None,
             editor,
         }
     }
@@ -116,6 +119,15 @@ impl ApprovalOptions {
     #[must_use]
     pub fn for_project(self, project: Option<PathBuf>) -> Self {
         Self { project, ..self }
+    }
+
+    /// Sets the store of saved rules if other machines use it too.
+    #[must_use]
+    pub fn shared_in(self, shared_place: Option<String>) -> Self {
+        Self {
+            shared_place,
+            ..self
+        }
     }
 
     /// Returns the grant at index `at` of the proposal with another pattern.
@@ -142,7 +154,9 @@ impl fmt::Debug for ApprovalOptions {
 
 impl PartialEq for ApprovalOptions {
     fn eq(&self, other: &Self) -> bool {
-        (&self.proposal, &self.project) == (&other.proposal, &other.project)
+        self.proposal == other.proposal
+            && self.project == other.project
+            && self.shared_place == other.shared_place
     }
 }
 

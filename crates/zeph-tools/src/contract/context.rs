@@ -122,6 +122,8 @@ pub struct AuditNotes {
     pub sandbox_refusal: Option<String>,
     /// Whether this machine cannot enforce the sandbox in which the call may run without confirmation.
     pub sandbox_missing: bool,
+    /// Why permanent approvals could not be read and do not apply.
+    pub unread_approvals: Option<String>,
     /// The secrets that were found in its output.
     pub secrets: Kinds,
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
+
 use crate::gate::Grant;
 
 /// The scope of a stored grant.
@@ -28,9 +30,16 @@ pub struct PersistedGrant {
     pub added: String,
 }
 
-/// A store of permanent grants. Its methods block.
+/// A store of permanent grants.
+#[async_trait]
 pub trait GrantStore: Send + Sync {
-    /// Returns the grants that apply to this project.
+    /// Reads the grants again for [`GrantStore::holding`]. A call is decided after it.
+    ///
+    /// # Errors
+    /// An error if they cannot be read; then no grant applies until they can.
+    async fn refresh(&self) -> io::Result<()>;
+
+    /// Returns the grants that apply to this project, without a wait.
     ///
     /// # Errors
     /// An error if they cannot be read.
@@ -40,25 +49,28 @@ pub trait GrantStore: Send + Sync {
     ///
     /// # Errors
     /// An error if they cannot be read.
-    fn all(&self) -> io::Result<Vec<PersistedGrant>>;
+    async fn all(&self) -> io::Result<Vec<PersistedGrant>>;
 
     /// Stores `grants`; existing ones do not change.
     ///
     /// # Errors
     /// An error if they cannot be stored; then none of them is.
-    fn keep(&self, grants: &[Grant], scope: &GrantScope) -> io::Result<()>;
+    async fn keep(&self, grants: &[Grant], scope: &GrantScope) -> io::Result<()>;
 
     /// Removes a grant. Returns whether it existed.
     ///
     /// # Errors
     /// An error if it cannot be removed.
-    fn remove(&self, kept: &PersistedGrant) -> io::Result<bool>;
+    async fn remove(&self, kept: &PersistedGrant) -> io::Result<bool>;
 
     /// Returns the canonical directory of this project.
     fn project(&self) -> PathBuf;
 
     /// Returns a description of the store for the user.
     fn place(&self) -> String;
+
+    /// Returns whether other machines use the grants too.
+    fn is_shared(&self) -> bool;
 }
 
 /// An approval for a session.
@@ -102,6 +114,12 @@ impl Grants {
             store: Some(store),
             ..Self::default()
         }
+    }
+
+    /// Reads the permanent grants again before a call is decided. Returns the reason if they cannot be read and do not apply.
+    pub async fn refresh(&self) -> Option<String> {
+        let store = self.store.as_ref()?;
+        store.refresh().await.err().map(|error| error.to_string())
     }
 
     /// Returns the grants of a conversation. Grants that cannot be read do not apply.
@@ -151,12 +169,12 @@ impl Grants {
     /// # Errors
     /// An error if they cannot be stored; then none of them is.
     pub async fn keep(&self, grants: Vec<Grant>, scope: GrantScope) -> io::Result<()> {
-        let Some(store) = self.store.clone() else {
+        let Some(store) = &self.store else {
             return Err(io::Error::other(
                 "no place to store the approval is configured",
             ));
         };
-        blocking(move || store.keep(&grants, &scope)).await?;
+        store.keep(&grants, &scope).await?;
         self.changes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -173,13 +191,20 @@ impl Grants {
         Some(self.store.as_ref()?.place())
     }
 
+    /// Returns a description of the permanent store if other machines use it too.
+    #[must_use]
+    pub fn shared_place(&self) -> Option<String> {
+        let store = self.store.as_ref().filter(|store| store.is_shared())?;
+        Some(store.place())
+    }
+
     /// Returns all approvals: the permanent ones, then those of a conversation.
     ///
     /// # Errors
     /// An error if the store cannot be read.
     pub async fn all(&self, conversation: &str) -> io::Result<Vec<ActiveGrant>> {
-        let kept = match self.store.clone() {
-            Some(store) => blocking(move || store.all()).await?,
+        let kept = match &self.store {
+            Some(store) => store.all().await?,
             None => Vec::new(),
         };
         let sessions = self.sessions();
@@ -203,10 +228,10 @@ impl Grants {
                 held.retain(|held| held != given);
                 Ok(held.len() < before)
             }
-            ActiveGrant::Kept(kept) => {
-                let (store, kept) = (self.store.clone(), kept.clone());
-                blocking(move || store.map_or(Ok(false), |store| store.remove(&kept))).await
-            }
+            ActiveGrant::Kept(kept) => match &self.store {
+                Some(store) => store.remove(kept).await,
+                None => Ok(false),
+            },
         }
     }
 
@@ -232,23 +257,6 @@ impl std::fmt::Debug for Grants {
             .field("place", &self.place())
             .finish_non_exhaustive()
     }
-}
-
-#[cfg(any(feature = "file", feature = "shell", feature = "web"))]
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(io::Error::other)?
-}
-
-/// Runs the work directly: this build has no tools that need a runtime.
-#[cfg(not(any(feature = "file", feature = "shell", feature = "web")))]
-#[allow(clippy::unused_async, reason = "as with a runtime")]
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    work()
 }
 
 #[cfg(test)]

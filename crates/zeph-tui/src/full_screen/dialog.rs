@@ -165,7 +165,7 @@ impl Dialog {
     pub(super) fn options(&self) -> (Vec<DialogOption>, usize) {
         let options = match &self.stage {
             Stage::Options => question_options(&self.question),
-            Stage::Scope(_) => scope_options(),
+            Stage::Scope(_) => scope_options(self.question.has_shared_rules()),
             Stage::Reason(_) | Stage::Rule(..) | Stage::Form(_) => Vec::new(),
         };
         (options, self.selected)

@@ -92,11 +92,18 @@ pub(super) fn question_options(question: &Question) -> Vec<DialogOption> {
     }
 }
 
-/// The options for the scope of a permanent approval.
-pub(super) fn scope_options() -> Vec<DialogOption> {
+/// The options for the scope of a permanent approval, which other machines use too if its store is shared.
+pub(super) fn scope_options(is_shared: bool) -> Vec<DialogOption> {
+    let (project, everywhere) = match is_shared {
+        true => (
+            "in this project, on all machines",
+            "everywhere, on all machines",
+        ),
+        false => ("in this project", "everywhere"),
+    };
     vec![
-        DialogOption::new('p', "in this project", Choice::Project),
-        DialogOption::new('g', "everywhere", Choice::Everywhere),
+        DialogOption::new('p', project, Choice::Project),
+        DialogOption::new('g', everywhere, Choice::Everywhere),
         DialogOption::new('e', "edit", Choice::EditRules),
         DialogOption::new('b', "back", Choice::Back),
     ]

@@ -16,6 +16,13 @@ pub(super) enum Question {
     Server(Box<ServerQuestion>),
 }
 
+impl Question {
+    /// Whether permanent rules would apply on other machines too.
+    pub(super) fn has_shared_rules(&self) -> bool {
+        matches!(self, Self::Confirm(question, _) if question.offer.shared_place.is_some())
+    }
+}
+
 /// The answer to a [`Question`] of the same kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {

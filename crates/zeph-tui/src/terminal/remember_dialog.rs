@@ -46,8 +46,12 @@ pub(super) fn choose(
     let mut bursts = Bursts::default();
     loop {
         let rules: Vec<String> = grants.iter().map(grant).collect();
+        let machines = match &asked.offer.shared_place {
+            Some(place) => format!("\n  for all machines that use {}:", visible(place)),
+            None => String::new(),
+        };
         say(&format!(
-            "\n  The permanent rules would be:\n    {}\n  [p] in this project ({})  [g] everywhere \
+            "\n  The permanent rules would be:\n    {}{machines}\n  [p] in this project ({})  [g] everywhere \
               [e] edit  [b] back ",
             rules.join("\n    "),
             visible(&project.display().to_string()),

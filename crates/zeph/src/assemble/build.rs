@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use zeph_core::{AuxiliaryUsage, Compressor, CustomCommands, Embedder, SkillCatalog, SubAgents};
 use zeph_llm::LlmProvider;
 use zeph_mcp::{McpServerConfig, TrustStore};
@@ -13,7 +12,7 @@ use zeph_tools::file::{EditorFiles, FilePreviews, FileUndo, ReadRules, Sandbox};
 use zeph_tools::gate::llm_judge::AdversarialGate;
 use zeph_tools::layers::blocklist::BlocklistLayer;
 use zeph_tools::layers::filter_feedback::FilterLayer;
-use zeph_tools::layers::grants::Grants;
+use zeph_tools::layers::grants::{GrantStore, Grants};
 use zeph_tools::overflow::summary::OutputSummarizer;
 use zeph_tools::permission_mode::SessionMode;
 use zeph_tools::secrets::SecurityPatterns;
@@ -25,12 +24,12 @@ use super::commands::{CommandModels, usable_commands};
 use super::definition_folders::{AgentFolders, CommandFolders};
 use super::executors::{Executors, executors, shell_executor, with_servers, with_skills};
 use super::filters::filters;
+use super::grants::PermanentGrants;
 use super::hooks::hooks;
 use super::instructions::Instructions;
 use super::limits::{limits, warn_of_unknown};
 use super::mcp::Mcp;
 use super::platform::notice as platform_notice;
-use super::policies::Policies;
 use super::provider::{compressor, reformatter};
 use super::read_rules::{read_rules, snapshots};
 use super::reload::Reloader;
@@ -41,7 +40,7 @@ use super::{
     App, AuditLines, audit, embedder, expire_overflow, fitting, judge, path_sandbox,
     refuse_full_mode, result_caches,
 };
-use crate::config::{ConfigError, ConfigErrors, Environment, FlagOverrides, Loaded};
+use crate::config::{Environment, FlagOverrides, Loaded};
 use crate::output::sanitize::clean;
 use crate::output::stderr_line;
 use crate::telemetry;
@@ -157,8 +156,8 @@ impl<'p> AppBuilder<'p> {
         let models = self.models(&store, &secrets)?;
         let shell = self.shell(&store, &secrets, rules.clone())?;
         let files = self.files(&store, rules.clone())?;
-        let policies = self.policies()?;
-        let permissions = self.permissions(&policies, &files.sandbox);
+        let grants = PermanentGrants::of_store(&self.loaded, &self.env, &store)?;
+        let permissions = self.permissions(grants.store(), &files.sandbox);
         let caches = result_caches(&self.loaded, &shell);
         let limits = limits(&self.loaded, &store, self.options.quiet);
         let (loaded, mode) = (&self.loaded, &permissions.mode);
@@ -190,7 +189,7 @@ impl<'p> AppBuilder<'p> {
             skills: (!skills.skills.is_empty()).then(|| Arc::clone(&skills.skills)),
         })?;
         warn_of_unknown(&limits, &stack.registry(), self.options.quiet);
-        self.check_policies(&policies, &stack)?;
+        grants.check(&stack.registry(), &self.loaded)?;
         let reload = Reloader::new(
             &self.loaded,
             &self.env,
@@ -309,13 +308,7 @@ impl<'p> AppBuilder<'p> {
         })
     }
 
-    fn policies(&self) -> anyhow::Result<Arc<Policies>> {
-        let policies = Policies::new(&self.loaded.paths, &self.env);
-        let policies = policies.context("the project's directory cannot be reached")?;
-        Ok(Arc::new(policies))
-    }
-
-    fn permissions(&self, policies: &Arc<Policies>, sandbox: &Arc<Sandbox>) -> Permissions {
+    fn permissions(&self, grants: Arc<dyn GrantStore>, sandbox: &Arc<Sandbox>) -> Permissions {
         let loaded = &self.loaded;
         let shell = &loaded.config.tools.shell;
         let support = zeph_tools::shell::sandbox::support(&shell.sandbox);
@@ -333,7 +326,7 @@ impl<'p> AppBuilder<'p> {
             rules: Arc::clone(&loaded.rules),
             places: Arc::clone(&loaded.places),
             file: Some(loaded.paths.user_file.clone()),
-            grants: Arc::new(Grants::kept_in(Arc::clone(policies) as _)),
+            grants: Arc::new(Grants::kept_in(grants)),
             refuses_unattended: !loaded.config.scheduler.skip_questions,
             previews: Some(Arc::new(FilePreviews::new(Arc::clone(sandbox)))),
         }
@@ -374,15 +367,6 @@ impl<'p> AppBuilder<'p> {
         let stack = stack::build(parts)?;
         fitting(&stack, &self.loaded.rules)?;
         Ok(stack)
-    }
-
-    /// Checks that the stored approvals are about tools of the stack.
-    fn check_policies(&self, policies: &Policies, stack: &LayeredExecutor) -> anyhow::Result<()> {
-        let registry = stack.registry();
-        let kind = |tool: &str| Some(registry.get(tool)?.about.pattern_kind());
-        let checked = policies.check(kind, &self.loaded.places);
-        checked.map_err(|error| ConfigErrors::from(ConfigError::general(error.to_string())))?;
-        Ok(())
     }
 
     /// Reads the instructions of the project, for a conversation only, and prints the notices about them. Without a conversation,

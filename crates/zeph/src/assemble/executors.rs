@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use zeph_core::native::scheduler::Scheduler;
 use zeph_core::native::skills::{FoundSkills, SkillExecutor};
 use zeph_core::{
@@ -13,8 +13,6 @@ use zeph_mcp::McpExecutor;
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::diagnostics::{Diagnostics, DiagnosticsExecutor};
 use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
-use zeph_tools::gate::Grant;
-use zeph_tools::layers::grants::GrantStore as _;
 use zeph_tools::read_overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::skill::SkillRegistry;
@@ -24,11 +22,10 @@ use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry};
 use super::commands::CommandModels;
 use super::definition_folders::AgentFolders;
 use super::mcp::Mcp;
-use super::policies::Policies;
 use super::skills;
 use super::sub_agents::{usable_agents, with_sub_agents};
 use super::{own_data_sandbox, own_program, read_rules, reads};
-use crate::config::{ConfigError, ConfigErrors, Environment, Loaded};
+use crate::config::{Environment, Loaded};
 
 /// Executors with their names.
 pub(super) type Executors = Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>;
@@ -172,21 +169,4 @@ pub(crate) fn known_tools(
 /// A directory cannot be reached, or a rule is invalid.
 pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Result<Sandbox> {
     Ok(own_data_sandbox(loaded, env)?.with_rules(read_rules(loaded, env)?))
-}
-
-/// The permanent grants that are valid in this project.
-///
-/// # Errors
-/// The file of grants cannot be parsed.
-pub(crate) fn lasting_grants(
-    loaded: &Loaded,
-    env: &Environment,
-    registry: &ToolRegistry,
-) -> anyhow::Result<Vec<Grant>> {
-    let policies = Policies::new(&loaded.paths, env);
-    let policies = policies.context("the project's directory cannot be reached")?;
-    let kind = |tool: &str| Some(registry.get(tool)?.about.pattern_kind());
-    let grants = policies.check(kind, &loaded.places);
-    let grants = grants.and_then(|()| policies.holding());
-    Ok(grants.map_err(|error| ConfigErrors::from(ConfigError::general(error.to_string())))?)
 }

@@ -11,6 +11,7 @@ mod definition_folders;
 mod embedder;
 mod executors;
 mod filters;
+mod grants;
 mod hooks;
 mod instructions;
 mod judge;
@@ -26,6 +27,7 @@ mod reload;
 mod secrets;
 mod server_models;
 mod session;
+mod shared_grants;
 mod skills;
 mod status;
 mod store;
@@ -66,8 +68,9 @@ pub(crate) use definition_folders::{
     AGENTS, AgentFolders, COMMANDS, CommandFolders, DefinitionFolders, FolderPins, FolderTrust,
 };
 pub(crate) use embedder::embedding_provider;
-pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
+pub(crate) use executors::{known_sandbox, known_tools};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
+pub(crate) use grants::lasting_grants;
 use instructions::Instructions;
 pub(crate) use judge::judge;
 pub(crate) use mcp::{Mcp, McpPins, McpTokens, agreed, proposed, server_folders};

@@ -13,8 +13,9 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
@@ -69,11 +70,16 @@ impl Policies {
     /// # Errors
     /// If the project's directory cannot be reached.
     pub(crate) fn new(paths: &Paths, env: &Environment) -> io::Result<Self> {
-        Ok(Self {
-            file: paths.policies.clone(),
-            project: real_path(project_directory(env))?,
+        Ok(Self::at(paths.policies.clone(), real_project(env)?))
+    }
+
+    /// The file at this path, for a project with this real path.
+    pub(super) fn at(file: PathBuf, project: PathBuf) -> Self {
+        Self {
+            file,
+            project,
             read: Mutex::default(),
-        })
+        }
     }
 
     /// Reads the file and compiles every pattern for its tool; `kind` returns the kind of pattern of an existing
@@ -272,16 +278,22 @@ fn stamp(found: &Metadata) -> FileStamp {
     ))
 }
 
+/// The real path of the current project, which scopes its grants.
+///
+/// # Errors
+/// If the directory cannot be reached.
 #[allow(
     clippy::disallowed_methods,
     reason = "a project is known by its real path; nothing is opened by it"
 )]
-fn real_path(path: PathBuf) -> io::Result<PathBuf> {
-    path.canonicalize()
+pub(super) fn real_project(env: &Environment) -> io::Result<PathBuf> {
+    project_directory(env).canonicalize()
 }
 
-impl GrantStore for Policies {
-    fn holding(&self) -> io::Result<Vec<Grant>> {
+/// The parts that block.
+impl Policies {
+    /// The grants that apply to this project.
+    fn here(&self) -> io::Result<Vec<Grant>> {
         let entries = self.entries()?.into_iter();
         let here = entries.filter(|entry| match &entry.scope {
             Scope::Global => true,
@@ -290,12 +302,12 @@ impl GrantStore for Policies {
         Ok(here.map(Entry::into_grant).collect())
     }
 
-    fn all(&self) -> io::Result<Vec<PersistedGrant>> {
+    fn list(&self) -> io::Result<Vec<PersistedGrant>> {
         let entries = self.entries()?.into_iter();
         Ok(entries.map(PersistedGrant::from).collect())
     }
 
-    fn keep(&self, grants: &[Grant], scope: &GrantScope) -> io::Result<()> {
+    fn insert(&self, grants: &[Grant], scope: &GrantScope) -> io::Result<()> {
         let scope = Scope::from(scope);
         let added = Timestamp::now();
         let added = added.round(jiff::Unit::Second).unwrap_or(added).to_string();
@@ -320,21 +332,62 @@ impl GrantStore for Policies {
         Ok(())
     }
 
-    fn remove(&self, kept: &PersistedGrant) -> io::Result<bool> {
+    fn delete(&self, kept: &PersistedGrant) -> io::Result<bool> {
         self.change(|entries| {
             let before = entries.len();
             entries.retain(|entry| PersistedGrant::from(entry.clone()) != *kept);
             entries.len() < before
         })
     }
+}
+
+/// The file as a store, whose changes run on threads of their own.
+pub(super) struct FileGrants(pub(super) Arc<Policies>);
+
+#[async_trait]
+impl GrantStore for FileGrants {
+    async fn refresh(&self) -> io::Result<()> {
+        self.0.entries().map(drop)
+    }
+
+    fn holding(&self) -> io::Result<Vec<Grant>> {
+        self.0.here()
+    }
+
+    async fn all(&self) -> io::Result<Vec<PersistedGrant>> {
+        let file = Arc::clone(&self.0);
+        blocking(move || file.list()).await
+    }
+
+    async fn keep(&self, grants: &[Grant], scope: &GrantScope) -> io::Result<()> {
+        let (file, grants, scope) = (Arc::clone(&self.0), grants.to_vec(), scope.clone());
+        blocking(move || file.insert(&grants, &scope)).await
+    }
+
+    async fn remove(&self, kept: &PersistedGrant) -> io::Result<bool> {
+        let (file, kept) = (Arc::clone(&self.0), kept.clone());
+        blocking(move || file.delete(&kept)).await
+    }
 
     fn project(&self) -> PathBuf {
-        self.project.clone()
+        self.0.project.clone()
     }
 
     fn place(&self) -> String {
-        self.file.display().to_string()
+        self.0.file.display().to_string()
     }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)?
 }
 
 impl Entry {
@@ -371,16 +424,11 @@ impl From<&GrantScope> for Scope {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
-    use std::sync::Arc;
 
     use super::*;
 
     fn policies(folder: &Path) -> Policies {
-        Policies {
-            file: folder.join("zeph/policies.json"),
-            project: PathBuf::from("/here"),
-            read: Mutex::default(),
-        }
+        Policies::at(folder.join("zeph/policies.json"), "/here".into())
     }
 
     fn grant(pattern: &str) -> Grant {
@@ -400,21 +448,21 @@ mod tests {
             project: PathBuf::from("/there"),
             ..policies(temp.path())
         };
-        assert_eq!(one.holding().unwrap(), []);
+        assert_eq!(one.here().unwrap(), []);
         let here = GrantScope::Project("/here".into());
-        one.keep(&[grant("a"), grant("b")], &here).unwrap();
-        one.keep(&[grant("a")], &here).unwrap();
-        other.keep(&[grant("c")], &GrantScope::Global).unwrap();
-        assert_eq!(one.holding().unwrap(), [grant("a"), grant("b"), grant("c")]);
-        assert_eq!(other.holding().unwrap(), [grant("c")]);
+        one.insert(&[grant("a"), grant("b")], &here).unwrap();
+        one.insert(&[grant("a")], &here).unwrap();
+        other.insert(&[grant("c")], &GrantScope::Global).unwrap();
+        assert_eq!(one.here().unwrap(), [grant("a"), grant("b"), grant("c")]);
+        assert_eq!(other.here().unwrap(), [grant("c")]);
         let mode = fs::metadata(&one.file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let all = other.all().unwrap();
+        let all = other.list().unwrap();
         assert_eq!(all.len(), 3);
         assert!(all[0].added.ends_with('Z'), "{}", all[0].added);
-        assert!(other.remove(&all[0]).unwrap());
-        assert!(!one.remove(&all[0]).unwrap());
-        assert_eq!(one.holding().unwrap(), [grant("b"), grant("c")]);
+        assert!(other.delete(&all[0]).unwrap());
+        assert!(!one.delete(&all[0]).unwrap());
+        assert_eq!(one.here().unwrap(), [grant("b"), grant("c")]);
         let left: Vec<_> = fs::read_dir(temp.path().join("zeph")).unwrap().collect();
         assert_eq!(left.len(), 2, "the file and its lock: {left:?}");
     }
@@ -431,14 +479,14 @@ mod tests {
                 let policies = policies(&folder);
                 for number in 0..8 {
                     let grant = grant(&format!("{writer}-{number}"));
-                    policies.keep(&[grant], &GrantScope::Global).unwrap();
+                    policies.insert(&[grant], &GrantScope::Global).unwrap();
                 }
             })
         });
         for writer in writers.collect::<Vec<_>>() {
             writer.join().unwrap();
         }
-        assert_eq!(policies(&folder).all().unwrap().len(), 32);
+        assert_eq!(policies(&folder).list().unwrap().len(), 32);
     }
 
     /// Proves PERM-7: an invalid entry is reported with its position; the file is neither used nor overwritten.
@@ -451,13 +499,13 @@ mod tests {
         let check = |text: &str, mode: u32, expect: &str| {
             fs::write(&policies.file, text).unwrap();
             fs::set_permissions(&policies.file, fs::Permissions::from_mode(mode)).unwrap();
-            let error = policies.holding().unwrap_err().to_string();
+            let error = policies.here().unwrap_err().to_string();
             assert!(
                 error.contains("policies.json") && error.contains(expect),
                 "{error}"
             );
             let error = policies
-                .keep(&[grant("a")], &GrantScope::Global)
+                .insert(&[grant("a")], &GrantScope::Global)
                 .unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");
             assert_eq!(fs::read_to_string(&policies.file).unwrap(), text);
@@ -505,12 +553,12 @@ mod tests {
         check(&" ".repeat(1024 * 1024 + 1), 0o600, "more than 1 MiB");
         fs::write(&policies.file, rule("bash", "\"global\"", time)).unwrap();
         fs::set_permissions(&policies.file, fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(policies.holding().unwrap().len(), 1);
+        assert_eq!(policies.here().unwrap().len(), 1);
         fs::rename(&policies.file, folder.join("real")).unwrap();
         std::os::unix::fs::symlink("real", &policies.file).unwrap();
-        let error = policies.holding().unwrap_err().to_string();
+        let error = policies.here().unwrap_err().to_string();
         assert!(error.contains("it is a link"), "{error}");
-        assert!(policies.keep(&[grant("a")], &GrantScope::Global).is_err());
+        assert!(policies.insert(&[grant("a")], &GrantScope::Global).is_err());
     }
 
     #[test]
@@ -518,7 +566,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let policies = policies(temp.path());
         let places = PathResolver::new(Path::new("/"), None, &[]);
-        policies.keep(&[grant("[")], &GrantScope::Global).unwrap();
+        policies.insert(&[grant("[")], &GrantScope::Global).unwrap();
         let kind = |kind| move |_: &str| Some(kind);
         policies.check(kind(PatternKind::Text), &places).unwrap();
         let error = policies

@@ -152,9 +152,10 @@ impl CallPrompts {
 #[async_trait]
 impl AccessPrompt for CallPrompts {
     async fn ask(&self, call: &ToolCall, question: &Confirmation) -> bool {
-        let project = self.confirmer.grants.project();
+        let grants = &self.confirmer.grants;
+        let offer = question.offer.clone().for_project(grants.project());
         let question = Confirmation {
-            offer: question.offer.clone().for_project(project),
+            offer: offer.shared_in(grants.shared_place()),
             ..question.clone()
         };
         let question = &*without_secret_rules(&question, &self.confirmer.secrets);

@@ -11,6 +11,7 @@ use crate::error::StoreError;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/postgres/0001_tables.sql"),
     include_str!("../../../migrations/postgres/0002_session_choices.sql"),
+    include_str!("../../../migrations/postgres/0003_approvals.sql"),
 ];
 /// The oldest supported version of the server, as `server_version_num`.
 const MIN_SERVER: i32 = 130_000;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use command::after_refusal;
-use reason::{refusal, remembered, rewritten};
+use reason::{refusal, remembered, rewritten, without_approvals};
 
 use super::grants::Grants;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
@@ -245,10 +245,11 @@ impl PermissionLayer {
                     subject: shown(def, &call.params),
                     risk: def.annotations.risk,
                     reason: format!(
-                        "{}.{}{}",
+                        "{}.{}{}{}",
                         decision.reason(&subject),
                         rewritten(&subject),
                         after_refusal(cx),
+                        without_approvals(cx),
                     ),
                     hint,
                     digest: subject.digest(),
@@ -366,7 +367,9 @@ impl PermissionLayer {
         let Permissions { places, grants, .. } = &self.permissions;
         Confirmation {
             pieces: shown_pieces(subject, decision),
-            offer: approval_options(subject, decision, of, places).for_project(grants.project()),
+            offer: approval_options(subject, decision, of, places)
+                .for_project(grants.project())
+                .shared_in(grants.shared_place()),
             ..Confirmation::default()
         }
     }
@@ -434,6 +437,9 @@ impl ToolLayer for PermissionLayer {
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked("no tool has this name"));
         };
+        // Another process may have revoked an approval meanwhile.
+        let unread = self.permissions.grants.refresh().await;
+        cx.trace().unread_approvals = unread;
         if matches!(def.about, ToolTarget::Command { .. }) {
             return self.run_command(call, def, cx, &next).await;
         }

@@ -1,5 +1,6 @@
 //! Texts about the decision of the permission layer.
 
+use crate::context::CallContext;
 use crate::gate::{CallSubject, Grant};
 
 /// Describes the approval that let a call run, for the audit trail.
@@ -28,5 +29,17 @@ pub(super) fn refusal(told: Option<&str>) -> String {
     match told {
         Some(told) => format!("the user declined this call: {told}"),
         None => "the user refused this call".to_owned(),
+    }
+}
+
+/// Returns a sentence about permanent approvals that could not be read, so that they do not apply.
+pub(super) fn without_approvals(cx: &CallContext) -> String {
+    let trace = cx.trace();
+    let error = trace.unread_approvals.as_deref().unwrap_or_default();
+    match error.lines().next() {
+        None => String::new(),
+        Some(error) => {
+            format!(" Permanent approvals do not apply, because reading them failed: {error}.")
+        }
     }
 }

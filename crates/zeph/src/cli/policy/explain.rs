@@ -24,7 +24,7 @@ use crate::output::stored_json;
 ///
 /// # Errors
 /// The arguments do not match the tool's schema.
-pub(super) fn explain(
+pub(super) async fn explain(
     gates: &Gates,
     def: &ToolDef,
     name: &str,
@@ -34,7 +34,7 @@ pub(super) fn explain(
     let call = Gates::call(def, fitting(def, name, params)?, Phase::default());
     let (call, def, trust) = gates.as_judged(call, def)?;
     let subject = gates.subject(&call, def);
-    let judgement = gates.judge_whole(&call, &subject, trust)?;
+    let judgement = gates.judge_whole(&call, &subject, trust).await?;
     let explained = Explained {
         gates,
         subject: &subject,

@@ -155,15 +155,15 @@ impl Gates {
     /// Asks every gate, with the permanent grants and the gates that decide when the call is made.
     ///
     /// # Errors
-    /// The grants cannot be parsed, or the state of another gate cannot be read.
-    pub(super) fn judge_whole(
+    /// The grants cannot be read, or the state of another gate cannot be read.
+    pub(super) async fn judge_whole(
         &self,
         call: &ToolCall,
         subject: &CallSubject<'_>,
         trust: TrustLevel,
     ) -> anyhow::Result<Judgement<'_>> {
+        let grants = lasting_grants(&self.loaded, &self.env, &self.registry).await?;
         let judgement = self.judge(call, subject, trust);
-        let grants = lasting_grants(&self.loaded, &self.env, &self.registry)?;
         let (permission, remembered) = apply(subject, judgement.permission, &grants, false);
         Ok(Judgement {
             permission,

@@ -1,6 +1,7 @@
 //! `zeph policy …`: the decisions of the gates, without a call.
 //!
-//! The commands write nothing: they list the tools without the database, and open the audit trail read-only.
+//! The commands write nothing: they list the tools without the database, and open the audit trail read-only. Approvals on the
+//! server of a shared store are read from it.
 
 mod examples;
 mod explain;
@@ -59,7 +60,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: PolicyCommand) -> anyhow::
         } => {
             let def = gates.tool(&tool)?;
             let params = arguments_of(def, &arguments)?;
-            let text = explain::explain(&gates, def, &tool, params, json)?;
+            let text = explain::explain(&gates, def, &tool, params, json).await?;
             match json {
                 true => print_as_is(&text)?,
                 false => print(&text)?,
