@@ -151,6 +151,10 @@ fn diff_of_a_session_joins_its_changes() {
         assert_has(&shown, &["a.txt", "+two"]);
         assert!(!shown.contains("one"), "{shown}");
     }
+    home.zeph(["undo"]).code(0);
+    home.zeph(["-c", "-p", "/diff session"])
+        .code(0)
+        .prints(&["no file tool changed a file"]);
 }
 
 /// Proves CLI-8: `/jobs` lists the background jobs, and `/jobs stop N` ends one.

@@ -2,6 +2,7 @@
 //!
 //! `git` runs as a call of the user, so that the gates, the OS sandbox and the audit trail include it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -92,7 +93,10 @@ impl Agent {
             Ok(views) => views,
             Err(error) => return Reply::Failed(error.to_string()),
         };
-        let changes = joined(replay::changes(&views));
+        let changes = replay::changes(&views);
+        let changes = joined(without_undone(changes, |path| {
+            std::fs::read_to_string(path).ok()
+        }));
         let mut text = String::new();
         for change in &changes {
             let name = change.path.strip_prefix(&session.project);
@@ -243,6 +247,35 @@ fn bounded(diff: &str) -> String {
     )
 }
 
+/// The changes without those that were undone. `current` reads the text of a file, if there is one.
+///
+/// The changes of a file after the last one with its current text are undone. If the file has the text before its first
+/// change, all of them are.
+fn without_undone(
+    changes: Vec<FileChange>,
+    current: impl Fn(&Path) -> Option<String>,
+) -> Vec<FileChange> {
+    let mut by_path: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
+    for (index, change) in changes.iter().enumerate() {
+        by_path.entry(&change.path).or_default().push(index);
+    }
+    let mut undone = BTreeSet::new();
+    for (path, indexes) in by_path {
+        let text = current(path);
+        let has_text = |index: &usize| Some(&changes[*index].after) == text.as_ref();
+        let remaining = match indexes.iter().rposition(has_text) {
+            Some(last) => last + 1,
+            None if changes[indexes[0]].before == text => 0,
+            // The user changed the file.
+            None => indexes.len(),
+        };
+        undone.extend(indexes[remaining..].iter().copied());
+    }
+    let changes = changes.into_iter().enumerate();
+    let remaining = changes.filter(|(index, _)| !undone.contains(index));
+    remaining.map(|(_, change)| change).collect()
+}
+
 /// The changes of each file as one change, if the later one starts with the result of the earlier one.
 fn joined(changes: Vec<FileChange>) -> Vec<FileChange> {
     let mut found: Vec<FileChange> = Vec::new();
@@ -285,6 +318,30 @@ mod tests {
         ]);
         let expect = [change("a", None, "2"), change("a", Some("other"), "3")];
         assert_eq!(found, expect);
+    }
+
+    /// Proves CLI-8: a diff shows no change that was undone.
+    #[test]
+    fn undone_changes_are_left_out() {
+        let changes = || {
+            vec![
+                change("a", None, "1"),
+                change("b", Some("x"), "y"),
+                change("a", Some("1"), "2"),
+            ]
+        };
+        let check = |a: Option<&str>, b: &str, expect: &[FileChange]| {
+            let found = without_undone(changes(), |path| match path.to_str() {
+                Some("a") => a.map(str::to_owned),
+                _ => Some(b.to_owned()),
+            });
+            assert_eq!(found, expect, "{a:?} {b}");
+        };
+        check(Some("2"), "y", &changes());
+        check(Some("1"), "y", &changes()[..2]);
+        check(None, "y", &changes()[1..2]);
+        check(None, "x", &[]);
+        check(Some("of the user"), "of the user", &changes());
     }
 
     #[test]
