@@ -69,6 +69,7 @@ impl Store {
                 .fetch(query(statement).bind(from).bind(to))
                 .await?;
         }
+        self.index_long(transaction.as_mut(), to).await?;
         transaction.commit().await
     }
 }

@@ -4,6 +4,7 @@
 //! - [`store`]: the open store. `database` is the trait of its two back ends, SQLite and PostgreSQL (feature `postgres`).
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - `rewind`: the way back to an earlier message; `session_search`: search for sessions.
+//! - `message_text`: the text that is searched; `long_messages`: long ones in the search index of SQLite.
 //! - `access`: access of other users to a shared store; `approvals`: permanent approvals in it.
 //! - `transfer`: copies of a whole store into another one.
 //! - `copy`: copies of sessions; `result_views`: results as the user saw them.
@@ -42,9 +43,11 @@ pub mod filter_gain;
 mod holder;
 mod lease;
 pub mod lock;
+mod long_messages;
 pub mod memories;
 pub mod memory_vectors;
 pub mod message_search;
+mod message_text;
 pub mod messages;
 pub mod overflow;
 pub mod quota;

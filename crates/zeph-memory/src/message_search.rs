@@ -1,11 +1,12 @@
 //! Keyword search in the text of earlier conversations: prompts and responses (FTS5 of SQLite, ranked by BM25, or `tsvector` of PostgreSQL).
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::conversation::integer;
 use crate::database::{Row, Statement};
 use crate::error::StoreError;
 use crate::memories::MAX_MEMORY_BYTES;
+use crate::message_text::text_of;
 use crate::search_terms::{Term, any, escaped, terms};
 use crate::store::Store;
 
@@ -32,15 +33,6 @@ pub struct FoundMessage {
     pub excerpt: String,
     /// The time of the message: milliseconds since the Unix epoch.
     pub created_at: i64,
-}
-
-/// The searchable part of a message.
-#[derive(Deserialize)]
-struct Part {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    text: String,
 }
 
 impl Store {
@@ -125,12 +117,10 @@ impl Store {
     }
 }
 
-/// The text of a message without calls, results, images and reasoning, on one line.
+/// The text of a message on one line.
 fn spoken(content: &str) -> String {
-    let parts: Vec<Part> = serde_json::from_str(content).unwrap_or_default();
-    let texts = parts.iter().filter(|part| part.kind == "text");
-    let words = texts.flat_map(|part| part.text.split_whitespace());
-    words.collect::<Vec<_>>().join(" ")
+    let text = text_of(content);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The part of `text` around the first word of `query`, with `…` for omitted text.
@@ -177,25 +167,5 @@ mod tests {
         check(&long, "nothing", "a a", "…");
         let wide = format!("{}Größe {}", "ß".repeat(300), "İ".repeat(600));
         assert!(excerpt(&wide, "größe").contains("Größe"));
-    }
-
-    #[test]
-    fn only_text_parts_are_extracted() {
-        let check = |content: &str, expect: &str| assert_eq!(spoken(content), expect, "{content}");
-        check("", "");
-        check("not json", "");
-        check("{}", "");
-        check(
-            r#"[{"type":"text","text":"a\n b"},{"type":"text","text":"c"}]"#,
-            "a b c",
-        );
-        check(
-            r#"[{"type":"tool_result","tool_use_id":"1","content":"x"}]"#,
-            "",
-        );
-        check(
-            r#"[{"type":"reasoning","text":"x"},{"type":"text","text":"y"}]"#,
-            "y",
-        );
     }
 }

@@ -166,6 +166,14 @@ impl Store {
             let next = row.try_get(0).map_err(|error| self.sql(error))?;
             return Ok(next..next);
         }
+        if !self.is_shared()
+            && messages
+                .iter()
+                .any(|message| Self::is_long(&message.content))
+        {
+            let first = self.append_long(session, messages).await?;
+            return Ok(first..first + integer(count as u64));
+        }
         // Only small batches are common enough to be worth a prepared statement each.
         let created_at = now();
         let mut insert = query(insert_messages(count, self.is_shared()))

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::conversation::SessionInfo;
 use crate::database::{Row, Statement};
 use crate::error::StoreError;
 use crate::memories::MAX_MEMORY_BYTES;
+use crate::message_text::text_of;
 use crate::search_terms::{all, escaped, terms};
 use crate::store::Store;
 
@@ -33,15 +34,6 @@ pub struct SessionMatch {
     pub role: Option<String>,
     /// The matching line.
     pub line: String,
-}
-
-/// The searchable part of a message.
-#[derive(Deserialize)]
-struct Part {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    text: String,
 }
 
 impl Store {
@@ -181,14 +173,6 @@ impl Store {
 /// The words of a search in lower case.
 fn words_of(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_lowercase).collect()
-}
-
-/// The prompts and responses of a message, with their lines.
-fn text_of(content: &str) -> String {
-    let parts: Vec<Part> = serde_json::from_str(content).unwrap_or_default();
-    let texts = parts.into_iter().filter(|part| part.kind == "text");
-    let texts: Vec<String> = texts.map(|part| part.text).collect();
-    texts.join("\n")
 }
 
 /// The line of `text` that contains the most of `words`, on one line of bounded length. `None` if a word is missing in

@@ -49,6 +49,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0023_sub_agent_session.sql"),
     include_str!("../../migrations/0024_audit_writer.sql"),
     include_str!("../../migrations/0025_session_choices.sql"),
+    include_str!("../../migrations/0026_long_messages.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".
@@ -66,6 +67,9 @@ const CHECKPOINT_AFTER: usize = 4 * 1024 * 1024;
 /// The size of the log (in pages: 64 MiB) from which a writer moves it into the database itself, if the background
 /// task has not done so.
 const LOG_LIMIT_PAGES: &str = "16384";
+
+/// The pages that the connection stores in memory: 1 MiB, half of the default. The system caches the file as well.
+const CACHE_KIB: &str = "-1024";
 
 type Manager = <Sqlite as sqlx::Database>::TransactionManager;
 type ConnectionGuard<'a> = MappedMutexGuard<'a, SqliteConnection>;
@@ -103,6 +107,7 @@ impl SqliteDatabase {
                 Synchronous::Full => SqliteSynchronous::Full,
             })
             .pragma("wal_autocheckpoint", LOG_LIMIT_PAGES)
+            .pragma("cache_size", CACHE_KIB)
             .disable_statement_logging();
         let mut connection = options
             .connect()

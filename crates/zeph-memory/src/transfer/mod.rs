@@ -191,6 +191,7 @@ impl Store {
             let rows = self.rows_of(table, source.number).await?;
             table.add(transaction.as_mut(), number, rows).await?;
         }
+        to.index_long(transaction.as_mut(), number).await?;
         self.add_overflow(source.number, to, transaction.as_mut(), number, |_| true)
             .await?;
         // Appended messages changed it.

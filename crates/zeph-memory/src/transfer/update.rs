@@ -87,6 +87,7 @@ impl Store {
         }
         let added = messages.get(copied.len()..).unwrap_or_default().to_vec();
         MESSAGE.add(transaction.as_mut(), number, added).await?;
+        to.index_long(transaction.as_mut(), number).await?;
         for table in CHILDREN {
             let delete = query(format!("DELETE FROM {} WHERE session = ?1", table.name));
             transaction.fetch(delete.bind(number)).await?;

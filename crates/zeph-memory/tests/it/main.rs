@@ -13,6 +13,7 @@ mod conversation;
 mod copies;
 mod durability;
 mod lock;
+mod long_messages;
 mod memory_vectors;
 mod open;
 mod overflow;

@@ -1,0 +1,113 @@
+//! Long messages in the search index of SQLite. A trigger adds the short ones.
+//!
+//! A trigger extracts the text of a message by JSON functions, which need about ten copies of it. The program needs two. A
+//! PostgreSQL server has an index of its own.
+
+use crate::conversation::{integer, now};
+use crate::database::{Transaction, query};
+use crate::error::StoreError;
+use crate::message_text::text_of;
+use crate::messages::NewMessage;
+use crate::store::Store;
+
+/// The longest content that the trigger `message_words_of_new` adds to the index.
+const MAX_TRIGGER_BYTES: usize = 65_536;
+
+impl Store {
+    /// Whether the trigger skips a message with this content.
+    pub(crate) fn is_long(content: &str) -> bool {
+        content.len() > MAX_TRIGGER_BYTES
+    }
+
+    /// Appends messages with long ones among them, in one transaction, and returns the place of the first one. It has one
+    /// statement for each message, because SQLite copies the values of a statement for several rows once more.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
+    pub(crate) async fn append_long(
+        &self,
+        session: &str,
+        messages: Vec<NewMessage>,
+    ) -> Result<i64, StoreError> {
+        let mut transaction = self.begin().await?;
+        let session = self.session_number(transaction.as_mut(), session).await?;
+        let (created_at, mut bytes) = (now(), 0);
+        let mut first = None;
+        for message in messages {
+            bytes += message.content.len();
+            let text = Self::is_long(&message.content).then(|| text_of(&message.content));
+            let usage = message.usage;
+            let insert = query(
+                "INSERT INTO message (session, seq, role, content, created_at,
+                                      input_tokens, output_tokens, cached_tokens)
+                 VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM message WHERE session = ?1),
+                         ?2, ?3, ?4, ?5, ?6, ?7)
+                 RETURNING seq, number",
+            );
+            let insert = insert
+                .bind(session)
+                .bind(message.role)
+                .bind(message.content)
+                .bind(created_at)
+                .bind(usage.map(|usage| integer(usage.input_tokens)))
+                .bind(usage.map(|usage| integer(usage.output_tokens)))
+                .bind(usage.map(|usage| integer(usage.cached_tokens)));
+            let rows = transaction.fetch(insert).await?;
+            let Some(row) = rows.first() else {
+                continue;
+            };
+            let seq: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+            let number: i64 = row.try_get(1).map_err(|error| self.sql(error))?;
+            first = first.or(Some(seq));
+            if let Some(text) = text {
+                index(transaction.as_mut(), number, text).await?;
+            }
+        }
+        transaction.commit().await?;
+        self.wrote(bytes);
+        Ok(first.unwrap_or(1))
+    }
+
+    /// Adds the long messages of a session that are not in the index, after a statement that inserted rows of messages.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub(crate) async fn index_long(
+        &self,
+        transaction: &mut dyn Transaction,
+        session: i64,
+    ) -> Result<(), StoreError> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        let select = query(
+            "SELECT number FROM message
+             WHERE session = ?1 AND octet_length(content) > ?2
+               AND number NOT IN (SELECT id FROM message_words_docsize)",
+        );
+        let select = select.bind(session).bind(integer(MAX_TRIGGER_BYTES as u64));
+        for row in transaction.fetch(select).await? {
+            let number: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+            let select = query("SELECT content FROM message WHERE number = ?1").bind(number);
+            for row in transaction.fetch(select).await? {
+                let content: String = row.try_get(0).map_err(|error| self.sql(error))?;
+                index(transaction, number, text_of(&content)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the text of a message to the index.
+async fn index(
+    transaction: &mut dyn Transaction,
+    number: i64,
+    text: String,
+) -> Result<(), StoreError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let insert = query("INSERT INTO message_words (rowid, content) VALUES (?1, ?2)");
+    transaction.fetch(insert.bind(number).bind(text)).await?;
+    Ok(())
+}
