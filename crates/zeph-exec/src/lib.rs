@@ -33,3 +33,4 @@ pub use runner::{
 };
 pub use sandbox::{Denial, Plan, PlanOptions, Sockets};
 pub use supervisor::{CALL_TAG, SUPERVISOR_ARG, SupervisorCommand, end_tagged, supervisor_main};
+pub use sys::return_large_buffers;

@@ -1,5 +1,5 @@
-//! The only module of the crate with `unsafe`: code between fork and exec, separate namespaces of a thread, and reports of
-//! system calls.
+//! The only module of the crate with `unsafe`: code between fork and exec, separate namespaces of a thread, reports of
+//! system calls, and a setting of the allocator.
 
 use std::process::Command;
 
@@ -226,3 +226,22 @@ pub(super) fn respond(
         _ => Err(last_error()),
     }
 }
+
+/// Lets the allocator of this process return a large buffer to the system when it is freed.
+///
+/// By default, glibc stores buffers of the size of the largest freed one, up to 32 MiB: a long response of a model stays
+/// resident several times. Call it at the start of the process.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "no library offers this call")]
+pub fn return_large_buffers() {
+    /// The size from which a buffer has pages of its own: the initial value of glibc, which it raises otherwise.
+    const MIN_BYTES: libc::c_int = 128 * 1024;
+    // SAFETY: the call takes two numbers, and changes only how the allocator finds memory.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MIN_BYTES);
+    }
+}
+
+/// Does nothing, because other allocators return large buffers.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn return_large_buffers() {}

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         return zeph_tools::shell::exec::confined_main(std::env::vars_os());
     }
     keep_memory_private();
+    zeph_tools::shell::exec::return_large_buffers();
     let exit = cli::main();
     zeph_tui::put_back();
     exit.into()
