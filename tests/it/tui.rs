@@ -474,6 +474,32 @@ fn prompt_completes_and_recalls() {
     leaves(terminal);
 }
 
+/// Proves CLI-4a, CLI-5: a line of code that is wider than the screen continues in the next row, while it streams and after
+/// a resize.
+#[test]
+fn wide_code_is_shown_completely() {
+    let home = Home::scripted(
+        "[[steps]]\ntext = \"\"\"\n```rust\nfn answer() -> u32 { 42 } // the comment is wider than forty columns\n```\n\"\"\"\n",
+    );
+    let mut terminal = start(&home, &[], SMALL);
+    terminal.type_keys("go\r");
+    let shows = |terminal: &Terminal, rows: &[&str]| {
+        terminal.until("all of the code", |text| {
+            let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+            lines.windows(rows.len()).any(|window| window == rows)
+        });
+    };
+    let narrow = [
+        "fn answer() -> u32 { 42 } // the comment",
+        " is wider than forty columns",
+    ];
+    shows(&terminal, &narrow);
+    let (rows, columns) = size(MEDIUM);
+    terminal.resize(rows, columns);
+    shows(&terminal, &[&narrow.concat()]);
+    leaves(terminal);
+}
+
 /// Proves CLI-5, CLI-6: another session continues on the screen, and `--continue` shows the stored conversation.
 #[test]
 fn session_and_model_are_switched() {

@@ -53,7 +53,7 @@ impl Rendered {
             }
             _ => {
                 self.rows = Rows::default();
-                self.rows.extend(block_lines(block, width, detail));
+                self.rows.extend(block_lines(block, width, detail), width);
             }
         }
         &self.rows
@@ -73,12 +73,12 @@ impl Rendered {
             .push(text.get(growing.read..).unwrap_or_default());
         growing.read = text.len();
         self.rows.truncate(growing.stable);
-        self.rows.extend(growing.markdown.take_stable(width));
+        self.rows.extend(growing.markdown.take_stable(width), width);
         growing.stable = self.rows.len();
         if is_growing {
-            self.rows.extend(growing.markdown.open(width));
+            self.rows.extend(growing.markdown.open(width), width);
         } else {
-            self.rows.extend(growing.markdown.finish(width));
+            self.rows.extend(growing.markdown.finish(width), width);
             self.growing = None;
         }
     }
@@ -116,7 +116,7 @@ mod tests {
         let complete = |width| {
             let mut rows = Rows::default();
             let block = Block::Text(source.to_owned());
-            rows.extend(block_lines(&block, width, Detail::Excerpt));
+            rows.extend(block_lines(&block, width, Detail::Excerpt), width);
             texts(&rows)
         };
         for size in [1, 3, 7, source.len()] {

@@ -29,7 +29,7 @@ pub(crate) use question::{grant, option_lines, question_lines};
 pub use question::{plain_question, session_scope};
 pub(crate) use status::status_line;
 pub(crate) use stream::MarkdownStream;
-pub(crate) use styled_text::{DIM, fit};
+pub(crate) use styled_text::{DIM, fit, prefix_that_fits};
 pub(crate) use tasks::task_lines;
 
 /// The amount of a long text that is shown.

@@ -158,7 +158,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
 }
 
 /// The length in bytes of the longest beginning that is at most `columns` wide.
-pub(super) fn prefix_that_fits(text: &str, columns: usize) -> usize {
+pub(crate) fn prefix_that_fits(text: &str, columns: usize) -> usize {
     let mut width = 0;
     for (at, c) in text.char_indices() {
         width += c.width().unwrap_or(0);
