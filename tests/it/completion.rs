@@ -43,6 +43,24 @@ fn commands_and_arguments_are_completed() {
     terminal.leaves();
 }
 
+/// Proves PERM-8, CLI-10: the prompt shows the mode while the menu of completions is open.
+#[test]
+fn open_menu_leaves_the_mode_visible() {
+    let home = Home::scripted("[[steps]]\ntext = \"Never said.\"\n");
+    let mut terminal = Terminal::start(&home, &["--mode", "plan"]);
+    terminal.prompts("");
+    terminal.type_keys("/\t");
+    terminal.shows("/compact");
+    terminal.until("the mode before the command", |text| {
+        text.lines().any(|line| line.starts_with("plan › /"))
+    });
+    terminal.type_keys("\x1b");
+    terminal.until("no menu", |text| !text.contains("/compact"));
+    terminal.type_keys("\x03");
+    terminal.prompts("");
+    terminal.leaves();
+}
+
 /// Proves CLI-10: Tab without a match shows nothing, and typing continues.
 #[test]
 fn tab_without_a_match_shows_nothing() {

@@ -266,7 +266,7 @@ fn build(
         .with_edit_mode(Box::new(keys))
         .with_completer(Box::new(words))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(
-            CompletionMenu::new(MENU),
+            CompletionMenu::new(MENU, look.mode.clone()),
         )))
         .with_quick_completions(true)
         .with_partial_completions(true)
