@@ -1,6 +1,6 @@
-//! Help, version, completions, manual page.
+//! Help, version, manual page.
 
-use crate::rig::{Home, OpenAi, Reply, assert_has};
+use crate::rig::{Home, assert_has};
 
 /// Every command.
 const COMMANDS: &[&str] = &[
@@ -257,118 +257,6 @@ fn every_command_has_a_manual_page() {
         !home.data().join("zeph").exists(),
         "nothing is made for that"
     );
-}
-
-/// Proves CLI-2.
-#[test]
-fn every_shell_has_a_completion_script() {
-    let home = Home::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = home.zeph(["completions", shell]).code(0).stdout;
-        assert_has(&script, &["zeph", "_ZEPH_COMPLETE"]);
-    }
-    home.zeph(["completions", "tcsh"])
-        .code(2)
-        .says(&["tcsh", "bash"]);
-    assert!(
-        !home.data().join("zeph").exists(),
-        "nothing is made for that"
-    );
-}
-
-/// The completions of bash for a command line; its last word is completed.
-fn completed(home: &Home, line: &[&str]) -> Vec<String> {
-    let words: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
-    let script = format!(
-        "PATH=\"$(dirname \"$0\"):$PATH\"; source <(zeph completions bash); COMP_WORDS=({}); \
-         COMP_CWORD={}; COMP_TYPE=9; _clap_complete_zeph zeph {} x; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-        words.join(" "),
-        line.len() - 1,
-        words.last().unwrap(),
-    );
-    let output = crate::rig::Zeph::through_bash(home, &script).run();
-    assert_eq!(
-        (output.code, output.stderr.as_str()),
-        (Some(0), ""),
-        "{output}"
-    );
-    output.stdout.lines().map(str::to_owned).collect()
-}
-
-/// Proves CLI-2: fish completes commands, sessions and modes. Where fish is not installed, only its script is tested.
-#[test]
-fn fish_completes_values_of_this_machine() {
-    let home = Home::scripted("[[steps]]\ntext = \"Done.\"\n");
-    home.zeph(["-p", "hello"]).code(0);
-    let session = crate::rig::session_ids(&home.database()).remove(0);
-    let script = "PATH=\"$(dirname \"$0\"):$PATH\"; command -v fish > /dev/null || exit 42; \
-        fish --no-config -c 'zeph completions fish | source; \
-        complete -C \"zeph sess\"; complete -C \"zeph sessions show \"; complete -C \"zeph --mode pl\"'";
-    let output = crate::rig::Zeph::through_bash(&home, script).run();
-    if output.code == Some(42) {
-        let script = home.zeph(["completions", "fish"]).code(0).stdout;
-        assert_has(&script, &["complete", "--command zeph"]);
-        return;
-    }
-    assert_eq!(output.code, Some(0), "{output}");
-    for expect in ["sessions\t", &format!("{session}\thello"), "plan"] {
-        assert!(
-            output.stdout.lines().any(|line| line.starts_with(expect)),
-            "{expect}: {output}"
-        );
-    }
-}
-
-/// Proves CLI-2: bash completes commands, options, and values of this machine: sessions, providers, models, tools and
-/// settings.
-#[test]
-fn bash_completes_values_of_this_machine() {
-    let models = Reply::raw(
-        200,
-        "application/json",
-        "{\"data\": [{\"id\": \"far-model\"}, {\"id\": \"big\"}]}",
-    );
-    let server = OpenAi::replies([Reply::text("Done.")]);
-    server.about_models("/v1/models", models);
-    let home = Home::openai(&server);
-    home.more_config("llm.default = \"local\"\n");
-    home.zeph(["-p", "hello"]).code(0);
-    let [session] = crate::rig::session_ids(&home.database())
-        .try_into()
-        .unwrap();
-    for (line, expect) in [
-        (vec!["zeph", "sess"], "sessions"),
-        (vec!["zeph", "sessions", "ex"], "export"),
-        (vec!["zeph", "sessions", "show", ""], session.as_str()),
-        (vec!["zeph", "--resume", &session[..4]], session.as_str()),
-        (vec!["zeph", "--provider", "lo"], "local"),
-        (vec!["zeph", "--model", "far"], "far-model"),
-        (vec!["zeph", "--mode", "pl"], "plan"),
-        (vec!["zeph", "tools", "show", "list_d"], "list_directory"),
-        (vec!["zeph", "login", "anth"], "anthropic"),
-        (
-            vec!["zeph", "config", "get", "tools.shell.time"],
-            "tools.shell.timeout",
-        ),
-        (vec!["zeph", "tools", "call", "--js"], "--json"),
-    ] {
-        let found = completed(&home, &line);
-        assert_eq!(found[0], expect, "{line:?}");
-        // The options follow the values if nothing is typed yet.
-        assert!(
-            found[1..].iter().all(|other| other.starts_with("--")),
-            "{found:?}"
-        );
-    }
-    assert_eq!(server.requests().len(), 1, "no completion asks the model");
-    // Without data, a completion lists nothing and creates nothing.
-    let empty = Home::new();
-    let found = completed(&empty, &["zeph", "sessions", "show", ""]);
-    assert!(
-        found.iter().all(|other| other.starts_with("--")),
-        "{found:?}"
-    );
-    assert!(!empty.data().join("zeph").exists());
 }
 
 /// Proves CLI-3.

@@ -87,6 +87,7 @@ mod secrets;
 mod seen;
 mod server_models;
 mod session_history;
+mod shells;
 mod skills;
 mod slash_commands;
 mod spending;

@@ -1,8 +1,8 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
 //! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → tests → doc tests → examples → docs →
-//! feature sets → optional parts → PostgreSQL → smoke run → archive → live servers → MCP clients. The first failure ends
-//! the run. The durations of all steps are printed at the end. `release-check` builds the release binary.
+//! feature sets → optional parts → PostgreSQL → shells → smoke run → archive → live servers → MCP clients. The first
+//! failure ends the run. The durations of all steps are printed at the end. `release-check` builds the release binary.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::project::Project;
 use crate::{
     crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, optional_parts,
-    postgres, prose, specs, test, tidy, workflows,
+    postgres, prose, shells, specs, test, tidy, workflows,
 };
 
 /// A step of `ci`.
@@ -86,6 +86,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "PostgreSQL",
         run: postgres::run,
+    },
+    Step {
+        name: "shells",
+        run: shells::run,
     },
     Step {
         name: "smoke run",

@@ -31,6 +31,8 @@ xflags::xflags! {
         }
         /// The tests of a store on a PostgreSQL server, which is started for them.
         cmd postgres {}
+        /// The tests of completion in zsh and fish, which are installed if they are missing.
+        cmd shells {}
         /// Licences, bans and sources of the dependencies.
         cmd deny {}
         /// Build the API documentation and check the book: links, contents, messages and shown files.

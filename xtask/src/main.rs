@@ -28,6 +28,7 @@ mod project;
 mod prose;
 mod release_check;
 mod semver;
+mod shells;
 mod specs;
 mod test;
 mod tidy;
@@ -67,6 +68,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::McpClients(_) => mcp_clients::run(&project),
         XtaskCmd::Postgres(_) => postgres::run(&project),
+        XtaskCmd::Shells(_) => shells::run(&project),
         XtaskCmd::Conformance(_) => conformance::run(&project),
         XtaskCmd::Dist(flags) if flags.check => dist::check::run(&project),
         XtaskCmd::Dist(flags) => dist::run(&project, &flags),
