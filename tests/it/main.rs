@@ -86,6 +86,7 @@ mod secret_arguments;
 mod secrets;
 mod seen;
 mod server_models;
+mod session_choices;
 mod session_history;
 mod shells;
 mod skills;

@@ -53,8 +53,11 @@ pub async fn run_full_screen(
 ) -> anyhow::Result<SessionEnd> {
     let _handles = Handles::signals();
     let session = conversation.agent().session().to_owned();
-    let mut ui = Ui::start(&channel, &options, resources, session)?;
+    let (mut ui, history_problem) = Ui::start(&channel, &options, resources, session)?;
     ui.show_session(conversation).await;
+    for notice in options.notices.into_iter().chain(history_problem) {
+        ui.message(Severity::Notice, notice);
+    }
     let queue = |text| ui.shared.change(|model| model.queue.push(text));
     options.first_input.into_iter().for_each(queue);
     let end = loop {
@@ -86,6 +89,10 @@ pub async fn run_full_screen(
             }
         };
         ui.end_turn();
+        if let Err(error) = conversation.save_choices().await {
+            let text = ui.options.host.redacted(&format!("{error:#}")).into_owned();
+            ui.message(Severity::Warning, text);
+        }
         let took = channel.shared().turn_time(start);
         ui.attention.signal("the turn has ended", took);
         match reply {
@@ -145,12 +152,13 @@ pub(super) struct Ui {
 }
 
 impl Ui {
+    /// Opens the full screen. The second value is the reason if the history of inputs cannot be used.
     fn start(
         channel: &TuiChannel,
         options: &InteractiveOptions,
         resources: ReadResources,
         session: String,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<(Self, Option<String>)> {
         let shared = Arc::clone(channel.shared());
         let signals = Signals::new().context("signals cannot be received")?;
         let words = Words::new(options.project.clone(), Arc::clone(&options.models));
@@ -169,14 +177,11 @@ impl Ui {
                 let text = format!("zeph {version}  {}  {directory}", options.model);
                 model.transcript.message(Severity::Remark, text);
             }
-            for notice in options.notice.iter().chain(&history_problem) {
-                model.transcript.message(Severity::Notice, notice.clone());
-            }
             options
                 .model
                 .clone_into(&mut model.transcript.status_mut().model);
         });
-        Ok(Self {
+        let ui = Self {
             app: App::new(input),
             attention: Attention::new(config.clone()),
             editing: None,
@@ -195,7 +200,8 @@ impl Ui {
             next_frame: Instant::now(),
             reader,
             _screen: screen,
-        })
+        };
+        Ok((ui, history_problem))
     }
 
     /// Draws and handles inputs until the user acts. If the future is dropped, nothing is lost.

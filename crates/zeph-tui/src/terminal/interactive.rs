@@ -58,8 +58,8 @@ pub struct InteractiveOptions {
     pub permissions: Permissions,
     /// The command of the user's editor.
     pub external_editor: Option<String>,
-    /// A message at the start.
-    pub notice: Option<String>,
+    /// Messages at the start.
+    pub notices: Vec<String>,
     /// The first input, from the command line.
     pub first_input: Option<String>,
 }
@@ -96,6 +96,12 @@ pub trait Converse {
 
     /// The name of the current model.
     fn model(&self) -> &str;
+
+    /// Stores the mode and the model with the session if the user changed them.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    fn save_choices(&self) -> impl Future<Output = anyhow::Result<()>>;
 
     /// The stored conversation of the session as events.
     ///
@@ -141,7 +147,7 @@ pub async fn run_line_interface(
         greet(&channel, &options);
     }
     recap::show(&channel, &conversation.recap().await);
-    for notice in options.notice.iter().chain(&trouble) {
+    for notice in options.notices.iter().chain(&trouble) {
         channel.screen().notice(notice);
     }
     let mut pressed: Option<Pressed> = None;
@@ -237,6 +243,10 @@ pub async fn run_line_interface(
                 )
                 .await;
                 let took = channel.end_turn(start.elapsed());
+                if let Err(error) = conversation.save_choices().await {
+                    let text = format!("{error:#}");
+                    channel.screen().notice(&terminal.host.redacted(&text));
+                }
                 channel.screen().status().branch = branch_of(&options.project);
                 match reply {
                     None => {

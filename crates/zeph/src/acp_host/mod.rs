@@ -1,9 +1,8 @@
 //! The sessions of `zeph acp`: the implementation of the port of `zeph-acp` over the one assembly.
 
-mod choices;
 mod client_pins;
 mod commands;
-mod model_choice;
+mod options;
 mod servers;
 mod session;
 
@@ -27,8 +26,7 @@ use crate::config::{Environment, FlagOverrides, Loaded, load};
 use crate::output::redact::redacted;
 use crate::output::sanitize::clean;
 use crate::output::stderr_line_unless;
-use choices::StoredChoices;
-use model_choice::ModelChoice;
+use crate::session_choices::{ModelChoice, StartChoices, StoredChoices};
 use servers::ClientServers;
 use session::{AcpSession, ConversationParts, Options};
 
@@ -147,7 +145,7 @@ impl SessionHost for AcpHost {
             },
             ..self.options.clone()
         };
-        let flags = self.options.overrides.clone();
+        let start = StartChoices::new(&self.options.overrides, &loaded);
         let models = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
         let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider);
         let app = app.await.map_err(|error| failed(&error))?;
@@ -159,7 +157,7 @@ impl SessionHost for AcpHost {
                 return Err(of_store(error));
             }
         };
-        let restored = StoredChoices::restore(&app.store, &id, &flags, &app.permissions, &models);
+        let restored = StoredChoices::restore(&app.store, &id, &start, &app.permissions, &models);
         let opened = match restored.await {
             Ok(restored) => {
                 let provider = models.provider();
@@ -169,7 +167,7 @@ impl SessionHost for AcpHost {
             }
             Err(error) => Err(of_store(error)),
         };
-        let ((choices, warnings), provider, agent) = match opened {
+        let ((choices, restored), provider, agent) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 drop(lock);
@@ -184,7 +182,8 @@ impl SessionHost for AcpHost {
             provider,
         };
         let (servers, mut messages) = servers;
-        messages.extend(warnings);
+        // The response states the restored values.
+        messages.extend(restored.warnings);
         let options = Options { models, choices };
         let session = AcpSession::new(id, channel, options, (servers, messages), parts);
         Ok(Arc::new(session))

@@ -19,13 +19,12 @@ use zeph_memory::{SessionLock, Store};
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{Mode, Permissions};
 
-use super::choices::StoredChoices;
 use super::commands::commands;
-use super::model_choice::ModelChoice;
 use super::servers::ClientServers;
-use super::{close, failed, of_store, text_of};
+use super::{close, failed, of_store, options, text_of};
 use crate::assemble::{App, stored_events};
 use crate::export;
+use crate::session_choices::{ModelChoice, StoredChoices};
 
 /// The response to a `!command`. In an editor, text of other authors reaches a prompt more easily than a command line.
 const NO_SHELL: &str =
@@ -137,8 +136,11 @@ impl AcpSession {
             Reply::Switch(SessionSwitch::Models) => self.says(&self.listing()),
             Reply::Switch(SessionSwitch::Model { name, effort }) => {
                 match self.models.choose(&name, effort.as_deref()) {
-                    Ok(model) => self.says(&format!("requests go to {model} from now on")),
-                    Err(error) => self.says(&error.to_string()),
+                    Ok(()) => self.says(&format!(
+                        "requests go to {} from now on",
+                        self.models.description()
+                    )),
+                    Err(error) => self.says(&text_of(&error)),
                 }
             }
             Reply::Switch(SessionSwitch::Session(_) | SessionSwitch::ChooseSession) => {
@@ -164,7 +166,7 @@ impl AcpSession {
     /// The models for `/model`.
     fn listing(&self) -> String {
         let mut text = format!("requests go to {}", self.models.description());
-        for option in self.models.options() {
+        for option in options::options(&self.models) {
             if option.kind == OptionKind::Model {
                 for choice in option.choices {
                     text.push_str(&format!("\n/model {}  {}", choice.value, choice.name));
@@ -250,19 +252,17 @@ impl HostedSession for AcpSession {
     }
 
     fn options(&self) -> Vec<ConfigOption> {
-        self.models.options()
+        options::options(&self.models)
     }
 
     async fn set_option(&self, kind: OptionKind, value: &str) -> Result<(), HostError> {
-        self.models.set(kind, value)
+        options::set(&self.models, kind, value)
     }
 
     async fn save_choices(&self) {
         let saved = self.choices.save(self.mode(), self.models.chosen_model());
         if let Err(error) = saved.await {
-            self.channel.emit(LoopbackEvent::Warning(format!(
-                "the mode and the model hold for this session until it is closed, they could not be stored: {error}"
-            )));
+            self.channel.emit(LoopbackEvent::Warning(text_of(&error)));
         }
     }
 

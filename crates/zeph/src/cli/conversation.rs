@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use zeph_core::{Agent, Channel, LoopbackEvent, SessionSwitch, replay};
-use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::{SessionLock, new_session_id};
 use zeph_tools::plural::pluralize;
 use zeph_tui::{CompletionLists, Converse, InteractiveOptions, PickerEntry, RecapItem, recap};
@@ -14,11 +13,11 @@ use super::model_lines::model_lines;
 use super::session_selection::stored_sessions;
 use crate::assemble::{
     App, AuditLines, ModelCompletion, OpenSession, ServerModels, SessionChoice, choose_provider,
-    chosen_config, forget_empty, fork_session, meant, open_session, other_directory, stored_events,
-    with_substitutes,
+    chosen_config, forget_empty, fork_session, open_session, other_directory, stored_events,
 };
 use crate::config::{Environment, Loaded};
 use crate::export;
+use crate::session_choices::{ModelChoice, StartChoices, StoredChoices};
 
 /// The maximum number of models of one server that `/model` shows.
 const MAX_LISTED_MODELS: usize = 20;
@@ -29,11 +28,16 @@ const MAX_SESSIONS: u32 = 200;
 pub(super) struct Conversation {
     assembly: App,
     channel: Arc<dyn Channel>,
-    /// The configuration of the current provider.
-    config: ProviderConfig,
+    /// The chosen model.
+    model: ModelChoice,
+    /// Its name, as requests have it.
+    model_name: String,
     models: Arc<ServerModels>,
-    provider: Arc<dyn LlmProvider>,
     agent: Agent,
+    /// The mode and the model of the flags and the configuration.
+    start: StartChoices,
+    /// The choices that are stored with the session.
+    choices: StoredChoices,
     session: String,
     /// Excludes other processes from the session.
     lock: SessionLock,
@@ -54,33 +58,43 @@ impl Conversation {
         let config = chosen_config(&loaded, &env, global.model.as_deref())?.into_owned();
         let provider = choose_provider(&loaded, &env, global.model.as_deref(), global.quiet)?;
         let options = global.build_options();
+        let start = StartChoices::new(&options.overrides, &loaded);
+        let model = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
         let assembly =
             App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider).await?;
         let OpenSession { id, notice, lock } =
             open_session(&assembly.store, choice, &assembly.env.cwd).await?;
-        let agent = assembly.open_agent(&provider, Arc::clone(&channel), &id, None);
+        let (store, permissions) = (&assembly.store, &assembly.permissions);
+        let restored = StoredChoices::restore(store, &id, &start, permissions, &model);
+        let (choices, restored) = restored.await?;
+        let chosen = model.provider();
+        let agent = assembly.open_agent(&chosen, Arc::clone(&channel), &id, None);
         let agent = agent.await?;
+        let config = model.config();
         let models = Arc::new(ServerModels::new(&assembly.loaded, &assembly.env, &config));
         let lists = completion_lists(&assembly, &agent).await?;
         let editor = ["VISUAL", "EDITOR"].into_iter();
         let mut editor = editor.filter_map(|name| assembly.env.var(name));
+        let model_name = chosen.model().to_owned();
         let options = InteractiveOptions {
-            model: provider.model().to_owned(),
+            model: model_name.clone(),
             models: Arc::new(ModelCompletion::new(Arc::clone(&models), lists)),
             project: assembly.env.cwd.clone(),
             history_file: assembly.loaded.paths.data_dir.join("history.txt"),
             permissions: assembly.permissions.clone(),
             external_editor: editor.next().map(|it| it.to_string_lossy().into_owned()),
-            notice,
+            notices: notice.into_iter().chain(restored.messages()).collect(),
             first_input: None,
         };
         let conversation = Self {
             assembly,
             channel,
-            config,
+            model,
+            model_name,
             models,
-            provider,
             agent,
+            start,
+            choices,
             session: id,
             lock,
         };
@@ -92,6 +106,9 @@ impl Conversation {
     /// # Errors
     /// If the database cannot be used.
     pub(super) async fn end(self) -> anyhow::Result<Option<String>> {
+        if let Err(error) = self.store_choices().await {
+            tracing::warn!(error = %format!("{error:#}"), "the mode and the model are not stored");
+        }
         let empty = self.agent.messages().is_empty();
         drop((self.agent, self.lock));
         let messages = self.assembly.store.session(&self.session).await?.messages;
@@ -108,25 +125,19 @@ impl Conversation {
 
     /// The providers, with the models of their servers.
     async fn models(&self) -> String {
-        let mut text = format!(
-            "asked       {} ({}{})\n",
-            self.provider.model(),
-            self.config.name,
-            effort_of(&self.config)
-        );
+        let mut text = format!("asked       {}\n", self.model.description());
+        let chosen = self.model.config();
         let listed = self.models.list().await;
         let configured = self.assembly.loaded.config.llm.providers.iter();
-        let is_configured = configured
-            .clone()
-            .any(|config| config.name == self.config.name);
-        for config in configured.chain((!is_configured).then_some(&self.config)) {
+        let is_configured = configured.clone().any(|config| config.name == chosen.name);
+        for config in configured.chain((!is_configured).then_some(&chosen)) {
             let _ = writeln!(text, "{:<11} {}", config.name, config.model);
             let mut listings = listed.iter();
             let Some((_, listing)) = listings.find(|(listed, _)| listed.name == config.name) else {
                 continue;
             };
-            let is_current = config.name == self.config.name;
-            let current = is_current.then(|| self.provider.model());
+            let is_current = config.name == chosen.name;
+            let current = is_current.then_some(self.model_name.as_str());
             for line in model_lines(listing, current, MAX_LISTED_MODELS) {
                 let _ = writeln!(text, "{line}");
             }
@@ -139,50 +150,65 @@ impl Conversation {
     }
 
     async fn ask_another(&mut self, name: &str, effort: Option<&str>) -> anyhow::Result<String> {
-        let loaded = &self.assembly.loaded;
-        let mut config = meant(loaded, &self.config, name);
-        if let Some(effort) = effort {
-            let effort = config
-                .kind
-                .parse_effort(effort)
-                .map_err(anyhow::Error::msg)?;
-            config.effort = Some(effort);
-        }
-        let provider = with_substitutes(&config, loaded, &self.assembly.env)?;
-        let channel = Arc::clone(&self.channel);
-        let agent = self
-            .assembly
-            .open_agent(&provider, channel, &self.session, None);
-        self.agent = agent.await?;
-        self.provider = provider;
-        self.config = config;
-        self.models.set_current(&self.config);
+        let before = self.model.current();
+        self.model.choose(name, effort)?;
+        let agent = self.open_agent(&self.session).await;
+        self.agent = agent.inspect_err(|_| self.model.set_current(before))?;
+        self.follow_model();
+        self.store_choices().await?;
         Ok(format!(
-            "requests go to {} ({}{}) from now on",
-            self.provider.model(),
-            self.config.name,
-            effort_of(&self.config)
+            "requests go to {} from now on",
+            self.model.description()
         ))
     }
 
+    /// An agent for a session, which asks the chosen model.
+    async fn open_agent(&self, session: &str) -> anyhow::Result<Agent> {
+        let (provider, channel) = (self.model.provider(), Arc::clone(&self.channel));
+        let agent = self.assembly.open_agent(&provider, channel, session, None);
+        Ok(agent.await?)
+    }
+
+    /// Takes over the name of the chosen model.
+    fn follow_model(&mut self) {
+        let provider = self.model.provider();
+        provider.model().clone_into(&mut self.model_name);
+        self.models.set_current(&self.model.config());
+    }
+
+    /// Stores the mode and the model with the session if they changed.
+    async fn store_choices(&self) -> anyhow::Result<()> {
+        let mode = self.assembly.permissions.mode.get();
+        self.choices.save(mode, self.model.chosen_model()).await
+    }
+
     async fn resume(&mut self, prefix: &str) -> anyhow::Result<String> {
-        let store = &self.assembly.store;
+        let (store, permissions) = (&self.assembly.store, &self.assembly.permissions);
         let found = store.find_session(prefix).await?;
         if found.id == self.session {
             return Ok(format!("this is session {}", self.session));
         }
         let lock = store.lock_session(&found.id).await?;
+        self.store_choices().await?;
+        let before = (permissions.mode.get(), self.model.current());
+        let restored =
+            StoredChoices::restore(store, &found.id, &self.start, permissions, &self.model);
+        let (choices, restored) = restored.await?;
+        let agent = self.open_agent(&found.id).await.inspect_err(|_| {
+            permissions.mode.set(before.0);
+            self.model.set_current(before.1);
+        })?;
         let notice = other_directory(&found, &self.assembly.env.cwd);
-        self.enter(found.id, lock).await?;
+        self.enter(found.id, agent, choices, lock).await?;
         let title = found.title.as_deref().unwrap_or("(no title)");
         let mut text = format!(
             "session {} continues: {}, {title}",
             self.session,
             pluralize(found.messages, "message")
         );
-        if let Some(notice) = notice {
+        for line in notice.into_iter().chain(restored.messages()) {
             text.push('\n');
-            text.push_str(&notice);
+            text.push_str(&line);
         }
         Ok(text)
     }
@@ -192,10 +218,15 @@ impl Conversation {
         if self.agent.messages().is_empty() {
             anyhow::bail!("there is no conversation to copy yet");
         }
+        self.store_choices().await?;
         let (copy, original) = (new_session_id(), self.session.clone());
         let (store, project) = (&self.assembly.store, &self.assembly.env.cwd);
         let lock = fork_session(store, &original, &copy, project).await?;
-        self.enter(copy, lock).await?;
+        let permissions = &self.assembly.permissions;
+        let choices = self.choices.of_copy(&copy, permissions, &self.model);
+        let choices = choices.await?;
+        let agent = self.open_agent(&copy).await?;
+        self.enter(copy, agent, choices, lock).await?;
         Ok(format!(
             "session {} continues as a copy of {original}",
             self.session
@@ -203,15 +234,18 @@ impl Conversation {
     }
 
     /// Continues with another session, and removes the current one if it is empty.
-    async fn enter(&mut self, session: String, lock: SessionLock) -> anyhow::Result<()> {
-        let channel = Arc::clone(&self.channel);
-        let agent = self
-            .assembly
-            .open_agent(&self.provider, channel, &session, None);
-        let agent = agent.await?;
+    async fn enter(
+        &mut self,
+        session: String,
+        agent: Agent,
+        choices: StoredChoices,
+        lock: SessionLock,
+    ) -> anyhow::Result<()> {
         let empty = self.agent.messages().is_empty();
         self.agent = agent;
+        self.choices = choices;
         self.lock = lock;
+        self.follow_model();
         let left = std::mem::replace(&mut self.session, session);
         forget_empty(&self.assembly, &left, empty).await
     }
@@ -254,14 +288,6 @@ async fn completion_lists(app: &App, agent: &Agent) -> anyhow::Result<Completion
     })
 }
 
-/// The effort for display: `, effort high`.
-fn effort_of(config: &ProviderConfig) -> String {
-    let effort = config
-        .effort
-        .map(|effort| format!(", effort {}", effort.as_str()));
-    effort.unwrap_or_default()
-}
-
 impl Converse for Conversation {
     fn agent(&mut self) -> &mut Agent {
         &mut self.agent
@@ -292,7 +318,11 @@ impl Converse for Conversation {
     }
 
     fn model(&self) -> &str {
-        self.provider.model()
+        &self.model_name
+    }
+
+    async fn save_choices(&self) -> anyhow::Result<()> {
+        self.store_choices().await
     }
 
     async fn stored_events(&self) -> anyhow::Result<Vec<LoopbackEvent>> {

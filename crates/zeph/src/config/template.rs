@@ -118,7 +118,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 /// Keys with a default that mean more if they are set. The template has them in comments.
-const COMMENTED: &[&str] = &["agent.max_tool_iterations"];
+const COMMENTED: &[&str] = &["agent.max_tool_iterations", "tools.mode"];
 
 /// Providers to begin with.
 const PROVIDERS: &str = "\
