@@ -266,26 +266,27 @@ impl Running {
         }
     }
 
-    /// Ends the processes that the command left behind, after `grace`. Returns whether none is left.
-    async fn end_processes(&mut self, grace: Duration) -> bool {
-        match self.processes.take() {
-            Some(processes) => spawn_blocking(move || processes.end(grace))
-                .await
-                .unwrap_or(false),
-            None => true,
-        }
+    /// Kills the command, and waits for its exit. `None` if the client does not report it, or if a process remains.
+    ///
+    /// A client may report the exit only after the last process closes the output. So the processes end while it waits.
+    async fn kill(&mut self) -> Option<TerminalExit> {
+        let is_killed = self.request_kill().await;
+        let processes = self.processes.take();
+        let Terminal { terminals, id } = &self.terminal;
+        let exit = async {
+            match is_killed {
+                true => timeout(GRACE, terminals.wait_for_exit(id)).await.ok()?.ok(),
+                false => None,
+            }
+        };
+        let (exit, is_gone) = tokio::join!(exit, end_processes(processes, TERM_TIME));
+        exit.filter(|_| is_gone)
     }
 
-    /// Kills the command, and waits for its exit. `None` if the client does not report it, or if a process remains.
-    async fn kill(&mut self) -> Option<TerminalExit> {
+    /// Returns whether the client killed the command.
+    async fn request_kill(&self) -> bool {
         let Terminal { terminals, id } = &self.terminal;
-        let killed = async {
-            terminals.kill(id).await?;
-            terminals.wait_for_exit(id).await
-        };
-        let killed = timeout(GRACE, killed).await;
-        let is_gone = self.end_processes(TERM_TIME).await;
-        killed.ok()?.ok().filter(|_| is_gone)
+        matches!(timeout(GRACE, terminals.kill(id)).await, Ok(Ok(())))
     }
 }
 
@@ -313,11 +314,11 @@ impl RunningCommand for Running {
         };
         let (exit, cause) = match end {
             Ok(Ok(exit)) => {
-                self.end_processes(Duration::ZERO).await;
+                end_processes(self.processes.take(), Duration::ZERO).await;
                 (Some(exit), EndReason::Finished)
             }
             Ok(Err(reason)) => {
-                self.end_processes(Duration::ZERO).await;
+                end_processes(self.processes.take(), Duration::ZERO).await;
                 self.pass_output(output).await;
                 return Err(RunError::Terminal(reason));
             }
@@ -341,6 +342,16 @@ impl RunningCommand for Running {
         _output: OutputFn<'_>,
     ) -> Result<bool, RunError> {
         Ok(true)
+    }
+}
+
+/// Ends the processes of a command, which have the time `grace` to end on their own. Returns whether none is left.
+async fn end_processes(processes: Option<Processes>, grace: Duration) -> bool {
+    match processes {
+        Some(processes) => spawn_blocking(move || processes.end(grace))
+            .await
+            .unwrap_or(false),
+        None => true,
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::rig::{Decision, Editor, Home, Output};
+use crate::rig::{Decision, Editor, Home, Output, is_running, wait_for};
 
 /// A terminal with its process.
 struct Terminal {
@@ -28,6 +28,9 @@ pub(crate) struct Client {
     pub(crate) has_details: bool,
     /// Whether commands run until they are killed.
     pub(crate) holds: bool,
+    /// The argument of a process that has to end before the exit of a command is reported, as with clients that wait for
+    /// the end of the output.
+    pub(crate) exits_after: Option<String>,
     /// The requests, without questions.
     pub(crate) requests: Vec<(String, Value)>,
     terminals: Vec<Terminal>,
@@ -52,6 +55,7 @@ impl Client {
             refuses: None,
             has_details: false,
             holds: false,
+            exits_after: None,
             requests: Vec::new(),
             terminals: Vec::new(),
             directory: tempfile::tempdir().unwrap(),
@@ -231,7 +235,12 @@ impl Client {
                 return None;
             }
         }
-        Some(exit(&mut terminal.child))
+        if let Some(argument) = &self.exits_after {
+            wait_for("the end of the output", || {
+                (!is_running(argument)).then_some(())
+            });
+        }
+        Some(exit(&mut self.terminal(params).child))
     }
 
     fn kill(&mut self, params: &Value) -> Value {

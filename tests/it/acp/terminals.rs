@@ -164,6 +164,31 @@ fn cancel_kills_and_releases() {
     assert_eq!(client.prompt(&session, "go on"), "end_turn");
 }
 
+/// Proves ACP-4, ACP-7: a client that reports the exit of a killed command only after the last process of the command does
+/// not delay the cancellation.
+#[test]
+fn cancel_does_not_wait_for_the_output_of_left_processes() {
+    let seconds = unique_seconds();
+    let server = server(&format!("echo begun; sleep {seconds}; true"));
+    let home = Home::openai(&server);
+    let mut client = Client::open(&home, &["--yes"]);
+    client.holds = true;
+    client.exits_after = Some(seconds.clone());
+    let session = client.editor.session(&home.project());
+    let prompt = client.editor.send_prompt(&session, "go");
+    client.until(|it| it["method"] == "terminal/wait_for_exit");
+    wait_for("the command", || is_running(&seconds).then_some(()));
+    client.editor.cancel(&session);
+    let response = client.response(prompt);
+    assert_eq!(response["result"]["stopReason"], "cancelled");
+    assert_eq!(client.prompt(&session, "go on"), "end_turn");
+    let sent = server.last().json().to_string();
+    assert!(
+        sent.contains("begun") && !sent.contains("could not be stopped"),
+        "{sent}"
+    );
+}
+
 /// Proves ACP-4, ACP-7: the end of the connection ends the agent while a terminal runs, and the call is complete.
 #[test]
 fn disconnect_ends_the_agent() {
