@@ -36,6 +36,29 @@ fn initialize_reports_version_1_and_the_capabilities() {
     }
 }
 
+/// Proves ACP-1: a client may write its next requests before it has the response to `initialize`.
+#[test]
+fn requests_directly_after_initialize_are_answered_in_order() {
+    let home = Home::scripted("[[steps]]\ntext = \"hi\"\n");
+    // The requests are there when the agent starts to read.
+    for params in [json!({ "protocolVersion": 1 }), json!({})] {
+        let is_valid = params != json!({});
+        let mut editor = Editor::start(home.zeph(["acp"]));
+        let first = editor.request("initialize", params);
+        let new = json!({ "cwd": home.project(), "mcpServers": [] });
+        let requests = [
+            editor.request("session/list", json!({})),
+            editor.request("session/new", new),
+        ];
+        assert_eq!(editor.response(first)["error"].is_null(), is_valid);
+        for id in requests {
+            let response = editor.response(id);
+            assert_eq!(response["error"].is_null(), is_valid, "{response:#}");
+        }
+        editor.leave().code(0);
+    }
+}
+
 /// Proves ACP-1: without a provider, initialize succeeds and a session needs authentication.
 #[test]
 fn session_without_a_provider_requires_authentication() {

@@ -8,6 +8,7 @@ mod backlog;
 mod channel;
 mod editor;
 mod error;
+mod handshake;
 mod kind;
 mod methods;
 mod opening;
@@ -33,6 +34,8 @@ use agent_client_protocol::{Agent, Channel, on_receive_notification, on_receive_
 use tokio::io::{AsyncBufRead, AsyncWrite};
 
 use crate::SessionHost;
+use futures_util::StreamExt as _;
+use handshake::Handshake;
 use methods::Server;
 
 /// Options of the server.
@@ -64,9 +67,13 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let (streams, connection) = Channel::duplex();
     let (frames, sender) = streams.into_parts();
-    let reader = tokio::spawn(transport::read(input, move |frame| {
-        sender.unbounded_send(frame).is_ok()
-    }));
+    let handshake = Arc::new(Handshake::default());
+    let read_handshake = Arc::clone(&handshake);
+    let reader = tokio::spawn(async move {
+        let pass = |frame| sender.unbounded_send(frame).is_ok();
+        transport::read(input, &read_handshake, pass).await;
+    });
+    let frames = frames.inspect(move |frame| handshake.sent(frame));
     let unread = options.unread_timeout;
     let server = Arc::new(Server::new(host, options));
     let backlog = Arc::clone(&server.backlog);

@@ -14,6 +14,7 @@ use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::backlog::Backlog;
+use super::handshake::Handshake;
 use super::outbox::{Outbox, is_update};
 use crate::input::{InputLine, MAX_LINE_BYTES, next_line};
 
@@ -28,9 +29,10 @@ const REASON: &str = "error";
 /// Keys of error data that repeat the input.
 const ECHOES: [&str; 3] = ["json", "line", "params"];
 
-/// Passes the lines of `input` to the connection until the end of input.
+/// Passes the lines of `input` to the connection until the end of input. Lines after `initialize` wait for its response.
 pub(super) async fn read(
     mut input: impl AsyncBufRead + Unpin,
+    handshake: &Handshake,
     connection: impl Fn(TransportFrame) -> bool,
 ) {
     loop {
@@ -42,8 +44,12 @@ pub(super) async fn read(
                 return;
             }
         };
+        let is_handshake = handshake.begin(&frame);
         if !connection(frame) {
             return;
+        }
+        if is_handshake {
+            handshake.end().await;
         }
     }
 }
