@@ -187,6 +187,30 @@ fn address_is_opened_after_consent() {
     assert_has(&result(&server), &["decline"]);
 }
 
+/// Proves MCP-1b: a server that fails because it needs the user at an address gets the call again after the user opened
+/// the address.
+#[test]
+fn call_is_sent_again_after_the_user_opened_a_required_address() {
+    let url = "https://login.example.org/first";
+    let check = |params: Value, key: &str, expect: &[&str]| {
+        let (served, server, mut terminal) = session("", "login", &params);
+        terminal.shows("Log in first.");
+        terminal.shows(&format!("opens {url}"));
+        terminal.type_keys(key);
+        terminal.shows("That is all.");
+        assert_has(&result(&server), expect);
+        let calls = served.log();
+        let calls = calls.iter().filter(|line| line.starts_with("tools/call"));
+        assert_eq!(calls.count(), if key == "y" { 2 } else { 1 }, "{params}");
+        assert_eq!(terminal.leaves().0.code(), Some(0));
+    };
+    check(json!({ "url": url }), "y", &["logged in"]);
+    let declined = ["did not open this address", url];
+    check(json!({ "url": url }), "n", &declined);
+    let unfinished = ["call it again after that", url];
+    check(json!({ "url": url, "always": true }), "y", &unfinished);
+}
+
 /// Proves MCP-1b: progress is shown, on one line and without hidden characters.
 #[test]
 fn progress_is_shown() {

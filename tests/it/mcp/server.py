@@ -12,6 +12,7 @@ new = mode == "new"
 revision = os.environ.get("REVISION", "")
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 subscription = None
+logged_in = False
 CAPABILITIES = {"tools": {"listChanged": True}}
 if os.path.exists(os.path.join(folder, "prompts.json")):
     CAPABILITIES.update({"prompts": {}, "resources": {}})
@@ -127,6 +128,15 @@ def call(request):
         ask(request, {"mode": "form", "message": given.get("message", "Who?"), "requestedSchema": schema})
     elif name == "visit":
         ask(request, {"mode": "url", "message": "Log in.", "url": given["url"], "elicitationId": "v-1"})
+    elif name == "login":
+        # The error of a server that needs the user at an address first.
+        global logged_in
+        if logged_in:
+            return answer(request, text("logged in"))
+        logged_in = not given.get("always")
+        visits = [{"mode": "url", "message": "Log in first.", "url": given["url"], "elicitationId": "v-1"}]
+        error = {"code": -32042, "message": "not yet", "data": {"elicitations": visits}}
+        send({"id": request["id"], "error": error})
     elif name == "think":
         wanted = {"messages": [{"role": "user", "content": {"type": "text", "text": "Say a number."}}], "systemPrompt": "Be\u200b brief.", "maxTokens": 50}
         ask(request, wanted, "sampling/createMessage")

@@ -1,13 +1,14 @@
 //! One call of a tool. Since revision 2026-07-28 a server may respond that it needs input; then the user is asked, and
-//! the call is sent again with the answers.
+//! the call is sent again with the answers. Earlier, a server may fail because it needs the user at an address first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, DEFAULT_MRTR_MAX_ROUNDS, InputRequest,
-    InputRequiredResult, InputResponses, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, DEFAULT_MRTR_MAX_ROUNDS,
+    ElicitRequestParams, ElicitationAction, InputRequest, InputRequiredResult, InputResponses,
+    ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value, json};
@@ -19,11 +20,16 @@ use super::handler::elicit;
 use super::running::Caller;
 use super::sampling::sample;
 use crate::failure::About;
+use crate::sanitize::line;
 
 /// The time limit for sending a cancellation to a server.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 /// The shortest wait between two checks of the time limit of a call that waits for the user.
 const MIN_WAIT: Duration = Duration::from_millis(50);
+/// The error code of a server that needs the user at addresses before it works on the request (revision 2025-11-25).
+const VISITS_REQUIRED: i32 = -32042;
+/// The most characters of an address in an error.
+const MAX_URL_CHARS: usize = 500;
 /// The first wait before a call is sent again that a server put off without a question.
 const PUT_OFF: Duration = Duration::from_millis(200);
 
@@ -58,16 +64,29 @@ impl Link {
         cancel: &CancellationToken,
     ) -> Result<ServerResult, ToolError> {
         let (mut given, mut state) = (None, None);
+        let mut is_visited = false;
         let deadline = Deadline {
             began: Instant::now(),
             limit,
             caller,
         };
         for round in 0..DEFAULT_MRTR_MAX_ROUNDS {
-            let sent = request(given, state);
+            let sent = request(given.clone(), state.clone());
             let answer = self.request_once(about, sent, &deadline, cancel).await?;
-            let ServerResult::InputRequiredResult(needed) = answer else {
-                return Ok(answer);
+            let needed = match answer {
+                Answer::Result(result) => match *result {
+                    ServerResult::InputRequiredResult(needed) => needed,
+                    result => return Ok(result),
+                },
+                Answer::VisitsRequired(visits) => {
+                    tokio::select! {
+                        visited = visit(about, visits, caller, is_visited) => visited?,
+                        () = cancel.cancelled() => return Err(ToolError::cancelled()),
+                        () = self.closed.cancelled() => return Err(gone(about)),
+                    }
+                    is_visited = true;
+                    continue;
+                }
             };
             given = tokio::select! {
                 given = self.given(about, &needed, caller, round) => given?,
@@ -90,7 +109,7 @@ impl Link {
         request: ClientRequest,
         deadline: &Deadline<'_>,
         cancel: &CancellationToken,
-    ) -> Result<ServerResult, ToolError> {
+    ) -> Result<Answer, ToolError> {
         let sent = self
             .peer
             .send_cancellable_request(request, PeerRequestOptions::no_options());
@@ -112,11 +131,14 @@ impl Link {
             answer = &mut handle.rx => {
                 return match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
                     Err(ServiceError::TransportClosed) => Err(gone(about)),
-                    Ok(answer) => Ok(answer),
-                    Err(error) => {
-                        self.note_scope(&error).await;
-                        Err(about.request(&error).into())
-                    }
+                    Ok(answer) => Ok(Answer::Result(Box::new(answer))),
+                    Err(error) => match required_visits(&error) {
+                        Some(visits) => Ok(Answer::VisitsRequired(visits)),
+                        None => {
+                            self.note_scope(&error).await;
+                            Err(about.request(&error).into())
+                        }
+                    },
                 };
             }
             () = self.closed.cancelled() => return Err(gone(about)),
@@ -167,6 +189,68 @@ impl Link {
         }
         Ok(Some(responses))
     }
+}
+
+/// A server's response to a request.
+enum Answer {
+    Result(Box<ServerResult>),
+    /// The server works on the request after the user was at these addresses.
+    VisitsRequired(Vec<ElicitRequestParams>),
+}
+
+/// The addresses in the error of a server that needs the user there before it works on the request.
+fn required_visits(error: &ServiceError) -> Option<Vec<ElicitRequestParams>> {
+    let ServiceError::McpError(error) = error else {
+        return None;
+    };
+    let listed = error.data.as_ref()?.get("elicitations")?.as_array()?;
+    if error.code.0 != VISITS_REQUIRED || listed.is_empty() {
+        return None;
+    }
+    let visit = |one: &Value| {
+        let params: ElicitRequestParams = serde_json::from_value(one.clone()).ok()?;
+        address(&params).is_some().then_some(params)
+    };
+    listed.iter().map(visit).collect()
+}
+
+/// The address that a request names.
+fn address(params: &ElicitRequestParams) -> Option<&str> {
+    match params {
+        ElicitRequestParams::UrlElicitationParams { url, .. } => Some(url),
+        _ => None,
+    }
+}
+
+/// Shows the addresses to the user, one at a time.
+///
+/// # Errors
+/// The user declines one, or was at the addresses before (`is_visited`) and has not finished there.
+async fn visit(
+    about: About<'_>,
+    visits: Vec<ElicitRequestParams>,
+    caller: &Caller,
+    is_visited: bool,
+) -> Result<(), ToolError> {
+    for params in visits {
+        let url = line(address(&params).unwrap_or_default(), MAX_URL_CHARS);
+        if is_visited {
+            return Err(about
+                .auth(&format!(
+                    "it waits until the user has finished at {url}; call it again after that"
+                ))
+                .into());
+        }
+        let answer = elicit(about.server, caller, params).await;
+        if answer.action != ElicitationAction::Accept {
+            return Err(about
+                .auth(&format!(
+                    "it needs the user at {url} first, and the user did not open this address"
+                ))
+                .into());
+        }
+    }
+    Ok(())
 }
 
 /// The time limit of a call. It does not run while the user is asked.

@@ -150,7 +150,7 @@ impl About<'_> {
         self.connection(said)
     }
 
-    fn auth(self, message: &str) -> McpError {
+    pub(super) fn auth(self, message: &str) -> McpError {
         McpError::Auth {
             server: self.server.to_owned(),
             message: message.to_owned(),
