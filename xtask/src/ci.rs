@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
 //! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → tests → doc tests → examples → docs →
-//! feature sets → optional parts → PostgreSQL → shells → smoke run → archive → live servers → MCP clients. The first
-//! failure ends the run. The durations of all steps are printed at the end. `release-check` builds the release binary.
+//! feature sets → optional parts → PostgreSQL → shells → smoke run → archive → live servers → ACP clients → MCP clients →
+//! MCP servers. The first failure ends the run. The durations of all steps are printed at the end. `release-check` builds
+//! the release binary.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,8 +13,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
 use crate::{
-    crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients, optional_parts,
-    postgres, prose, shells, specs, test, tidy, workflows,
+    acp_clients, crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients,
+    mcp_servers, optional_parts, postgres, prose, shells, specs, test, tidy, workflows,
 };
 
 /// A step of `ci`.
@@ -104,8 +105,16 @@ const STEPS: &[Step] = &[
         run: live::run,
     },
     Step {
+        name: "ACP clients",
+        run: acp_clients::run,
+    },
+    Step {
         name: "MCP clients",
         run: mcp_clients::run,
+    },
+    Step {
+        name: "MCP servers",
+        run: mcp_servers::run,
     },
 ];
 

@@ -67,8 +67,12 @@ xflags::xflags! {
         /// Test the binary against real servers with a small real model on loopback; skipped if pip finds no
         /// packages.
         cmd live {}
-        /// Test `zeph mcp serve` with the official conformance suite and the official Python client.
+        /// Test `zeph acp` with the official TypeScript and Python libraries and acpx; it fails without npm and pip.
+        cmd acp-clients {}
+        /// Test `zeph mcp serve` with the official conformance suite and the official Python client; as above.
         cmd mcp-clients {}
+        /// Test the client of MCP servers with the reference server and FastMCP; as above.
+        cmd mcp-servers {}
         /// Run the conformance suite of MCP against the client of the built binary; it fails without npm.
         cmd conformance {}
         /// Kill conversations at random points and check that each resumes.

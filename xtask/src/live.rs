@@ -69,7 +69,7 @@ pub(crate) fn run(project: &Project) -> Result<()> {
 /// Installs the pinned packages and the weights, unless they are installed.
 fn installed(project: &Project, scripts: &Path) -> Result<Installed> {
     let folder = project.target_dir()?.join("live");
-    let python = install(&folder, &scripts.join("requirements.txt"), "", |_| Ok(()))?;
+    let python = install(&folder, &scripts.join("requirements.txt"), "", || Ok(()))?;
     let weights = weights::fetch(project, &python)?;
     Ok(Installed {
         python,

@@ -5,9 +5,11 @@
     reason = "a maintainer's tool starts processes, reads its environment and prints"
 )]
 
+mod acp_clients;
 mod bench;
 mod ci;
 mod conformance;
+mod counterparts;
 mod crash;
 mod crate_packages;
 mod deny;
@@ -20,6 +22,7 @@ mod fuzz;
 mod lint;
 mod live;
 mod mcp_clients;
+mod mcp_servers;
 mod optional_parts;
 mod packages;
 mod postgres;
@@ -66,7 +69,9 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Crash(flags) => crash::run(&project, &flags),
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
         XtaskCmd::Live(_) => live::run(&project),
+        XtaskCmd::AcpClients(_) => acp_clients::run(&project),
         XtaskCmd::McpClients(_) => mcp_clients::run(&project),
+        XtaskCmd::McpServers(_) => mcp_servers::run(&project),
         XtaskCmd::Postgres(_) => postgres::run(&project),
         XtaskCmd::Shells(_) => shells::run(&project),
         XtaskCmd::Conformance(_) => conformance::run(&project),
