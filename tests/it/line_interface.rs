@@ -147,7 +147,7 @@ fn arrows_and_enter_answer_a_question() {
     terminal.type_keys("go\r");
     terminal.shows("›[4] no");
     terminal.type_keys("5");
-    terminal.shows("reason:");
+    terminal.shows("tell it why:");
     terminal.type_keys("\x1b");
     terminal.shows("›[4] no");
     for selected in ["›[3] always", "›[2] this session", "›[1] once"] {

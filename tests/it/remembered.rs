@@ -61,7 +61,7 @@ fn five_answers_of_a_question_take_effect() {
     asked(&mut terminal, "one");
     terminal.shows("  $ touch a\n    ^ asked");
     terminal.shows("[2] this session, [3] always: bash `touch a`");
-    terminal.shows("[1] once  [2] this session  [3] always ›[4] no  [5] no, with a reason");
+    terminal.shows("[1] once  [2] this session  [3] always ›[4] no  [5] no, and tell it why");
     terminal.type_keys("1");
     terminal.shows("Done 0.");
     assert!(home.has("a"));
@@ -88,7 +88,7 @@ fn five_answers_of_a_question_take_effect() {
     terminal.shows("Done 4.");
     asked(&mut terminal, "six");
     terminal.type_keys("5");
-    terminal.shows("reason:");
+    terminal.shows("tell it why:");
     terminal.type_keys("not now\n");
     terminal.shows("Done 5.");
     asked(&mut terminal, "seven");

@@ -336,7 +336,7 @@ fn day_in_auto_mode_has_at_most_two_questions() {
     let mut terminal =
         Terminal::under(&home, &["--mode", "auto"], &[("PATH", Some(path.as_str()))]);
     // The keys of a question are printed once.
-    let questions = |terminal: &Terminal| terminal.raw().matches("[5] no, with a reason").count();
+    let questions = |terminal: &Terminal| terminal.raw().matches("[5] no, and tell it why").count();
     let mut answered = 0;
     for turn in 0..calls.len().div_ceil(TURN) {
         terminal.prompts("");

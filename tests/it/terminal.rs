@@ -35,7 +35,7 @@ fn conversation_streams_asks_and_shows_its_cost() {
     terminal.prompts("");
     terminal.type_keys("make it\r");
     terminal.shows("  $ touch made && echo it is made");
-    terminal.shows("[1] once  [2] this session  [3] always ›[4] no  [5] no, with a reason");
+    terminal.shows("[1] once  [2] this session  [3] always ›[4] no  [5] no, and tell it why");
     let question = terminal.text();
     assert_eq!(
         question.matches("touch made && echo it is made").count(),
@@ -282,9 +282,9 @@ fn line_editing_supports_pastes_lines_and_reasons() {
     terminal.type_keys("third");
     terminal.shows("… third");
     terminal.type_keys("\r");
-    terminal.shows("[5] no, with a reason");
+    terminal.shows("[5] no, and tell it why");
     terminal.type_keys("5");
-    terminal.shows("reason:");
+    terminal.shows("tell it why:");
     terminal.type_keys("use another name\n");
     terminal.shows("Understood.");
     assert!(!home.has("made"));

@@ -409,7 +409,7 @@ fn hostile_text_neither_controls_nor_imitates() {
     let mut terminal = start(&home, &[], MEDIUM);
     terminal.type_keys("go\r");
     terminal.shows("a question waits");
-    terminal.shows("[5] no, with a reason");
+    terminal.shows("[5] no, and tell it why");
     terminal.shows("\\u{202e}");
     assert!(terminal.is_full_screen());
     terminal.type_keys("y");

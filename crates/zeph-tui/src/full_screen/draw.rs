@@ -569,6 +569,6 @@ mod tests {
         assert!(dialog.is_open(later));
         let rows = footer(dialog, 20, true);
         let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
-        assert_eq!(rows, ["[1] once  [4] no", "[5] no, with a reason"]);
+        assert_eq!(rows, ["[1] once  [4] no", "[5] no, and tell it why"]);
     }
 }

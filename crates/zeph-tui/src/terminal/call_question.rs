@@ -10,7 +10,7 @@ use crate::view::permission_answers::{AnswerOption, default_option, options};
 use crate::view::render::{Detail, option_lines, question_lines};
 
 /// The sign before a typed reason.
-pub(super) const REASON: &str = "  reason: ";
+pub(super) const REASON: &str = "  tell it why: ";
 
 /// An open question.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ mod tests {
         };
         assert!(
             shown(80).contains(
-                &"  [1] once  [2] this session ›[4] no  [5] no, with a reason".to_owned()
+                &"  [1] once  [2] this session ›[4] no  [5] no, and tell it why".to_owned()
             ),
             "{:?}",
             shown(80)

@@ -51,7 +51,7 @@ pub(crate) fn options(question: &Confirmation) -> Vec<AnswerOption> {
         options.push(option('3', "always", Answer::Always));
     }
     options.push(option('4', "no", Answer::No));
-    options.push(option('5', "no, with a reason", Answer::NoBecause));
+    options.push(option('5', "no, and tell it why", Answer::NoBecause));
     options
 }
 

@@ -233,7 +233,7 @@ fn first_selected_answer_is_no() {
     let line = keys(&question);
     assert_eq!(
         line.to_string(),
-        "  [1] once ›[4] no  [5] no, with a reason"
+        "  [1] once ›[4] no  [5] no, and tell it why"
     );
     let reversed: Vec<&str> = line
         .spans
@@ -245,12 +245,12 @@ fn first_selected_answer_is_no() {
     question.offer.proposal = ApprovalProposal::Grants(Vec::new());
     assert_eq!(
         keys(&question).to_string(),
-        "  [1] once  [2] this session ›[4] no  [5] no, with a reason"
+        "  [1] once  [2] this session ›[4] no  [5] no, and tell it why"
     );
     question.offer.project = Some("/p".into());
     assert_eq!(
         keys(&question).to_string(),
-        "  [1] once  [2] this session  [3] always ›[4] no  [5] no, with a reason"
+        "  [1] once  [2] this session  [3] always ›[4] no  [5] no, and tell it why"
     );
 }
 
