@@ -402,6 +402,20 @@ async fn copy_reports_a_session_that_differs() {
     assert_eq!(shared.messages("s").await.unwrap()[0].content, "there");
 }
 
+/// Proves OPS-1: processes that start together on an empty database make the tables once.
+#[tokio::test]
+async fn tables_are_made_once_by_concurrent_starts() {
+    let (_folder, path) = place();
+    let url = database(&server(), &path).await;
+    let starts = (0..8).map(|_| {
+        let (url, path) = (url.clone(), path.clone());
+        tokio::spawn(async move { connect(&url, &path, Duration::from_secs(20)).await })
+    });
+    for start in starts.collect::<Vec<_>>() {
+        start.await.unwrap().unwrap();
+    }
+}
+
 /// Proves OPS-3: a server that ends every connection costs no message: a later call connects again.
 #[tokio::test]
 async fn lost_connection_is_opened_again() {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use sqlx::postgres::PgConnection;
-use sqlx::{Connection as _, Executor as _, raw_sql};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, raw_sql};
 
 use super::{error, first};
 use crate::error::StoreError;
@@ -45,7 +45,8 @@ pub(super) async fn ready(connection: &mut PgConnection, server: &str) -> Result
 
 /// The version of the tables; 0 without tables.
 async fn current(connection: &mut PgConnection) -> Result<usize, sqlx::Error> {
-    let exists = "SELECT to_regclass('zeph_schema') IS NOT NULL";
+    // `to_regclass` may return the cached result of an earlier call, from before another process made the tables.
+    let exists = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'zeph_schema' AND pg_table_is_visible(oid))";
     if !first::<bool>(connection, exists).await? {
         return Ok(0);
     }
@@ -58,8 +59,10 @@ async fn current(connection: &mut PgConnection) -> Result<usize, sqlx::Error> {
 async fn migrate(connection: &mut PgConnection, server: &str) -> Result<(), StoreError> {
     let failed = |error| error::running(server, error);
     let mut transaction = connection.begin().await.map_err(failed)?;
-    let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK);
-    lock.execute(&mut *transaction).await.map_err(failed)?;
+    // Poolers pass simple queries of one transaction to the same connection.
+    let lock = format!("SELECT pg_advisory_xact_lock({LOCK})");
+    let lock = transaction.execute(raw_sql(AssertSqlSafe(lock)));
+    lock.await.map_err(failed)?;
     let version = current(&mut transaction).await.map_err(failed)?;
     if version > MIGRATIONS.len() {
         return Err(StoreError::ServerNewer {
@@ -73,8 +76,9 @@ async fn migrate(connection: &mut PgConnection, server: &str) -> Result<(), Stor
             .execute(raw_sql(*script))
             .await
             .map_err(failed)?;
-        let applied = sqlx::query("INSERT INTO zeph_schema (version) VALUES ($1)").bind(number);
-        applied.execute(&mut *transaction).await.map_err(failed)?;
+        let applied = format!("INSERT INTO zeph_schema (version) VALUES ({number})");
+        let applied = transaction.execute(raw_sql(AssertSqlSafe(applied)));
+        applied.await.map_err(failed)?;
     }
     transaction.commit().await.map_err(failed)
 }
