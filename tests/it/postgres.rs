@@ -4,6 +4,8 @@
 mod approvals;
 #[cfg(feature = "postgres")]
 mod page;
+#[cfg(feature = "postgres")]
+mod pooler;
 
 #[cfg(feature = "postgres")]
 mod shared {

@@ -9,6 +9,8 @@ mod mcp_client;
 mod page;
 mod picture;
 #[cfg(feature = "postgres")]
+mod pooler;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod process;
 mod reply;
@@ -25,6 +27,8 @@ pub(crate) use home::{Home, openai_config};
 pub(crate) use mcp_client::{CALLER, McpClient, error_of, text_of};
 pub(crate) use page::Page;
 pub(crate) use picture::picture;
+#[cfg(feature = "postgres")]
+pub(crate) use pooler::Pooler;
 #[cfg(feature = "postgres")]
 pub(crate) use postgres::Postgres;
 pub(crate) use process::{KEY, Output, Running, Zeph, search_path};

@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
 /// The user that runs the server if the tests run as root, which the server refuses.
-const NOBODY: u32 = 65534;
+pub(super) const NOBODY: u32 = 65534;
 
 /// A running server. It is stopped when dropped.
 pub(crate) struct Postgres {
@@ -19,11 +19,7 @@ pub(crate) struct Postgres {
 impl Postgres {
     /// Creates a server with the role and the database `zeph`.
     pub(crate) fn start() -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("zeph-pg-")
-            .tempdir()
-            .unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let folder = folder_for_all("zeph-pg-");
         let mut server = Self {
             folder,
             running: None,
@@ -89,6 +85,11 @@ impl Postgres {
         }
     }
 
+    /// The folder of its socket.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// The value of `[memory] url`.
     pub(crate) fn url(&self) -> String {
         format!(
@@ -149,4 +150,11 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A temporary folder that every user may write to.
+pub(super) fn folder_for_all(prefix: &str) -> TempDir {
+    let folder = tempfile::Builder::new().prefix(prefix).tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    folder
 }

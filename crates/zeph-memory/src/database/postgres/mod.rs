@@ -1,6 +1,8 @@
 //! PostgreSQL: one connection that is opened again when it is lost, with a limit for every wait.
 //!
-//! No state of a session is used: no `SET`, no `LISTEN`, no advisory lock outside a transaction. This suits a pooler in transaction mode.
+//! No state of a connection is used: no `SET`, no `LISTEN`, no advisory lock outside a transaction. With a pooler in transaction
+//! mode there are no prepared statements either: a statement is parsed and executed in one transaction, because the pooler may
+//! choose another connection between two of them.
 
 mod error;
 mod server;
@@ -14,7 +16,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
 use sqlx::query::Query;
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Postgres, Row as _,
-    SqlSafeStr as _, query,
+    SqlSafeStr as _, query, raw_sql,
 };
 use sqlx_core::transaction::TransactionManager as _;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
@@ -52,6 +54,8 @@ pub(crate) struct PostgresDatabase {
     /// The longest wait for the server: to connect again, and for a statement.
     wait: Duration,
     slot: Mutex<Slot>,
+    /// Whether a pooler in transaction mode may be between this process and the server.
+    is_pooled: bool,
     /// Milliseconds by which the clock of the server is ahead of ours.
     pub(crate) clock_offset: i64,
 }
@@ -75,6 +79,7 @@ impl PostgresDatabase {
             name: server.name.clone(),
             wait: server.wait,
             slot: Mutex::new(Slot::Lost),
+            is_pooled: server.is_pooled,
             clock_offset: 0,
         };
         let until = Instant::now() + server.wait;
@@ -144,7 +149,8 @@ impl PostgresDatabase {
     async fn attempt(&self, statement: &Statement<'_>) -> Result<Vec<PgRow>, Failure> {
         let until = Instant::now() + self.wait;
         let mut connection = self.connection(until).await.map_err(Failure::Final)?;
-        let fetched = tokio::time::timeout_at(until, connection.fetch_all(bound(statement))).await;
+        let rows = self.rows(&mut connection, statement);
+        let fetched = tokio::time::timeout_at(until, rows).await;
         drop(connection);
         match fetched {
             Ok(Ok(rows)) => Ok(rows),
@@ -161,6 +167,34 @@ impl PostgresDatabase {
         }
     }
 
+    async fn rows(
+        &self,
+        connection: &mut PgConnection,
+        statement: &Statement<'_>,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        if !self.is_pooled {
+            return connection.fetch_all(self.bound(statement)).await;
+        }
+        let mut transaction = connection.begin().await?;
+        let rows = transaction.fetch_all(self.bound(statement)).await?;
+        transaction.commit().await?;
+        Ok(rows)
+    }
+
+    /// The statement with its values, as the driver takes it.
+    fn bound<'q>(&self, statement: &'q Statement<'_>) -> Query<'q, Postgres, PgArguments> {
+        let mut bound = query(AssertSqlSafe(statement.sql(Dialect::Postgres)).into_sql_str());
+        for value in &statement.values {
+            bound = match value {
+                Value::Integer(value) => bound.bind(*value),
+                Value::Boolean(value) => bound.bind(*value),
+                Value::Text(value) => bound.bind(value.as_deref().map(nul::escaped)),
+                Value::Bytes(value) => bound.bind(value.as_deref()),
+            };
+        }
+        bound.persistent(statement.is_prepared && !self.is_pooled)
+    }
+
     fn lost(&self) -> StoreError {
         StoreError::ConnectionLost {
             server: self.name.clone(),
@@ -175,20 +209,6 @@ enum Failure {
     /// Another transaction was first. The statement had no effect.
     Conflict(sqlx::Error),
     Final(StoreError),
-}
-
-/// The statement with its values, as the driver takes it.
-fn bound<'q>(statement: &'q Statement<'_>) -> Query<'q, Postgres, PgArguments> {
-    let mut bound = query(AssertSqlSafe(statement.sql(Dialect::Postgres)).into_sql_str());
-    for value in &statement.values {
-        bound = match value {
-            Value::Integer(value) => bound.bind(*value),
-            Value::Boolean(value) => bound.bind(*value),
-            Value::Text(value) => bound.bind(value.as_deref().map(nul::escaped)),
-            Value::Bytes(value) => bound.bind(value.as_deref()),
-        };
-    }
-    bound.persistent(statement.is_prepared)
 }
 
 #[async_trait]
@@ -307,7 +327,8 @@ impl Transaction for PostgresTransaction<'_> {
             .as_mut()
             .ok_or_else(|| self.database.lost())?;
         let wait = self.database.wait;
-        let fetched = tokio::time::timeout(wait, connection.fetch_all(bound(&statement))).await;
+        let statement = self.database.bound(&statement);
+        let fetched = tokio::time::timeout(wait, connection.fetch_all(statement)).await;
         let rows = self.step(fetched).await?;
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
@@ -332,10 +353,10 @@ impl Drop for PostgresTransaction<'_> {
     }
 }
 
-/// The value in the first column of the first row.
+/// The value in the first column of the first row of a query without parameters, which is not prepared.
 async fn first<T>(connection: &mut PgConnection, sql: &'static str) -> Result<T, sqlx::Error>
 where
     T: for<'r> sqlx::Decode<'r, Postgres> + sqlx::Type<Postgres>,
 {
-    query(sql).fetch_one(connection).await?.try_get(0)
+    connection.fetch_one(raw_sql(sql)).await?.try_get(0)
 }

@@ -14,11 +14,14 @@ pub struct Server {
     /// The URL without its password and its parameters.
     pub(super) name: String,
     pub(super) wait: Duration,
+    /// Whether a pooler in transaction mode may be between: no statement is prepared.
+    pub(super) is_pooled: bool,
 }
 
 impl Server {
     /// The server at `url`: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters of PostgreSQL such as
-    /// `sslmode` and `sslrootcert`. A password that the URL lacks comes from `PGPASSWORD` or `~/.pgpass`.
+    /// `sslmode` and `sslrootcert`. A password that the URL lacks comes from `PGPASSWORD` or `~/.pgpass`. With
+    /// `statement-cache-capacity=0` no statement is prepared, as a pooler in transaction mode requires.
     ///
     /// A server on another machine has to prove its name by a certificate, unless the URL sets `sslmode`. `wait` limits every
     /// wait for the server.
@@ -47,9 +50,13 @@ impl Server {
             .to_string_lossy()
             .into_owned();
         Ok(Self {
-            options: options.application_name(&format!("zeph/{host}")),
+            // A pooler refuses this parameter, and no column has such a type.
+            options: options
+                .application_name(&format!("zeph/{host}"))
+                .extra_float_digits(None),
             name,
             wait,
+            is_pooled: url.contains("statement-cache-capacity=0"),
         })
     }
 
