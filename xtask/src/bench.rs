@@ -10,11 +10,11 @@ mod calls;
 mod code;
 mod commands;
 mod logs;
-mod model;
-mod report;
+pub(crate) mod model;
+pub(crate) mod report;
 mod search;
 mod stream;
-mod subject;
+pub(crate) mod subject;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,10 +87,15 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
         figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(42.9));
     }
     stream::measure(&binary, &mut figures)?;
+    report(&figures, flags)
+}
+
+/// Prints the figures, and fails if a target is missed and that was asked for.
+fn report(figures: &[Figure], flags: &Bench) -> Result<()> {
     if flags.json {
-        println!("{:#}", report::json(&figures));
+        println!("{:#}", report::json(figures));
     } else {
-        println!("{}", report::table(&figures));
+        println!("{}", report::table(figures));
     }
     let findings: Vec<String> = figures.iter().filter_map(Figure::finding).collect();
     if flags.check {

@@ -57,6 +57,19 @@ xflags::xflags! {
             /// Only the streams on the screen.
             optional --streams
         }
+        /// Measure a store on a PostgreSQL server under load, and kill processes of it.
+        cmd load {
+            /// Measure this binary with the feature `postgres`, which is not built.
+            optional --binary file: PathBuf
+            /// Number of sessions for each number of processes (200).
+            optional --sessions sessions: u32
+            /// Only the kills, without the times.
+            optional --kills
+            /// Number of killed processes, one each second (200).
+            optional --rounds rounds: u32
+            /// Seed of the choice of processes; each run prints its own.
+            optional --seed seed: u64
+        }
         /// Run the fuzz targets in sequence, five minutes each.
         cmd fuzz {
             /// Only this target.

@@ -21,6 +21,7 @@ mod fmt;
 mod fuzz;
 mod lint;
 mod live;
+mod load;
 mod mcp_clients;
 mod mcp_servers;
 mod optional_parts;
@@ -68,6 +69,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Fuzz(flags) => fuzz::run(&project, &flags),
         XtaskCmd::Crash(flags) => crash::run(&project, &flags),
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
+        XtaskCmd::Load(flags) => load::run(&project, &flags),
         XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::AcpClients(_) => acp_clients::run(&project),
         XtaskCmd::McpClients(_) => mcp_clients::run(&project),

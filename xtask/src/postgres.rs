@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::optional_parts::PACKAGES;
 use crate::project::Project;
@@ -22,10 +22,11 @@ const START: Duration = Duration::from_secs(60);
 /// Runs the tests of the store on a server, and those of the binary with one.
 pub(crate) fn run(project: &Project) -> Result<()> {
     let programs = programs(project)?;
+    install_pooler(project)?;
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", programs.display());
     let _path = project.sh.push_env("PATH", path);
-    let server = Server::start(&programs)?;
+    let server = Server::start(&programs, &FOR_TESTS)?;
     let _url = project.sh.push_env("ZEPH_TEST_POSTGRES", server.url());
     let tests = match crate::test::has_nextest(project) {
         true => format!(
@@ -44,20 +45,35 @@ pub(crate) fn run(project: &Project) -> Result<()> {
 }
 
 /// The folder of the programs of the server, which is installed if it is missing.
-fn programs(project: &Project) -> Result<PathBuf> {
+pub(crate) fn programs(project: &Project) -> Result<PathBuf> {
     if let Some(found) = installed() {
         return Ok(found);
     }
-    println!("PostgreSQL is not installed; installing the package of the distribution");
+    install(project, "postgresql")?;
+    installed().context("the package of the distribution has no `initdb`: install PostgreSQL")
+}
+
+/// Installs the pooler of the tests if it is missing.
+fn install_pooler(project: &Project) -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path);
+    match folders.any(|folder| folder.join("pgbouncer").exists()) {
+        true => Ok(()),
+        false => install(project, "pgbouncer"),
+    }
+}
+
+fn install(project: &Project, package: &str) -> Result<()> {
+    println!("{package} is not installed; installing the package of the distribution");
     let sh = &project.sh;
     let _quiet = sh.push_env("DEBIAN_FRONTEND", "noninteractive");
     xshell::cmd!(sh, "apt-get update -qq").run()?;
     xshell::cmd!(
         sh,
-        "apt-get install -y -qq --no-install-recommends postgresql"
+        "apt-get install -y -qq --no-install-recommends {package}"
     )
     .run()?;
-    installed().context("the package of the distribution has no `initdb`: install PostgreSQL")
+    Ok(())
 }
 
 /// The newest installed version.
@@ -82,13 +98,20 @@ fn version(folder: &Path) -> u32 {
 }
 
 /// A running server. It is stopped when dropped.
-struct Server {
+pub(crate) struct Server {
     folder: xshell::TempDir,
+    programs: PathBuf,
+    /// The settings of its command line.
+    settings: Vec<String>,
     child: Child,
 }
 
+/// The settings of a server for tests, which need not survive a power cut.
+const FOR_TESTS: [&str; 2] = ["listen_addresses=", "fsync=off"];
+
 impl Server {
-    fn start(programs: &Path) -> Result<Self> {
+    /// Starts a server with these settings, on a socket in its folder.
+    pub(crate) fn start(programs: &Path, settings: &[&str]) -> Result<Self> {
         let folder = xshell::Shell::new()?.create_temp_dir()?;
         let place = folder.path();
         std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o777))?;
@@ -108,36 +131,78 @@ impl Server {
             ])
             .status()?;
         ensure!(status.success(), "`initdb` failed: {status}");
-        let child = program(&programs.join("postgres"), place)
-            .arg("-D")
-            .arg(&data)
-            .args([
-                "-c",
-                "listen_addresses=",
-                "-c",
-                "fsync=off",
-                "-c",
-                "max_connections=200",
-            ])
-            .arg("-c")
-            .arg(format!("unix_socket_directories={}", place.display()))
-            .spawn()?;
-        let mut server = Self { folder, child };
+        let mut settings: Vec<String> = settings.iter().map(|&it| it.to_owned()).collect();
+        settings.push("max_connections=200".to_owned());
+        settings.push(format!("unix_socket_directories={}", place.display()));
+        let child = spawn(programs, place, &settings)?;
+        let mut server = Self {
+            folder,
+            programs: programs.to_owned(),
+            settings,
+            child,
+        };
+        server.wait_until_ready(false)?;
+        Ok(server)
+    }
+
+    /// Ends the server as a crash does, and starts it again. It refuses to start while processes of the killed one are alive.
+    pub(crate) fn crash_and_restart(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        self.child = spawn(&self.programs, self.folder.path(), &self.settings)?;
+        self.wait_until_ready(true)
+    }
+
+    fn wait_until_ready(&mut self, is_restart: bool) -> Result<()> {
         let start = Instant::now();
-        while !server.is_ready(programs)? {
-            if let Some(status) = server.child.try_wait()? {
-                bail!("the server ended: {status}");
+        while !self.is_ready()? {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(is_restart, "the server ended: {status}");
+                self.child = spawn(&self.programs, self.folder.path(), &self.settings)?;
             }
             ensure!(start.elapsed() < START, "the server does not start");
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(server)
+        Ok(())
     }
 
-    fn is_ready(&self, programs: &Path) -> Result<bool> {
-        let mut ask = program(&programs.join("pg_isready"), self.folder.path());
-        let status = ask.arg("-q").arg("-h").arg(self.folder.path()).status()?;
+    fn is_ready(&self) -> Result<bool> {
+        let status = self.client("pg_isready").arg("-q").status()?;
         Ok(status.success())
+    }
+
+    /// A program that connects to the server.
+    fn client(&self, name: &str) -> Command {
+        let mut client = program(&self.programs.join(name), self.folder.path());
+        client.arg("-h").arg(self.folder.path());
+        let ports = self.settings.iter();
+        if let Some(port) = ports.filter_map(|it| it.strip_prefix("port=")).next_back() {
+            client.args(["-p", port]);
+        }
+        client
+    }
+
+    /// The lines that a query of the administrator returns on a database.
+    pub(crate) fn query(&self, database: &str, sql: &str) -> Result<Vec<String>> {
+        let asked = self
+            .client("psql")
+            .args([
+                "-U",
+                "postgres",
+                "-d",
+                database,
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-Atqc",
+                sql,
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .output()?;
+        let errors = String::from_utf8_lossy(&asked.stderr);
+        ensure!(asked.status.success(), "psql: {errors}");
+        let text = String::from_utf8(asked.stdout)?;
+        Ok(text.lines().map(str::to_owned).collect())
     }
 
     fn url(&self) -> String {
@@ -152,6 +217,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn spawn(programs: &Path, place: &Path, settings: &[String]) -> Result<Child> {
+    let mut command = program(&programs.join("postgres"), place);
+    command.arg("-D").arg(place.join("data"));
+    for setting in settings {
+        command.arg("-c").arg(setting);
+    }
+    Ok(command.spawn()?)
 }
 
 fn program(program: &Path, place: &Path) -> Command {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// The read timeout of a connection.
 const SILENCE: Duration = Duration::from_secs(60);
 /// The initial buffer size, enough for the head and an ordinary body.
-const BUFFER: usize = 64 * 1024;
+pub(crate) const BUFFER: usize = 64 * 1024;
 /// The size of the read that detects a request, in bytes.
 const FIRST_READ: usize = 256;
 /// The maximum size of a request in bytes.
@@ -25,7 +25,7 @@ const MAX_REQUEST: usize = 256 * 1024 * 1024;
 
 /// A response of the script, ready to be sent.
 #[derive(Clone)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The parts of the response, each in one write.
     pieces: Vec<Vec<u8>>,
     /// The time between two pieces.
@@ -35,7 +35,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// A call of `tool` with an id from `nth`.
-    pub(super) fn call(nth: usize, tool: &str, arguments: &Value) -> Self {
+    pub(crate) fn call(nth: usize, tool: &str, arguments: &Value) -> Self {
         let call = json!([{
             "index": 0,
             "id": format!("call_{nth}"),
@@ -49,7 +49,7 @@ impl Answer {
     }
 
     /// A text, which ends the turn.
-    pub(super) fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         Self::stream(&json!({ "role": "assistant", "content": text }), "stop")
     }
 
@@ -70,6 +70,11 @@ impl Answer {
             pause,
             held: false,
         }
+    }
+
+    /// The bytes of the response.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.pieces.concat()
     }
 
     fn stream(delta: &Value, finish: &str) -> Self {
@@ -304,14 +309,17 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
     }
 }
 
-struct Request {
+pub(crate) struct Request {
     arrived: Instant,
-    head: usize,
-    body: usize,
+    pub(crate) head: usize,
+    pub(crate) body: usize,
 }
 
 /// Reads one request into `buffer`; `None` if the client closed the connection before it.
-fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Option<Request>> {
+pub(crate) fn next_request(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<Request>> {
     // A short read returns before the kernel has copied more.
     let mut filled = match stream.read(&mut buffer[..FIRST_READ]) {
         Ok(0) => return Ok(None),

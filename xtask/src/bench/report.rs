@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The unit of a figure, which determines the tolerance of `--check`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// Milliseconds. The machine may cause a quarter more.
     Ms,
     /// A quotient of two times, with the tolerance of times.
@@ -54,7 +54,7 @@ impl Unit {
 
 /// The comparison of a figure with its target.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The figure has no target.
     Told,
     Met,
@@ -75,7 +75,7 @@ impl fmt::Display for Verdict {
 }
 
 /// A figure of the report.
-pub(super) struct Figure {
+pub(crate) struct Figure {
     what: String,
     unit: Unit,
     value: f64,
@@ -86,7 +86,7 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    pub(super) fn new(what: impl Into<String>, unit: Unit, value: f64) -> Self {
+    pub(crate) fn new(what: impl Into<String>, unit: Unit, value: f64) -> Self {
         Self {
             what: what.into(),
             unit,
@@ -96,14 +96,14 @@ impl Figure {
         }
     }
 
-    pub(super) fn at_most(self, target: f64) -> Self {
+    pub(crate) fn at_most(self, target: f64) -> Self {
         Self {
             target: Some(target),
             ..self
         }
     }
 
-    pub(super) fn beside(mut self, what: impl Into<String>, value: f64) -> Self {
+    pub(crate) fn beside(mut self, what: impl Into<String>, value: f64) -> Self {
         self.baseline.push((what.into(), value));
         self
     }
@@ -118,7 +118,7 @@ impl Figure {
     }
 
     /// The message of `--check` about the figure.
-    pub(super) fn finding(&self) -> Option<String> {
+    pub(crate) fn finding(&self) -> Option<String> {
         let target = self.target.filter(|_| self.verdict() == Verdict::Missed)?;
         Some(format!(
             "{}: {}, the target is {}",
@@ -148,12 +148,12 @@ impl Figure {
     }
 }
 
-pub(super) fn json(figures: &[Figure]) -> Value {
+pub(crate) fn json(figures: &[Figure]) -> Value {
     figures.iter().map(Figure::json).collect()
 }
 
 /// The figures as a Markdown table.
-pub(super) fn table(figures: &[Figure]) -> String {
+pub(crate) fn table(figures: &[Figure]) -> String {
     let mut rows = vec![["what", "value", "target", "verdict", "beside"].map(str::to_owned)];
     for figure in figures {
         let show = |value| figure.unit.show(value);
@@ -199,7 +199,7 @@ pub(super) fn table(figures: &[Figure]) -> String {
 }
 
 /// The median of the samples in milliseconds; 0 without samples.
-pub(super) fn median(samples: &[Duration]) -> f64 {
+pub(crate) fn median(samples: &[Duration]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
     let middle = sorted.len() / 2;

@@ -16,12 +16,12 @@ const LIMIT: Duration = Duration::from_secs(120);
 const KIB: u64 = 1024;
 
 /// A home directory with a project and a configuration. Dropping it deletes the files.
-pub(super) struct Home {
+pub(crate) struct Home {
     dir: TempDir,
 }
 
 /// A run, as observed by the server and the process table.
-pub(super) struct Run {
+pub(crate) struct Run {
     /// The time just before the process was created.
     pub(super) started: Instant,
     pub(super) exchanges: Vec<Exchange>,
@@ -43,7 +43,7 @@ pub(super) struct Memory {
 }
 
 impl Home {
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let dir = xshell::Shell::new()?.create_temp_dir()?;
         std::fs::create_dir_all(dir.path().join(".config/zeph"))?;
         std::fs::create_dir(dir.path().join("project"))?;
@@ -51,12 +51,12 @@ impl Home {
     }
 
     /// The working directory of the binary.
-    pub(super) fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.dir.path().join("project")
     }
 
     /// A program with this home and a minimal environment.
-    pub(super) fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.project())
@@ -89,7 +89,7 @@ impl Home {
     }
 
     /// Does the same with more environment variables.
-    pub(super) fn run_with(
+    pub(crate) fn run_with(
         &self,
         binary: &Path,
         script: Vec<Answer>,
@@ -140,7 +140,7 @@ impl Run {
     }
 
     /// The times from each response to the first byte of the next request.
-    pub(super) fn turns(&self) -> Vec<Duration> {
+    pub(crate) fn turns(&self) -> Vec<Duration> {
         turns(&self.exchanges)
     }
 }
