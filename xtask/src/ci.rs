@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
-//! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → tests → doc tests → examples → docs →
-//! feature sets → optional parts → PostgreSQL → shells → smoke run → archive → live servers → ACP clients → MCP clients →
+//! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → shells → tests → doc tests → examples →
+//! docs → feature sets → optional parts → PostgreSQL → smoke run → archive → live servers → ACP clients → MCP clients →
 //! MCP servers. The first failure ends the run. The durations of all steps are printed at the end. `release-check` builds
 //! the release binary.
 
@@ -61,6 +61,10 @@ const STEPS: &[Step] = &[
         run: lint::run,
     },
     Step {
+        name: "shells",
+        run: shells::require,
+    },
+    Step {
         name: "tests",
         run: |project| test::tests(project, None),
     },
@@ -87,10 +91,6 @@ const STEPS: &[Step] = &[
     Step {
         name: "PostgreSQL",
         run: postgres::run,
-    },
-    Step {
-        name: "shells",
-        run: shells::run,
     },
     Step {
         name: "smoke run",

@@ -52,12 +52,12 @@ impl Counterparts {
             within(command, INSTALL).map(drop)
         })
         .context("the clients and servers of others cannot be installed")?;
-        project.cargo("build -p zeph --bin zeph").run()?;
+        let zeph = project.debug_binary()?;
         Ok(Self {
             node: node(&folder.join("venv/lib"))?,
             python,
             modules: npm.join("node_modules"),
-            zeph: project.target_dir()?.join("debug/zeph"),
+            zeph,
             scripts,
         })
     }

@@ -7,8 +7,18 @@ use crate::project::Project;
 /// The shells that a machine of a developer need not have.
 const SHELLS: [&str; 2] = ["zsh", "fish"];
 
-/// Runs the tests with the real shells. A shell that cannot be installed is an error.
+/// Runs the tests with the real shells.
 pub(crate) fn run(project: &Project) -> Result<()> {
+    require(project)?;
+    let args = "test -p zeph --test it -- shells::";
+    Ok(project.cargo(args).run()?)
+}
+
+/// Installs missing shells, and lets the tests that follow fail without one.
+///
+/// # Errors
+/// A shell cannot be installed.
+pub(crate) fn require(project: &Project) -> Result<()> {
     for shell in SHELLS {
         if !is_installed(project, shell) {
             println!("{shell} is not installed; installing the package of the distribution");
@@ -19,9 +29,8 @@ pub(crate) fn run(project: &Project) -> Result<()> {
             );
         }
     }
-    let _required = project.sh.push_env("ZEPH_TEST_SHELLS", "1");
-    let args = "test -p zeph --test it -- shells::";
-    Ok(project.cargo(args).run()?)
+    project.sh.set_var("ZEPH_TEST_SHELLS", "1");
+    Ok(())
 }
 
 fn is_installed(project: &Project, shell: &str) -> bool {
