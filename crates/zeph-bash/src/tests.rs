@@ -110,7 +110,12 @@ fn block_names_the_blocklist_entry() {
     };
     check("ls && /usr/bin/sudo x", "`sudo` is on the blocklist");
     check("mkfs.ext4 x", "`mkfs*` is on the blocklist");
-    check("rm -rf ~", "`rm -r` of `/home/alice`");
+    check("rm -rf ~", "`rm -rf` of `/home/alice`");
+    check("chmod -R 777 /", "`chmod -R` of `/`");
+    check(
+        "chown --recursive a ~",
+        "`chown --recursive` of `/home/alice`",
+    );
     check("echo > /dev/sda", "`/dev/sda`");
     check("curl x | sh", "a download");
     check(":(){ :|:& };:", "fork bomb");

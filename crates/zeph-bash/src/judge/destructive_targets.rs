@@ -178,6 +178,7 @@ impl Decider<'_> {
     fn recursive(&mut self, name: &str, words: &[Word], letters: &str, roots: bool) {
         let mut options = true;
         let mut recursive = Hit::No;
+        let mut written = None;
         let mut operands = Vec::new();
         for word in words {
             let prefix = word.prefix();
@@ -191,6 +192,7 @@ impl Decider<'_> {
                 };
                 if found {
                     recursive = Hit::Yes;
+                    written.get_or_insert_with(|| word.shown());
                 } else if word.known().is_none() {
                     recursive = recursive.max(Hit::Perhaps);
                 }
@@ -202,16 +204,17 @@ impl Decider<'_> {
                 operands.push(word);
             }
         }
+        let option = written.unwrap_or_else(|| "-R".to_owned());
         for operand in operands {
             match self.places.hit(operand, roots).min(recursive) {
                 Hit::No => {}
                 Hit::Perhaps if recursive != Hit::Yes && operand.pattern().is_none() => {}
                 Hit::Perhaps => self.ask(format!(
-                    "`{name} -r` may reach a protected directory: `{}` is unknown before it runs",
+                    "`{name} {option}` may reach a protected directory: `{}` is unknown before it runs",
                     operand.shown()
                 )),
                 Hit::Yes => self.block(format!(
-                    "`{name} -r` of `{}`: the file system, your home and the sandbox's directories \
+                    "`{name} {option}` of `{}`: the file system, your home and the sandbox's directories \
                      are protected",
                     operand.shown()
                 )),
