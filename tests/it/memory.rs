@@ -23,7 +23,7 @@ fn saved_memory_is_found_in_later_session() {
         call(&home, "first", "memory_save", &params, 0)
     };
     let kept = keep("The staging database listens on port 5433.");
-    assert_has(&kept, &["Kept as memory_1."]);
+    assert_has(&kept, &["Stored as memory_1."]);
     keep("Ann reviews changes of the parser.");
     keep("Größenangaben stehen in Pixeln.");
     keep("構成ファイルは settings.toml です");
@@ -125,7 +125,7 @@ fn user_lists_searches_and_removes_facts() {
     let home = Home::new();
     home.zeph(["memory", "list"])
         .code(0)
-        .prints(&["nothing is kept"]);
+        .prints(&["no facts are stored"]);
     for content in [
         "The port is 5433.",
         "Ann reviews.",

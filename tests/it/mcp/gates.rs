@@ -127,7 +127,7 @@ fn user_is_asked_and_can_refuse() {
     terminal.type_keys("go\r");
     terminal.shows("May mcp_t_echo run?");
     terminal.shows("text: hi");
-    terminal.shows("the command can change anything that you can change");
+    terminal.shows("the tool can run programs or change data outside of the project");
     terminal.type_keys("n");
     terminal.shows("Not done.");
     terminal.prompts("");

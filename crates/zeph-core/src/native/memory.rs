@@ -118,7 +118,7 @@ impl Tool for MemorySave {
         let params: SaveParams = call.parse()?;
         let saved = self.store.save_memory(&call.conversation, &params.content);
         let memory = saved.await.map_err(|error| failure(&error))?;
-        Ok(ToolOutput::text(format!("Kept as {}.", memory.id))
+        Ok(ToolOutput::text(format!("Stored as {}.", memory.id))
             .with_raw(json!({ "memory": memory })))
     }
 }

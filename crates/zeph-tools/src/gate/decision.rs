@@ -202,10 +202,13 @@ impl<'r> Decision<'r> {
                         format!("it writes{about}")
                     }
                     _ if nature.read_only => "the call accesses the network".to_owned(),
-                    _ if nature.open_world || nature.risk > crate::def::Risk::Medium => {
-                        "the command can change anything that you can change".to_owned()
+                    _ if !nature.open_world && nature.risk <= crate::def::Risk::Medium => {
+                        "it changes files".to_owned()
                     }
-                    _ => "it changes files".to_owned(),
+                    _ if subject.command.is_none() => {
+                        "the tool can run programs or change data outside of the project".to_owned()
+                    }
+                    _ => "the command can change anything that you can change".to_owned(),
                 }
             }
         }

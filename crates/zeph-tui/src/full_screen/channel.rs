@@ -209,7 +209,10 @@ impl Channel for TuiChannel {
 
     async fn confirm(&self, _call: &str, question: &Confirmation, params: &Value) -> UserAnswer {
         if self.options.assume_yes {
-            let (tool, reason) = (first_line(&question.tool, 60), &question.reason);
+            let (tool, reason) = (
+                first_line(&question.tool, 60),
+                question.reason.trim_end_matches('.'),
+            );
             let text = format!("{tool} needs confirmation ({reason}): allowed by --yes");
             self.shared
                 .change(|model| model.transcript.message(Severity::Remark, text));

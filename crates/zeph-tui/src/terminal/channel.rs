@@ -375,7 +375,7 @@ impl Channel for TerminalChannel {
             let tool = &question.tool;
             self.screen().remark(&format!(
                 "  {tool} needs confirmation ({}): allowed by --yes",
-                question.reason
+                question.reason.trim_end_matches('.')
             ));
             return UserAnswer::Once;
         }
@@ -748,7 +748,7 @@ mod tests {
             tool: "bash".to_owned(),
             subject: "make".to_owned(),
             risk: Risk::High,
-            reason: "no rule allows it".to_owned(),
+            reason: "no rule allows it.".to_owned(),
             ..Confirmation::default()
         }
     }

@@ -24,7 +24,7 @@ fn effect_of(mode: Mode) -> &'static str {
         Mode::Auto => {
             "changes files in the project, and runs commands that the OS sandbox confines to it"
         }
-        Mode::Full => "asks about nothing",
+        Mode::Full => "asks only about commands that cannot be judged before they run",
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn read(command: &ParsedCommand, places: &PathResolver) -> Referenced
         mentions.unknown = Some(why.clone());
     }
     if command.unknown_writes {
-        mentions.unknown = Some("where it writes".to_owned());
+        mentions.unknown = Some("the file that it writes to".to_owned());
     }
     let named = &command.named;
     let dots = named.iter().any(|named| named.word.prefix() == "dotglob");
@@ -168,7 +168,7 @@ impl<'c> Reader<'_, 'c> {
                 _ => {
                     self.mentions
                         .unknown
-                        .get_or_insert_with(|| format!("where `{pattern}` leads"));
+                        .get_or_insert_with(|| format!("the target of `{pattern}`"));
                     continue;
                 }
             };

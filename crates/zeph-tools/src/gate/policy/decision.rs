@@ -6,6 +6,9 @@ use super::DEFAULT_EFFECT;
 use super::config::PolicyEffect;
 use crate::gate::rule::RuleOrigin;
 
+/// The statement about a value that only the running call determines.
+const UNKNOWN: &str = "unknown before it runs";
+
 /// The decision of the policy about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -51,7 +54,9 @@ impl fmt::Display for Matched {
             Self::Tool(glob) => write!(f, "tool {glob:?}"),
             Self::Path(given, glob) => write!(f, "path {given:?} by {glob:?}"),
             Self::Paths(given) => write!(f, "paths {given:?}"),
-            Self::Unknown(what) => write!(f, "{what}, unknown before it runs"),
+            // The reason of the shell can contain the statement.
+            Self::Unknown(what) if what.contains(UNKNOWN) => f.write_str(what),
+            Self::Unknown(what) => write!(f, "{what}, {UNKNOWN}"),
             Self::Arguments(expression) => write!(f, "arguments by {expression:?}"),
             Self::Environment(names) => write!(f, "environment {names:?}"),
             Self::Trust(level) => write!(f, "trust {level}"),
@@ -89,5 +94,25 @@ impl fmt::Display for PolicyDecision<'_> {
             origin.key,
             self.matched()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_part_is_described_once() {
+        let check = |what: &str, expect: &str| {
+            assert_eq!(Matched::Unknown(what.to_owned()).to_string(), expect);
+        };
+        check(
+            "the value of `$X`",
+            "the value of `$X`, unknown before it runs",
+        );
+        check(
+            "the command `$X` is unknown before it runs",
+            "the command `$X` is unknown before it runs",
+        );
     }
 }
