@@ -141,6 +141,15 @@ impl Server {
         self.news.send_modify(|count| *count += 1);
     }
 
+    /// Reports the failure of the last attempt instead of the time of the next one.
+    pub(crate) fn give_up(&self) {
+        self.set(|state| {
+            if let Phase::Waiting { why, .. } = &state.phase {
+                state.phase = Phase::Failed { why: why.clone() };
+            }
+        });
+    }
+
     /// Whether the first attempt to connect has ended.
     pub(crate) fn is_settled(&self) -> bool {
         self.with(|state| state.phase != Phase::Connecting)

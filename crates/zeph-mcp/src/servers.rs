@@ -124,6 +124,14 @@ impl McpServers {
         self.wait_for(self.longest_wait()).await;
     }
 
+    /// Waits like [`Self::wait_long`], for a command that ends then: a server that waits for another attempt has failed.
+    pub async fn wait_for_result(&self) {
+        self.wait_long().await;
+        for server in self.all() {
+            server.give_up();
+        }
+    }
+
     /// Waits until the server of the tool `id` is connected or has failed. An unknown tool may be of any server.
     pub async fn wait_for_tool(&self, id: &str) {
         let is_settled = || {
