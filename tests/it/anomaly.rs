@@ -204,8 +204,8 @@ fn bounds_are_checked_at_the_start() {
     }
     home.config("");
     for (setting, words) in [
-        ("enabled = false", "may only move it"),
-        ("auto_block = false", "may only move it"),
+        ("enabled = false", "may only select a later value"),
+        ("auto_block = false", "may only select a later value"),
         ("failure_threshold = 0.8", "may only lower it"),
         ("window_size = 10", "may not set it"),
     ] {

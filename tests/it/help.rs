@@ -139,6 +139,16 @@ fn long_help_has_the_global_options_apart() {
     }
 }
 
+/// Proves CLI-2 for `help` itself.
+#[test]
+fn help_of_help_is_shown() {
+    let home = Home::new();
+    let expect = home.zeph(["help", "help"]).code(0).stdout;
+    for flag in ["-h", "--help"] {
+        assert_eq!(home.zeph(["help", flag]).code(0).stdout, expect, "{flag}");
+    }
+}
+
 /// Proves CLI-2: no command is missing in the list above.
 #[test]
 fn every_command_is_covered_by_these_tests() {

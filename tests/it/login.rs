@@ -110,6 +110,9 @@ fn piped_key_is_tested_stored_used_and_removed() {
     assert_eq!(records(&home).len(), 0);
     let gone = nothing_here(&home, &["logout"]).code(1);
     gone.says(&["no key is stored"]);
+    let gone = nothing_here(&home, &["logout", "claude"]).code(1);
+    assert_eq!(gone.stdout, "");
+    gone.says(&[&format!("error: no key of {url} is stored")]);
     nothing_here(&home, &["-p", "hello"])
         .code(1)
         .says(&["bad key"]);

@@ -593,12 +593,17 @@ fn replay_decides_stored_calls_by_other_rules() {
     form(&home, "bash", &json!({ "command": "sudo ls" }), &[]);
     form(&home, "read", &json!({ "paht": "src/a" }), &[]);
     form(&home, "no_such_tool", &json!({}), &[]);
+    // An entry that is not a call.
+    home.zeph(["undo"]).code(0);
     let replayed = home.zeph(["policy", "replay", "--json"]).code(0).json();
     assert_eq!(
         (&replayed["calls"], &replayed["same"]),
         (&json!(4), &json!(4)),
         "{replayed:#}"
     );
+    let notes = replayed["notes"].to_string();
+    assert_has(&notes, &["1 entries of hooks, undone changes"]);
+    assert!(!notes.contains("no longer exist"), "{notes}");
     let other = home.path("other.toml");
     std::fs::write(
         &other,
@@ -639,5 +644,5 @@ fn replay_decides_stored_calls_by_other_rules() {
         .code(0)
         .prints(&["0 calls"]);
     // Nothing was added to the trail.
-    assert_eq!(audit(&home.database()).len(), 7);
+    assert_eq!(audit(&home.database()).len(), 8);
 }

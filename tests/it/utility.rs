@@ -196,9 +196,9 @@ fn settings_are_checked_at_the_start() {
     }
     home.config(ON);
     for (setting, words) in [
-        ("enabled = false", "may only move it"),
+        ("enabled = false", "may only select a later value"),
         ("threshold = -1.0", "may not set it"),
-        ("exempt_tools = [\"read\"]", "may only take items away"),
+        ("exempt_tools = [\"read\"]", "may only remove items"),
     ] {
         home.write(
             ".zeph/config.toml",

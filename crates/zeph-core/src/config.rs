@@ -29,7 +29,7 @@ pub struct AgentConfig {
     /// Maximum tokens of a session, input and output; empty means no limit.
     #[schemars(range(min = 1))]
     pub max_tokens_per_session: Option<u64>,
-    /// How often in a turn Zeph requests new arguments from the model after wrong ones; 0 means never.
+    /// How often in a turn Zeph adds a hint for the model after wrong arguments; 0 means never.
     pub max_reflections: usize,
     /// Whether calls are checked for invented arguments: paths that do not exist and were not mentioned, hosts and ids that appear only in the call. Findings are shown and noted in the audit trail; nothing is refused.
     pub hallucination_detection: bool,

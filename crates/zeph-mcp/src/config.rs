@@ -36,7 +36,7 @@ impl Default for McpConfig {
 pub struct McpServerConfig {
     /// Its name: its tools are called `mcp_NAME_TOOL`.
     pub name: String,
-    /// The program that is started and spoken with over its standard input and output.
+    /// The program of a server that uses standard input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The arguments of the program.
@@ -56,7 +56,7 @@ pub struct McpServerConfig {
     /// Whether the program may use the network.
     #[serde(default = "enabled")]
     pub network: bool,
-    /// The address of a server that is reached by HTTP.
+    /// The address of a server that uses HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Headers of every request to it. `${NAME}` in a value is a variable of your own environment.

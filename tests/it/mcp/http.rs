@@ -144,7 +144,7 @@ fn redirects_to_elsewhere_are_refused() {
     let listed = home.zeph(["mcp", "list"]).env("WEB_TOKEN", TOKEN).code(0);
     assert_has(
         &listed.stdout,
-        &["w: restarting in", "redirects to another server"],
+        &["w: failed: ", "redirects to another server"],
     );
     assert!(other.asked().is_empty());
     // A redirect to the same server is followed.
@@ -178,7 +178,7 @@ fn missing_login_is_reported() {
         "[[mcp.servers]]\nname = \"w\"\nurl = \"http://127.0.0.1:1/mcp?key=secret-in-url\"\n",
     );
     let listed = unreachable.zeph(["mcp", "list"]).code(0).stdout;
-    assert_has(&listed, &["w: restarting in", "refused"]);
+    assert_has(&listed, &["w: failed: ", "refused"]);
     assert!(!listed.contains("secret-in-url"), "{listed}");
 }
 

@@ -182,7 +182,7 @@ fn server_failure_is_reported_with_its_reason() {
         .home
         .zeph(["mcp", "list"])
         .code(0)
-        .prints(&["t: restarting in", "did not respond within 1s"]);
+        .prints(&["t: failed: ", "did not respond within 1s"]);
     served.home.wait_until_alone();
 }
 

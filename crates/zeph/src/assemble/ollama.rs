@@ -89,6 +89,21 @@ pub(crate) fn with_model(config: &ProviderConfig) -> Option<ProviderConfig> {
     })
 }
 
+/// The reason why [`with_model`] finds no model, with its remedy.
+pub(crate) fn why_no_model(config: &ProviderConfig) -> String {
+    let base_url = config.base_url.as_deref().unwrap_or_default().trim();
+    let server = base_url.trim_end_matches('/').trim_end_matches("/api");
+    match address(server) {
+        Some(address) => {
+            format!("no Ollama with a model responds at {address}: start it, or set `model`")
+        }
+        None => {
+            "Zeph selects a model automatically only from an Ollama on this machine: set `model`"
+                .to_owned()
+        }
+    }
+}
+
 fn find_at(host: &str, model: Option<&str>) -> Option<ProviderConfig> {
     let address = address(host)?;
     let server = Server {
@@ -261,6 +276,23 @@ mod tests {
             let found = address(host).map(|address| address.to_string());
             assert_eq!(found.as_deref(), expect, "{host:?}");
         }
+    }
+
+    #[test]
+    fn missing_model_names_the_server_that_was_asked() {
+        let check = |base_url: &str, expect: &str| {
+            let config = ProviderConfig {
+                base_url: Some(base_url.to_owned()),
+                ..ProviderConfig::new("o", ProviderKind::Ollama)
+            };
+            let reason = why_no_model(&config);
+            assert!(reason.contains(expect), "{base_url}: {reason}");
+        };
+        check(
+            "http://localhost:1/api",
+            "responds at 127.0.0.1:1: start it",
+        );
+        check("http://10.0.0.1:1", "only from an Ollama on this machine");
     }
 
     fn shown(capabilities: Option<&[&str]>) -> Shown {

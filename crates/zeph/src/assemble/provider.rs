@@ -435,9 +435,9 @@ fn build(
         false => config,
         true => Cow::Owned(ollama::with_model(&config).with_context(|| {
             format!(
-                "provider {:?} has no `model`, and no Ollama with a model responds at its address on this \
-                 machine: start it, or set `model`",
-                config.name
+                "provider {:?} has no `model`, and {}",
+                config.name,
+                ollama::why_no_model(&config)
             )
         })?),
     };

@@ -14,11 +14,11 @@ use crate::output::sanitize::visible;
 /// `zeph agents …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
-    /// All sub-agents with a file, a line each, and the refused files
+    /// List the sub-agents that have a file, and the refused files
     List,
     /// Show the agents of this project, and trust them after your approval (or with --yes), until one changes
     Trust,
-    /// Trust the agents of this project no longer
+    /// Remove the trust in the agents of this project
     Untrust,
 }
 

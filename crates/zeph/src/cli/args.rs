@@ -70,7 +70,7 @@ impl Cli {
 /// The heading of options that every command has. `-h` leaves them out, `--help` shows them.
 const GLOBAL: &str = "Global options";
 
-/// What holds for every command.
+/// The options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
     /// Work in this directory
@@ -128,7 +128,7 @@ impl GlobalArgs {
     }
 }
 
-/// What holds for a conversation.
+/// The options of a conversation.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TurnArgs {
     /// Continue the most recent session in this directory
@@ -164,8 +164,8 @@ impl TurnArgs {
 /// `zeph undo`
 #[derive(Debug, Clone, Args)]
 pub(crate) struct UndoArgs {
-    /// The session (its id or the beginning of it); else the one in which a file of this directory
-    /// was changed last
+    /// Session (ID or unique prefix); by default the session that last changed a file of this
+    /// directory
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// List undoable changes, newest first, without undoing anything
@@ -179,19 +179,19 @@ pub(crate) struct UndoArgs {
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// The answer; everything else goes to standard error.
+    /// The response; everything else goes to standard error.
     #[default]
     Text,
     /// One JSON object at the end.
     Json,
-    /// One JSON event a line.
+    /// One JSON event per line.
     StreamJson,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// One turn: the same as -p
+    /// Run one turn, as -p does
     Run {
         /// Prompt text; `-` or no text reads stdin, a trailing `-` appends stdin
         #[arg(value_name = "TEXT")]
@@ -283,20 +283,20 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: super::models::ModelsCommand,
     },
-    /// See the agent work on a sample project, offline, with scripted model lines
+    /// Show the agent at work on a sample project, offline, with scripted responses
     Demo {
-        /// Create the sample project in DIR and keep it (DIR must not exist)
+        /// Create the sample project in DIR, and do not remove it (DIR must not exist)
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
     /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// Shell
         shell: clap_complete::Shell,
     },
     /// Print a manual page
     Man {
-        /// The command, such as `tools call`; without it, the page of zeph
+        /// Command, such as `tools call`; without it, the page of zeph
         #[arg(value_name = "COMMAND", conflicts_with = "dir")]
         command: Vec<String>,
         /// Write the pages of all commands into this directory
@@ -310,10 +310,10 @@ pub(crate) enum Command {
 pub(crate) enum ToolsCommand {
     /// List all tools
     List {
-        /// Print JSON: the definitions as a model is sent them with the first request
+        /// Print JSON: the definitions that a model receives with the first request
         #[arg(long, conflicts_with = "catalog")]
         json: bool,
-        /// With --json: also those that are sent once there is something to use them for
+        /// With --json: include the tools that a model receives only when they become useful
         #[arg(long, requires = "json")]
         all: bool,
         /// Print the catalog for models that call tools in text
@@ -322,29 +322,29 @@ pub(crate) enum ToolsCommand {
     },
     /// Show one tool: description, annotations, parameters
     Show {
-        /// The tool
+        /// Name of the tool
         name: String,
     },
     /// Call one tool
     Call {
-        /// The tool
+        /// Name of the tool
         name: String,
-        /// The arguments as a JSON object; `-` reads standard input
+        /// Arguments as a JSON object; `-` reads standard input
         #[arg(default_value = "{}")]
         params: String,
-        /// The session the call belongs to; created if it does not exist
+        /// Session of the call; created if it does not exist
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Print the JSON result
         #[arg(long)]
         json: bool,
     },
-    /// Calls from JSON lines {"tool": …, "params": {…}}, in order, in one session
+    /// Run calls from JSON lines {"tool": …, "params": {…}}, in order, in one session
     Run {
-        /// The file; `-` or nothing reads standard input
+        /// File with the calls; `-` or nothing reads standard input
         #[arg(default_value = "-")]
         file: PathBuf,
-        /// The session the calls belong to; created if it does not exist
+        /// Session of the calls; created if it does not exist
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -359,7 +359,7 @@ pub(crate) struct FilterArgs {
     /// Command that produced the input on stdin
     #[arg(long = "command", value_name = "CMD", required = true)]
     pub(crate) printed_by: Option<String>,
-    /// Its exit code
+    /// Exit code of the command
     #[arg(long, value_name = "N", requires = "printed_by")]
     pub(crate) exit_code: Option<i32>,
 }
@@ -372,7 +372,7 @@ pub(crate) enum FilterCommand {
         /// Also write the raw output to FILE (default: a temporary file, whose path is printed)
         #[arg(long, value_name = "FILE", num_args = 0..=1)]
         tee: Option<Option<PathBuf>>,
-        /// The command and its arguments
+        /// Command and its arguments
         #[arg(
             required = true,
             trailing_var_arg = true,
@@ -389,21 +389,21 @@ pub(crate) enum FilterCommand {
     },
     /// Run the tests of the rules
     Verify {
-        /// The rules of this file alone
+        /// Test only the rules of this file
         file: Option<PathBuf>,
     },
     /// Review and trust this project's filter rules (--yes trusts without asking)
     Trust {
-        /// Use them no longer
+        /// Remove the trust in the rules of this project
         #[arg(long)]
         revoke: bool,
-        /// Show the projects whose rules are trusted
+        /// List the projects that have trusted rules
         #[arg(long, conflicts_with = "revoke")]
         list: bool,
     },
     /// Explain which rule matches a command
     Explain {
-        /// The command
+        /// Command to explain
         #[arg(
             required = true,
             trailing_var_arg = true,
@@ -422,22 +422,22 @@ pub(crate) enum FilterCommand {
 pub(crate) enum AuditCommand {
     /// Verify the hash chain; exits with 1 if any entry was modified
     Verify {
-        /// This file of JSON lines; else the database
+        /// File of JSON lines to verify; by default the database
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// An entry that must be there, as `zeph audit head` printed it
+        /// Entry that must exist, as `zeph audit head` printed it
         #[arg(long, value_name = "SEQ:HASH")]
         head: Option<Link>,
     },
-    /// Print sequence number and hash of the last entry
+    /// Print the sequence number and the hash of the last entry
     Head {
-        /// Of this file of JSON lines; else of the database
+        /// File of JSON lines; by default the database
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// The last entries in the database, the oldest first
+    /// Print the last entries of the database, the oldest first
     Tail {
-        /// How many
+        /// Number of entries
         #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 20)]
         lines: u32,
         /// Follow new entries until interrupted
@@ -447,18 +447,18 @@ pub(crate) enum AuditCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Entries in the database, the oldest first
+    /// Print entries of the database, the oldest first
     Query {
         /// Only entries for this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
-        /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
+        /// Skip entries before this time: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
         /// Only entries with this result
         #[arg(long, value_parser = ["success", "error", "blocked", "cancelled", "timeout", "rollback"])]
         result: Option<String>,
-        /// Of this session (its id or the beginning of it), also of a removed one
+        /// Only entries of this session (ID or unique prefix), also of a removed session
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Maximum number of entries

@@ -18,20 +18,20 @@ use crate::output::sanitize::visible;
 /// `zeph commands …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum CommandsCommand {
-    /// All custom commands, a line each, and the refused files
+    /// List the custom commands and the refused files
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// The text of one command
+    /// Print the text of a command
     Show {
-        /// Its name
+        /// Name of the command
         name: String,
     },
     /// Show the commands of this project, and trust them after your approval (or with --yes), until one changes
     Trust,
-    /// Trust the commands of this project no longer
+    /// Remove the trust in the commands of this project
     Untrust,
 }
 

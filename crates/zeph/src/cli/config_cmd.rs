@@ -19,53 +19,53 @@ use crate::config::{self, Environment, FlagOverrides, Paths, json_schema, refere
 pub(crate) enum ConfigCommand {
     /// Write the user's configuration file, with every key and its default
     Init {
-        /// Replace a file that is there; the old one is kept as .bak
+        /// Replace an existing file; the old file is stored as .bak
         #[arg(long)]
         force: bool,
-        /// Print it instead
+        /// Print the file instead of writing it
         #[arg(long)]
         print: bool,
     },
-    /// The values in force
+    /// Print the effective values
     Show {
-        /// Say where each value is from
+        /// Print the source of each value
         #[arg(long)]
         origin: bool,
     },
     /// Print the effective value of a key
     Get {
-        /// A setting, such as tools.shell.timeout, or a section, such as tools.shell
+        /// Key, such as tools.shell.timeout, or section, such as tools.shell
         key: String,
     },
     /// Set a key in the user's file; comments stay
     Set {
-        /// A setting, such as tools.shell.timeout
+        /// Key, such as tools.shell.timeout
         key: String,
-        /// A TOML value, a plain string, or strings separated by commas
+        /// Value: TOML, a plain string, or strings separated by commas
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
     /// Open the user's file in $VISUAL or $EDITOR; an invalid text is not stored
     Edit,
-    /// Where files are
+    /// Print the paths of all files
     Path,
-    /// The JSON Schema of the configuration
+    /// Print the JSON Schema of the configuration
     Schema,
-    /// Check a file, or the configuration
+    /// Check a file or the whole configuration
     Check {
-        /// The file; one called .zeph/config.toml is checked as a project's
+        /// File; a file called .zeph/config.toml is checked as a project's file
         file: Option<PathBuf>,
     },
-    /// Replace the old keys of a file; the old file is kept as .bak
+    /// Replace the old keys of a file; the old file is stored as .bak
     Migrate {
-        /// The project's file, .zeph/config.toml, instead of the user's
+        /// Change the project's file, .zeph/config.toml, instead of the user's file
         #[arg(long)]
         project: bool,
-        /// Show the changes only
+        /// Print the changes without writing the file
         #[arg(long)]
         dry_run: bool,
     },
-    /// The reference of all keys as Markdown
+    /// Print the reference of all keys as Markdown
     #[command(hide = true)]
     Reference,
 }

@@ -52,7 +52,7 @@ const NEEDS_AGENT: [&str; 2] = ["compress_context", "task"];
 /// `zeph mcp serve`
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Serve streamable HTTP on this loopback address, as in 127.0.0.1:8765, instead of standard input and output
+    /// Serve streamable HTTP on this loopback address, such as 127.0.0.1:8765, instead of standard input and output
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
     /// Expose only these tools: names or patterns with `*`, separated by commas

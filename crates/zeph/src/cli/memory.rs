@@ -23,21 +23,21 @@ const LISTED: u64 = 100;
 /// `zeph memory …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
-    /// The facts, the latest first
+    /// List the facts, the latest first
     List {
-        /// So many at most
+        /// Maximum number of facts
         #[arg(long, value_name = "N", default_value_t = LISTED)]
         limit: u64,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Those that fit these words, the best first
+    /// Search the facts, and print the best matches first
     Search {
-        /// The words
+        /// Words to search for
         #[arg(required = true)]
         words: Vec<String>,
-        /// So many at most
+        /// Maximum number of facts
         #[arg(long, value_name = "N", default_value_t = LISTED)]
         limit: u64,
         /// Print JSON
@@ -46,19 +46,19 @@ pub(crate) enum MemoryCommand {
     },
     /// Copy sessions, facts, scheduled tasks and the audit trail to another store
     Copy {
-        /// A server, postgres://USER@HOST/DATABASE, or the path of a database file
+        /// Target: a server, postgres://USER@HOST/DATABASE, or the path of a database file
         #[arg(long, value_name = "URL|FILE")]
         to: String,
     },
-    /// Let other users of a shared store read yours
+    /// Show and change the users that can read your rows of a shared store
     Access {
-        /// What to do
+        /// Command
         #[command(subcommand)]
         command: AccessCommand,
     },
-    /// Remove facts for good
+    /// Remove facts permanently
     Rm {
-        /// Their ids, such as memory_3
+        /// IDs of the facts, such as memory_3
         #[arg(required = true)]
         ids: Vec<String>,
     },
@@ -67,16 +67,16 @@ pub(crate) enum MemoryCommand {
 /// `zeph memory access …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccessCommand {
-    /// The users with access
+    /// List the users with access
     List,
     /// Let a user read your sessions, facts, tasks and audit entries
     Grant {
-        /// The role on the server
+        /// Role of the user on the server
         user: String,
     },
     /// End the access of a user
     Revoke {
-        /// The role on the server
+        /// Role of the user on the server
         user: String,
     },
 }
@@ -90,7 +90,11 @@ pub(crate) async fn run(global: &GlobalArgs, command: MemoryCommand) -> anyhow::
         MemoryCommand::Copy { to } => exit = copy(&loaded, &env.cwd, &store, &to).await?,
         MemoryCommand::Access { command } => access(&store, command).await?,
         MemoryCommand::List { limit, json } => {
-            tell(&store.list_memories(limit).await?, json, "nothing is kept")?;
+            tell(
+                &store.list_memories(limit).await?,
+                json,
+                "no facts are stored",
+            )?;
         }
         MemoryCommand::Search { words, limit, json } => {
             let found = store.search_memory(&words.join(" "), limit).await?;

@@ -114,7 +114,7 @@ fn console(cli: &Cli) -> Console {
 /// Parses the command line.
 fn parse() -> Result<Cli, clap::Error> {
     let mut command = help::command();
-    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let mut matches = command.try_get_matches_from_mut(help::arguments(std::env::args_os()))?;
     let cli = Cli::from_arg_matches_mut(&mut matches);
     cli.map_err(|error| error.format(&mut command))
 }

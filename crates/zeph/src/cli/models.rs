@@ -16,32 +16,32 @@ use crate::output::{json_lines, stderr_line};
 /// `zeph models …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Fetch a model: OWNER/REPO/FILE.gguf of the hub, a URL, or a GGUF file of this machine
+    /// Download or copy a model
     Pull {
-        /// Which one
+        /// Model: OWNER/REPO/FILE.gguf of the hub, a URL, or the path of a GGUF file
         #[arg(value_name = "MODEL")]
         which: String,
-        /// The name it gets here
+        /// Name of the stored model
         #[arg(long)]
         name: Option<String>,
-        /// The digest it must have
+        /// Required SHA-256 digest of the file
         #[arg(long, value_name = "HEX")]
         sha256: Option<String>,
     },
-    /// List the fetched models, and those of the configured servers
+    /// List the stored models and the models of the configured servers
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Where one is
+    /// Print the path of a stored model
     Path {
-        /// Its name
+        /// Name of the model
         name: String,
     },
-    /// Remove some
+    /// Remove stored models
     Rm {
-        /// Their names
+        /// Names of the models
         #[arg(required = true)]
         names: Vec<String>,
     },

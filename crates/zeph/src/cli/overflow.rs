@@ -21,17 +21,17 @@ const LISTED: u32 = 100;
 /// `zeph overflow …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum OverflowCommand {
-    /// Print one, byte by byte
+    /// Print a stored output completely
     Get {
-        /// overflow:UUID as the result names it, or the UUID alone
+        /// Reference overflow:UUID from the result, or the UUID alone
         reference: OverflowRef,
-        /// The session it must belong to (its id or the beginning of it)
+        /// Session that must own the output (ID or unique prefix)
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
     /// List stored outputs, latest first
     List {
-        /// Of this session alone (its id or the beginning of it)
+        /// List only the outputs of this session (ID or unique prefix)
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },

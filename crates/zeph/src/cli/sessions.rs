@@ -22,43 +22,43 @@ const LISTED: u32 = 100;
 /// `zeph sessions …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// The sessions of this directory, the latest first
+    /// List the sessions of this directory, the latest first
     List {
-        /// Those of all directories, and those without messages
+        /// Include the sessions of all directories and sessions without messages
         #[arg(long)]
         all: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// One conversation, for reading
+    /// Print a conversation for reading
     Show {
-        /// Its id, or the beginning of it
+        /// ID of the session, or a unique prefix of it
         id: String,
     },
     /// Search prompts, responses and titles; a match contains all words
     Search {
-        /// The words
+        /// Words to search for
         #[arg(required = true, value_name = "WORDS")]
         words: Vec<String>,
-        /// In the sessions of all directories
+        /// Search the sessions of all directories
         #[arg(long)]
         all: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// One conversation as JSON, Markdown or HTML
+    /// Export a conversation as JSON, Markdown or HTML
     Export {
-        /// Its id, or the beginning of it
+        /// ID of the session, or a unique prefix of it
         id: String,
-        /// The format
+        /// Format of the export
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Json)]
         format: ExportFormat,
     },
-    /// Remove a conversation; its audit entries stay
+    /// Remove conversations; their audit entries stay
     Rm {
-        /// Their ids, or the beginnings of them
+        /// IDs of the sessions, or unique prefixes of them
         #[arg(required = true)]
         ids: Vec<String>,
     },

@@ -21,25 +21,25 @@ use crate::output::{json_lines, stderr_line};
 /// `zeph skills …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
-    /// All skills, a line each, and the refused folders
+    /// List the skills and the refused folders
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// All that one says, and the files of its folder
+    /// Print the text of a skill and the files of its folder
     Show {
-        /// Its name
+        /// Name of the skill
         name: String,
     },
-    /// Show a project's skill, and trust it once you agree (or --yes does), until its folder changes
+    /// Show a skill of the project, and trust it after your approval (or with --yes), until its folder changes
     Trust {
-        /// Its name
+        /// Name of the skill
         name: String,
     },
-    /// Trust a project's skill no longer
+    /// Remove the trust in a skill of the project
     Untrust {
-        /// Its name
+        /// Name of the skill
         name: String,
     },
 }
@@ -166,7 +166,7 @@ fn whole(skill: &Skill, files: &[SkillFile]) -> String {
             &format!("{} ({} bytes{run})", file.path, file.bytes),
         );
     }
-    let _ = writeln!(text, "\n{SKILL_FILE} says:\n");
+    let _ = writeln!(text, "\nContent of {SKILL_FILE}:\n");
     for said in visible(&skill.body).lines() {
         let _ = writeln!(text, "    {said}");
     }

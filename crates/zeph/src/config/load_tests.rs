@@ -150,7 +150,7 @@ fn errors_of_all_sources_are_reported_together() {
         "~/.config/zeph/config.toml:2:1: `max_tool_iteration` is not a key of [agent]\n  \
          help: did you mean `max_tool_iterations`?\n\
          ~/.config/zeph/config.toml:3:22: `agent.max_parallel_calls` must be an integer of at least 1, not 0\n\
-         ~/repo/.zeph/config.toml:2:1: a project's file may only move it to the right: `full` → `auto` → `auto-edit` → `ask` → `plan` (`tools.mode`): \"full\" is looser than \"ask\"\n  \
+         ~/repo/.zeph/config.toml:2:1: a project's file may only select a later value of: `full` → `auto` → `auto-edit` → `ask` → `plan` (`tools.mode`): \"full\" is looser than \"ask\"\n  \
          help: remove it there; if you want it, set it in ~/.config/zeph/config.toml\n\
          ~/repo/.zeph/config.toml:4:1: a project's file may not set it (`memory.path`): a cloned repository could misuse it\n  \
          help: remove it there; if you want it, set it in ~/.config/zeph/config.toml\n\

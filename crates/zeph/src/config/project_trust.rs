@@ -292,14 +292,14 @@ impl Rule {
             Self::Lower => "may only lower it".to_owned(),
             Self::Towards(order) => {
                 let order: Vec<String> = order.iter().map(|name| format!("`{name}`")).collect();
-                format!("may only move it to the right: {}", order.join(" → "))
+                format!("may only select a later value of: {}", order.join(" → "))
             }
             Self::Inside => "may only name directories inside the allowed ones".to_owned(),
-            Self::Fewer => "may only take items away".to_owned(),
+            Self::Fewer => "may only remove items".to_owned(),
             Self::More => "only adds items".to_owned(),
             Self::InFront => "may only add rules that deny or ask".to_owned(),
             Self::Denials => "may only add rules that deny".to_owned(),
-            Self::Narrower => "may only take items away, or name the first".to_owned(),
+            Self::Narrower => "may only remove items, or name the first".to_owned(),
             Self::Never => "may not set it".to_owned(),
         }
     }

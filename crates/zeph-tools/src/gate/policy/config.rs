@@ -69,7 +69,7 @@ pub struct PolicyRule {
     /// Another name of `tools`.
     #[serde(skip_serializing_if = "OneOrMore::is_empty")]
     pub tool: OneOrMore,
-    /// Globs of paths (`*` stops at `/`, `**` does not): to deny, one path of the call is enough; to allow, all must match where they really lie.
+    /// Globs of paths (`*` stops at `/`, `**` does not): to deny, one path of the call is enough; to allow, all must match after links are resolved.
     #[serde(skip_serializing_if = "OneOrMore::is_empty")]
     pub paths: OneOrMore,
     /// A regular expression that is found in the arguments as JSON (keys in order, no blanks); to deny, also in a string among them or in a part of a command.

@@ -16,7 +16,7 @@ pub(super) async fn checks(loaded: &Loaded, env: &Environment) -> Vec<Check> {
         Ok(None) => return Vec::new(),
         Err(error) => return vec![check("mcp", Verdict::Failed, error.to_string())],
     };
-    mcp.servers.wait_long().await;
+    mcp.servers.wait_for_result().await;
     let health = mcp.servers.health();
     mcp.close().await;
     health

@@ -2,6 +2,8 @@
 
 mod texts;
 
+use std::ffi::OsString;
+
 use clap::{Command, CommandFactory as _};
 
 use super::args::Cli;
@@ -10,6 +12,18 @@ use texts::{HelpText, TEXTS};
 /// The command line with the complete help.
 pub(super) fn command() -> Command {
     with_texts(Cli::command(), "")
+}
+
+/// Returns the arguments of the process with `zeph help --help` as `zeph help help`. The `help` of clap has no options.
+pub(super) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut given: Vec<OsString> = given.collect();
+    if let [_, help, option] = given.as_mut_slice()
+        && help == "help"
+        && (option == "--help" || option == "-h")
+    {
+        option.clone_from(help);
+    }
+    given
 }
 
 /// Adds the texts of `path` and of its subcommands.

@@ -129,15 +129,11 @@ pub(crate) fn logout(global: &GlobalArgs, args: &LogoutArgs) -> anyhow::Result<E
             )));
         }
     };
-    let was = keys.remove(&server).context("the key cannot be removed")?;
-    print(&visible(&match was {
-        true => format!("removed the key of {server}"),
-        false => format!("no key of {server} is stored"),
-    }))?;
-    Ok(match was {
-        true => Exit::Done,
-        false => Exit::Failed,
-    })
+    if !keys.remove(&server).context("the key cannot be removed")? {
+        bail!("no key of {server} is stored");
+    }
+    print(&visible(&format!("removed the key of {server}")))?;
+    Ok(Exit::Done)
 }
 
 /// Reads the key: without echo from a terminal, otherwise from standard input. `None` if the line is empty.

@@ -20,18 +20,18 @@ use crate::output::stderr_line;
 /// The options of `zeph mcp add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// Its name: its tools are called mcp_NAME_TOOL
+    /// Name of the server; its tools are called mcp_NAME_TOOL
     name: String,
-    /// The address of a server that is reached by HTTP
+    /// Address of a server that uses HTTP
     #[arg(long, conflicts_with = "command", required_unless_present = "command")]
     url: Option<String>,
-    /// A header of every request to the address; ${NAME} in the value is a variable of your environment
+    /// Header of every request to the address; ${NAME} in the value is a variable of your environment
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     header: Vec<(String, String)>,
-    /// A variable of the program's environment; ${NAME} in the value is a variable of your environment
+    /// Variable of the program's environment; ${NAME} in the value is a variable of your environment
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     env: Vec<(String, String)>,
-    /// The program and its arguments, after `--`
+    /// Program and its arguments, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -21,7 +21,7 @@ use crate::output::{json_lines, stderr_line};
 /// `zeph mcp …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Connect to all servers, and list them with their tools and those that are out
+    /// Connect to all servers, and list the servers and their tools
     List {
         /// Print JSON
         #[arg(long)]
@@ -31,7 +31,7 @@ pub(crate) enum McpCommand {
     Add(AddArgs),
     /// Print the settings of a server, without values that may be secrets
     Get {
-        /// The server
+        /// Name of the server
         server: String,
         /// Print JSON
         #[arg(long)]
@@ -39,45 +39,45 @@ pub(crate) enum McpCommand {
     },
     /// Remove a server from your configuration, and the approvals of its tools
     Remove {
-        /// The server
+        /// Name of the server
         server: String,
     },
     /// Turn a server on
     Enable {
-        /// The server
+        /// Name of the server
         server: String,
     },
-    /// Turn a server off, and keep its settings
+    /// Turn a server off without removing its settings
     Disable {
-        /// The server
+        /// Name of the server
         server: String,
     },
     /// Connect to a server, and print its state and tools; exit code 1 if it cannot be reached
     Test {
-        /// The server
+        /// Name of the server
         server: String,
     },
     /// Log in at a server in the browser
     Login {
-        /// The server
+        /// Name of the server
         server: String,
-        /// Print the address only
+        /// Print the address without opening the browser
         #[arg(long)]
         no_browser: bool,
     },
     /// Remove the login at a server
     Logout {
-        /// The server
+        /// Name of the server
         server: String,
     },
-    /// Show new or changed tools of a server, and allow them once you agree (or --yes does)
+    /// Show new or changed tools of a server, and allow them after your approval (or with --yes)
     Approve {
-        /// The server
+        /// Name of the server
         server: String,
     },
     /// Remove the approval of a server
     Forget {
-        /// The server
+        /// Name of the server
         server: String,
     },
     /// Serve the tools of Zeph to an MCP client on standard input and output
@@ -124,7 +124,7 @@ async fn list(loaded: &Loaded, env: &Environment, json: bool) -> anyhow::Result<
         print(if json { "[]" } else { NONE })?;
         return Ok(Exit::Done);
     };
-    mcp.servers.wait_long().await;
+    mcp.servers.wait_for_result().await;
     let listed = match json {
         true => json_lines(&mcp.servers.as_json()),
         false => Ok(visible(&mcp.servers.listing())),
@@ -168,7 +168,7 @@ async fn connect(loaded: &mut Loaded, env: &Environment, name: &str) -> anyhow::
     let Some(mcp) = Mcp::start(loaded, env)? else {
         bail!("the MCP server {name} is off; `zeph mcp enable {name}` turns it on");
     };
-    mcp.servers.wait_long().await;
+    mcp.servers.wait_for_result().await;
     Ok(mcp)
 }
 

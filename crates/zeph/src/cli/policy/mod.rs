@@ -22,10 +22,10 @@ use gates::Gates;
 pub(crate) enum PolicyCommand {
     /// Explain the decision for a call: parts, matching rules, and how to allow it
     Explain {
-        /// The tool
+        /// Name of the tool
         #[arg(value_name = "TOOL")]
         tool: String,
-        /// A JSON object, or the text of the first required argument: the command, the path, the URL
+        /// JSON object, or the text of the first required argument: the command, the path, the URL
         #[arg(value_name = "ARGS", default_value = "{}", allow_hyphen_values = true)]
         arguments: String,
         /// Print JSON
@@ -36,10 +36,10 @@ pub(crate) enum PolicyCommand {
     Test,
     /// Replay past calls from the audit log against the current rules
     Replay {
-        /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
+        /// Skip calls before this time: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// Of this session (its id or a prefix of it), in any directory
+        /// Replay only this session (ID or unique prefix), in any directory
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Print JSON

@@ -23,6 +23,9 @@ const REDACTED: &str = "[redacted:";
 /// The longest arguments that a line shows, in characters.
 const ARGUMENTS: usize = 100;
 
+/// The tools of entries that record no tool call: hooks, undone changes, and notes about the trail itself.
+const OTHER_ENTRIES: [&str; 3] = ["hook", "undo", "audit"];
+
 /// The past outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PastOutcome {
@@ -50,6 +53,7 @@ struct Counts {
     calls: usize,
     same: usize,
     other_directories: usize,
+    other_entries: usize,
     unknown_tools: usize,
     unfit: usize,
     refused: usize,
@@ -99,6 +103,10 @@ pub(super) async fn run(
 
 /// Decides a call again; `None` if the decision is the same or cannot be made.
 fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Changed> {
+    if OTHER_ENTRIES.contains(&entry.tool.as_str()) {
+        counts.other_entries += 1;
+        return None;
+    }
     let then = then(&entry)?;
     counts.calls += 1;
     let Some(def) = gates.find(&entry.tool) else {
@@ -194,6 +202,10 @@ fn notes(counts: &Counts) -> Vec<String> {
     note(
         counts.other_directories,
         "of other directories or of removed sessions are skipped, because their relative paths have another base",
+    );
+    note(
+        counts.other_entries,
+        "entries of hooks, undone changes and the audit log itself are not tool calls, and are skipped",
     );
     note(
         counts.unknown_tools,

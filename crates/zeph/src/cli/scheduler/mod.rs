@@ -35,28 +35,28 @@ const LISTED: i64 = 20;
 /// `zeph scheduler …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchedulerCommand {
-    /// Have a task done later, in this directory
+    /// Schedule a task in this directory
     Add {
-        /// "in 10 minutes", "every day at 9", "2026-12-24 18:00", five fields of cron, …
+        /// Time: "in 10 minutes", "every day at 9", "2026-12-24 18:00", five fields of cron, …
         when: String,
-        /// What to say to the model then
+        /// Prompt for the model
         task: String,
     },
-    /// The tasks of this directory, and what became of the last ones
+    /// List the tasks of this directory and the results of the last runs
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Take a task back
+    /// Remove a task
     #[command(visible_alias = "cancel")]
     Rm {
-        /// Its number
+        /// Number of the task
         id: i64,
     },
-    /// Do the tasks of this directory when they are due, until interrupted
+    /// Run the due tasks of this directory until interrupted
     Run {
-        /// Do those that are due now, and exit
+        /// Run the tasks that are due now, and exit
         #[arg(long)]
         once: bool,
     },
