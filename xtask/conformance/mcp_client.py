@@ -70,7 +70,8 @@ def arguments(tool):
 def with_login(*arguments):
     done = run(*arguments)
     said = done.stdout + done.stderr
-    if ("it needs the scope" in said or "it asks for a login" in said) and login():
+    # Errors about a missing login or scope name the command that fixes them.
+    if "`zeph mcp login " in said and login():
         done = run(*arguments)
     return done
 
