@@ -25,8 +25,22 @@ mod shared {
         home
     }
 
-    fn counting() -> OpenAi {
+    pub(super) fn counting() -> OpenAi {
         OpenAi::start(|n, _| Reply::text(&format!("response {n}")))
+    }
+
+    /// A model whose first response starts a command that creates the file `started` and goes on.
+    pub(super) fn busy_at_first() -> OpenAi {
+        OpenAi::start(|n, _| match n {
+            0 => Reply::calls(
+                "a",
+                &[(
+                    "bash",
+                    json!({ "command": "echo started > started; sleep 600" }),
+                )],
+            ),
+            n => Reply::text(&format!("response {n}")),
+        })
     }
 
     fn only_session(server: &Postgres) -> String {
@@ -106,16 +120,7 @@ mod shared {
     #[test]
     fn session_of_a_killed_process_continues() {
         let server = Postgres::start();
-        let model = OpenAi::start(|n, _| match n {
-            0 => Reply::calls(
-                "a",
-                &[(
-                    "bash",
-                    json!({ "command": "echo started > started; sleep 600" }),
-                )],
-            ),
-            n => Reply::text(&format!("response {n}")),
-        });
+        let model = busy_at_first();
         let home = machine(&model, &server);
         let running = home.zeph(["--yes", "-p", "one"]).start();
         wait_for("the command", || home.has("started").then_some(()));

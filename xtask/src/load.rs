@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail};
 
 use crate::bench::model::Answer;
 use crate::bench::report::{self, Figure, Unit, median};
@@ -74,12 +74,9 @@ fn times(
         let start = Instant::now();
         let run = pool.run(sessions, Disturbance::None)?;
         let seconds = start.elapsed().as_secs_f64();
-        ensure!(
-            run.failed == 0,
-            "{} processes failed: {}",
-            run.failed,
-            run.last_error
-        );
+        if let Some(failure) = run.failure() {
+            bail!(failure);
+        }
         findings.extend(check::findings(&store, &pool, &run)?);
         let calls = f64::from(run.sessions) * CALLS as f64;
         figures.push(
@@ -110,12 +107,7 @@ fn killed_processes(
     let pool = Pool::new(binary, &store.url, &model, 8)?;
     let run = pool.run(0, Disturbance::KillProcesses { rounds, seed })?;
     findings.extend(check::findings(&store, &pool, &run)?);
-    if run.failed > 0 {
-        findings.push(format!(
-            "{} processes failed: {}",
-            run.failed, run.last_error
-        ));
-    }
+    findings.extend(run.failure());
     figures.push(
         Figure::new(
             "processes killed with SIGKILL",

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::shared::{busy_at_first, counting};
 use crate::rig::{
     Home, OpenAi, Pooler, Postgres, Reply, assert_has, openai_config, results_of, wait_for,
 };
@@ -70,7 +71,7 @@ fn users_keep_their_roles_behind_a_pooler() {
         "CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN; GRANT CREATE ON SCHEMA public TO ann",
     );
     let pooler = Pooler::start(&server, &["ann", "bob"], 1);
-    let model = OpenAi::start(|n, _| Reply::text(&format!("response {n}")));
+    let model = counting();
     let (ann, bob) = (
         machine(&model, &pooler, "ann"),
         machine(&model, &pooler, "bob"),
@@ -91,16 +92,7 @@ fn users_keep_their_roles_behind_a_pooler() {
 fn lease_holds_behind_a_pooler() {
     let server = Postgres::start();
     let pooler = Pooler::start(&server, &["zeph"], 1);
-    let model = OpenAi::start(|n, _| match n {
-        0 => Reply::calls(
-            "a",
-            &[(
-                "bash",
-                json!({ "command": "echo started > started; sleep 600" }),
-            )],
-        ),
-        n => Reply::text(&format!("response {n}")),
-    });
+    let model = busy_at_first();
     let home = machine(&model, &pooler, "zeph");
     let running = home.zeph(["--yes", "-p", "one"]).start();
     wait_for("the command", || home.has("started").then_some(()));

@@ -55,6 +55,13 @@ pub(super) struct Run {
     pub(super) last_error: String,
 }
 
+impl Run {
+    /// The text about failed processes; `None` if there are none.
+    pub(super) fn failure(&self) -> Option<String> {
+        (self.failed > 0).then(|| format!("{} processes failed: {}", self.failed, self.last_error))
+    }
+}
+
 /// A session that a process works on, or will.
 struct Job {
     number: u32,
