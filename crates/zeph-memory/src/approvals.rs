@@ -11,7 +11,7 @@ use crate::database::{Row, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The most parts of one approval.
+/// The maximum number of parts of one approval.
 const MAX_APPROVED_PARTS: usize = 1000;
 
 /// A permanent approval: calls of `tool` that match `pattern` run without a question.

@@ -19,7 +19,7 @@ impl Store {
         content.len() > MAX_TRIGGER_BYTES
     }
 
-    /// Appends messages with long ones among them, in one transaction, and returns the place of the first one. It has one
+    /// Appends messages with long ones among them, in one transaction, and returns the sequence number of the first one. It has one
     /// statement for each message, because SQLite copies the values of a statement for several rows once more.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 const MIN_WAIT: Duration = Duration::from_millis(50);
 /// The error code of a server that needs the user at addresses before it works on the request (revision 2025-11-25).
 const VISITS_REQUIRED: i32 = -32042;
-/// The most characters of an address in an error.
+/// The maximum number of characters of an address in an error.
 const MAX_URL_CHARS: usize = 500;
 /// The first wait before a call is sent again that a server put off without a question.
 const PUT_OFF: Duration = Duration::from_millis(200);
