@@ -29,7 +29,7 @@ mod shared {
         OpenAi::start(|n, _| Reply::text(&format!("response {n}")))
     }
 
-    /// A model whose first response starts a command that creates the file `started` and goes on.
+    /// A model whose first response starts a command that creates the file `started` and does not end.
     pub(super) fn busy_at_first() -> OpenAi {
         OpenAi::start(|n, _| match n {
             0 => Reply::calls(
