@@ -48,7 +48,7 @@ impl StartChoices {
         (mode > self.mode).then(|| {
             format!(
                 "mode {name} of this session is looser than the configured one ({}:{}); {applies}, and \
-                 /mode {name} selects the other",
+                 `/mode {name}` selects {name}",
                 place.file.display(),
                 place.line
             )
@@ -183,7 +183,7 @@ impl StoredChoices {
         if choices != known.stored {
             let saved = self.store.set_session_choices(&self.session, &choices);
             saved.await.context(
-                "the mode and the model hold for this session until it is closed, they could not be stored",
+                "the mode and the model could not be stored, so they apply only until this session is closed",
             )?;
         }
         *known = Known {
