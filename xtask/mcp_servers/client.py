@@ -115,6 +115,8 @@ def everything(server):
         ("get-resource-links", {"count": 2}),
         ("get-resource-reference", {"resourceType": "Blob"}),
         ("trigger-long-running-operation", {"duration": 0.4, "steps": 2}),
+        # It runs only as a task.
+        ("simulate-research-query", {"topic": "rust"}),
         ("trigger-elicitation-request", {}),
         ("trigger-url-elicitation", {"url": "https://example.org/login"}),
         ("trigger-url-elicitation", {"url": "https://example.org/second", "errorPath": True}),
@@ -126,6 +128,7 @@ def everything(server):
         "[link: demo://resource/dynamic/text/2",
         "[resource demo://resource/dynamic/blob/1: text/plain",
         "Long running operation completed",
+        "# Research Report: rust",
         "- Name: Ada",
         "User completed the URL elicitation flow",
     ]

@@ -20,7 +20,7 @@ impl McpServers {
             let name = &server.config.name;
             let connected = state.link.is_some();
             let mut out = Vec::new();
-            let mut usable = 0;
+            let (mut usable, mut open) = (0, 0);
             for known in &state.tools {
                 let id = known.tool.def.id.to_string();
                 let shown = line(&known.tool.name, 64);
@@ -29,13 +29,16 @@ impl McpServers {
                         out.push((shown, "another server has a tool with this id".to_owned()));
                     }
                     ToolTrust::Approved => usable += 1,
-                    ToolTrust::New => out.push((shown, "not approved yet".to_owned())),
+                    ToolTrust::New => {
+                        open += 1;
+                        out.push((shown, "not approved yet".to_owned()));
+                    }
                     ToolTrust::Changed(_) => {
+                        open += 1;
                         out.push((shown, "it changed after its approval".to_owned()));
                     }
                 }
             }
-            let open = out.iter().filter(|(_, why)| why.contains("agreed")).count();
             out.extend(
                 state
                     .refused
@@ -66,7 +69,9 @@ impl McpServers {
             if open > 0 {
                 wrapped(
                     &mut text,
-                    &format!("  /mcp approve {name} shows the unapproved tools."),
+                    &format!(
+                        "  /mcp approve {name}, or `zeph mcp approve {name}`, shows the unapproved tools."
+                    ),
                     6,
                 );
             }

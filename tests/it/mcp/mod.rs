@@ -12,6 +12,7 @@ mod results;
 mod revisions;
 mod sandbox;
 mod slash;
+mod tasks;
 mod trust;
 mod web;
 

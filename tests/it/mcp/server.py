@@ -166,6 +166,16 @@ def call(request):
             answer(request, text("refused: %s" % error.strerror))
     elif name == "silent":
         pass
+    elif name == "research":
+        # A tool that runs only as a task.
+        global found
+        if "task" not in params and given.get("as_result"):
+            said = text("MCP error -32601: research runs only as a task")
+            return answer(request, dict(said, isError=True))
+        if "task" not in params:
+            return send({"id": request["id"], "error": {"code": -32601, "message": "research runs only as a task"}})
+        found = given.get("found")
+        answer(request, {"task": {"taskId": "task-1", "status": "working", "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": None}})
     else:
         send({"id": request["id"], "error": {"code": -32602, "message": "no such tool"}})
 
@@ -237,5 +247,9 @@ for line in sys.stdin:
         answer(request, tools(request))
     elif method == "tools/call":
         call(request)
+    elif method == "tasks/result" and request["params"]["taskId"] == "task-1":
+        # Without a result the task does not end.
+        if found is not None:
+            answer(request, text("found: " + found))
     elif "id" in request and method:
         send({"id": request["id"], "error": {"code": -32601, "message": "no " + method}})

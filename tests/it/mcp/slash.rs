@@ -19,6 +19,7 @@ fn user_approves_tools_in_a_conversation() {
     terminal.shows("t: connected, 0 tools");
     terminal.shows("echo is not available: not approved yet");
     terminal.shows("日本 is not available: its name has no ASCII letter or digit");
+    terminal.shows("/mcp approve t, or `zeph mcp approve t`, shows the unapproved tools.");
     terminal.prompts("");
     terminal.type_keys("go\r");
     terminal.shows("2 tools are not approved");

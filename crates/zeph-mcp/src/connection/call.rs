@@ -23,7 +23,7 @@ use crate::failure::About;
 use crate::sanitize::line;
 
 /// The time limit for sending a cancellation to a server.
-const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
+pub(super) const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 /// The shortest wait between two checks of the time limit of a call that waits for the user.
 const MIN_WAIT: Duration = Duration::from_millis(50);
 /// The error code of a server that needs the user at addresses before it works on the request (revision 2025-11-25).
@@ -44,14 +44,19 @@ impl Link {
         cancel: &CancellationToken,
     ) -> Result<Value, ToolError> {
         let name = about.tool.unwrap_or_default().to_owned();
-        let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(name).with_arguments(arguments.clone());
         let request = |given, state| {
             params.input_responses = given;
             params.request_state = state;
             ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()))
         };
-        let answer = self.request(about, request, limit, caller, cancel).await?;
-        value(Ok(answer)).map_err(|error| about.request(&error).into())
+        let mut answer = self.request(about, request, limit, caller, cancel).await;
+        if self.may_need_task(&answer) {
+            let refused = (limit, answer);
+            let task = self.call_as_task(about, arguments, refused, caller, cancel);
+            answer = task.await;
+        }
+        value(Ok(answer?)).map_err(|error| about.request(&error).into())
     }
 
     /// Sends a request until the server has all input. `request` makes it of the input and the state of the server.

@@ -7,6 +7,7 @@ mod handler;
 mod lists;
 mod running;
 mod sampling;
+mod task;
 
 use std::pin::Pin;
 
