@@ -183,7 +183,9 @@ fn urls_and_arguments_are_judged() {
         ("https://a.example.com/x", "deny"),
         ("HTTPS://A.EXAMPLE.COM./x", "deny"),
         ("https://example.org/", "ask"),
-        ("https://127.0.0.1@example.org/", "ask"),
+        ("https://127.0.0.1.example.org/", "ask"),
+        // The tool refuses user names, before the question.
+        ("https://127.0.0.1@example.org/", "deny"),
     ] {
         let params = json!({ "url": url });
         assert_eq!(effect(&home, "fetch", &params, &[]), expect, "{url}");

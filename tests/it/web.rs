@@ -86,6 +86,30 @@ fn non_public_url_is_refused_before_any_socket() {
     assert_eq!(entries[6].claim_source.as_deref(), Some("web:example.org"));
 }
 
+/// Proves WEB-3, PERM-6: a URL that is refused in any case is refused before the question, with its source.
+#[test]
+fn refused_url_needs_no_question() {
+    let home = Home::new();
+    for (url, category) in [
+        ("http://example.org/", "policy_blocked"),
+        ("https://127.0.0.1/", "policy_blocked"),
+        ("no url", "invalid_parameters"),
+        ("https://example.org/", "confirmation_required"),
+    ] {
+        let params = json!({ "url": url }).to_string();
+        let form = home
+            .zeph(["tools", "call", "fetch", &params, "--json"])
+            .run()
+            .json();
+        assert_eq!(form["error_category"], category, "{url}: {form}");
+    }
+    let entries = audit(&home.database());
+    let sources = entries.iter().map(|entry| entry.claim_source.as_deref());
+    let sources: Vec<Option<&str>> = sources.collect();
+    let expect = [Some("web:example.org"), Some("web:127.0.0.1"), None, None];
+    assert_eq!(sources, expect);
+}
+
 /// Proves WEB-5, WEB-8: no environment variable or setting weakens the rules.
 #[test]
 fn environment_and_configuration_permit_no_private_address() {

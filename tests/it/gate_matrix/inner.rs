@@ -276,9 +276,10 @@ pub(super) fn executors() -> Vec<Case> {
             .args(&["--yes"])
             .call(read("a.txt"))
             .expect(refused(&["deny_read"]).hides(&[MARK])),
-        case(Outcome::Denied, "an address of this machine")
-            .args(&["--yes"])
-            .at(&[Entry::Scheduled], &Expect::unasked())
+        case(Outcome::Denied, "a change outside of the sandbox, without a question")
+            .call(("write", json!({ "path": "/etc/hostname", "content": "x" })))
+            .expect(refused(&["outside"])),
+        case(Outcome::Denied, "an address of this machine, without a question")
             .call(fetch("https://127.0.0.1:9/"))
             .expect(refused(&["127.0.0.1"])),
         case(Outcome::Fault, "a failed snapshot")

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::category::ToolErrorCategory;
+use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::file::editor::EditorFiles;
 use crate::file::locks::PathLocks;
@@ -20,7 +21,7 @@ use crate::file::resolve::{self, FinalLinkMode};
 use crate::file::resolved_path::Place;
 use crate::file::rules::{self, ReadRules};
 use crate::file::staleness::Differences;
-use crate::gate::PathRole;
+use crate::gate::{CallSubject, KnownRefusals, PathRole};
 use crate::read_tracking::{InMemoryReadLedger, ReadLedger};
 use crate::undo::{NoJournal, UndoJournal};
 
@@ -367,6 +368,13 @@ impl Sandbox {
             Ok(rest) => printable(rest),
             Err(_) => printable(path),
         }
+    }
+}
+
+impl KnownRefusals for Sandbox {
+    fn known_refusal(&self, subject: &CallSubject<'_>, _cx: &CallContext) -> Option<ToolError> {
+        let mut paths = subject.paths.iter();
+        paths.find_map(|path| self.refusal(&path.given, path.role, path.is_entry()))
     }
 }
 

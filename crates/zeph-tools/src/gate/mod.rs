@@ -5,6 +5,7 @@
 //! - [`pattern`] compiles the patterns of rules (`path_pattern` for paths; `glob` matches). [`rule`] stores rules
 //!   with their origin. [`permissions`] decides, and [`decision`] states the decision, the rule, and how to allow
 //!   the call. `read_only` finds commands that only read.
+//! - [`known_refusals`] is the port to tools that refuse a call in any case.
 //! - [`policy`] decides about whole calls before the rules.
 //! - [`path_resolver`] resolves paths ([`path_cache`] for one decision). Nothing else here accesses a disk.
 //! - [`mod@llm_judge`] holds the request to the judge and the meaning of its verdict.
@@ -20,6 +21,7 @@ pub mod config;
 pub mod decision;
 pub mod dependencies;
 mod glob;
+pub mod known_refusals;
 pub mod limits;
 pub mod llm_judge;
 pub mod parsed_call;
@@ -55,6 +57,7 @@ pub use approval_options::approval_options;
 pub use approvals::propose;
 pub use command::{CommandPart, CommandSubject, ParsedCommand, PartKind};
 pub use decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
+pub use known_refusals::KnownRefusals;
 pub use limits::CallLimits;
 pub use parsed_call::{CallSubject, SubjectPath, subject_of};
 pub use path_cache::CachedPathResolver;

@@ -14,6 +14,7 @@ mod answer;
 pub mod config;
 mod error;
 mod fetch;
+mod refusals;
 mod request;
 mod scrape;
 // Builds without debug assertions cannot replace the rule for addresses.
@@ -21,6 +22,7 @@ mod scrape;
 mod tests;
 
 pub use config::{DomainError, ScrapeConfig};
+pub use refusals::UrlRefusals;
 pub use zeph_web::*;
 
 /// The time limit for parsing and searching a page.

@@ -27,17 +27,21 @@ pub(super) async fn get(
     }
 }
 
+/// Records the host of `url` as the source of the data of a call; not for a URL without a host, or with a host that is too
+/// long.
+pub(super) fn record_source(url: &Url, cx: &CallContext) {
+    let host = url.host_str().unwrap_or_default();
+    if (1..=MAX_NAME_BYTES).contains(&host.len()) {
+        cx.trace().claim_source = Some(of_host(host));
+    }
+}
+
 /// The gates of a call as rules for redirects.
 struct CallRules<'a>(&'a CallContext);
 
 impl HopRules for CallRules<'_> {
-    /// Records the host of `url` as the source of the data of the call; not for a URL without a host, or with a host
-    /// that is too long.
     fn visit(&self, url: &Url) {
-        let host = url.host_str().unwrap_or_default();
-        if (1..=MAX_NAME_BYTES).contains(&host.len()) {
-            self.0.trace().claim_source = Some(of_host(host));
-        }
+        record_source(url, self.0);
     }
 
     fn check_redirect(&self, url: &Url) -> Result<(), Box<dyn Error + Send + Sync>> {

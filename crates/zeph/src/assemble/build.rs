@@ -18,6 +18,7 @@ use zeph_tools::permission_mode::SessionMode;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::{CommandRunner, EditorTerminal, ShellExecutor};
 use zeph_tools::stack::{self, StackParts};
+use zeph_tools::web::UrlRefusals;
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
 use super::commands::{CommandModels, usable_commands};
@@ -157,7 +158,7 @@ impl<'p> AppBuilder<'p> {
         let shell = self.shell(&store, &secrets, rules.clone())?;
         let files = self.files(&store, rules.clone())?;
         let grants = PermanentGrants::of_store(&self.loaded, &self.env, &store)?;
-        let permissions = self.permissions(grants.store(), &files.sandbox);
+        let permissions = self.permissions(grants.store(), &files.sandbox)?;
         let caches = result_caches(&self.loaded, &shell);
         let limits = limits(&self.loaded, &store, self.options.quiet);
         let (loaded, mode) = (&self.loaded, &permissions.mode);
@@ -308,7 +309,11 @@ impl<'p> AppBuilder<'p> {
         })
     }
 
-    fn permissions(&self, grants: Arc<dyn GrantStore>, sandbox: &Arc<Sandbox>) -> Permissions {
+    fn permissions(
+        &self,
+        grants: Arc<dyn GrantStore>,
+        sandbox: &Arc<Sandbox>,
+    ) -> anyhow::Result<Permissions> {
         let loaded = &self.loaded;
         let shell = &loaded.config.tools.shell;
         let support = zeph_tools::shell::sandbox::support(&shell.sandbox);
@@ -319,7 +324,8 @@ impl<'p> AppBuilder<'p> {
             );
         }
         let is_confined = support.confines_writes && (shell.allow_network || support.cuts_network);
-        Permissions {
+        let urls = UrlRefusals::new(&loaded.config.tools.scrape)?;
+        Ok(Permissions {
             mode: SessionMode::new(loaded.config.tools.mode),
             sandbox: support,
             allows_full: is_confined || self.options.unsandboxed,
@@ -329,7 +335,8 @@ impl<'p> AppBuilder<'p> {
             grants: Arc::new(Grants::kept_in(grants)),
             refuses_unattended: !loaded.config.scheduler.skip_questions,
             previews: Some(Arc::new(FilePreviews::new(Arc::clone(sandbox)))),
-        }
+            refusals: vec![Arc::clone(sandbox) as _, Arc::new(urls)],
+        })
     }
 
     async fn executors(

@@ -29,8 +29,8 @@ use crate::gate::command::ParsedCommandCache;
 use crate::gate::decision::as_toml;
 use crate::gate::parsed_call::{SubjectUrl, redirected, subject_after};
 use crate::gate::{
-    Action, ApprovalOptions, CallSubject, DecidedBy, Decision, Effect, Grant, PathResolver,
-    PermissionContext, RuleSet, ToolTarget, approval_options, decide, subject_of,
+    Action, ApprovalOptions, CallSubject, DecidedBy, Decision, Effect, Grant, KnownRefusals,
+    PathResolver, PermissionContext, RuleSet, ToolTarget, approval_options, decide, subject_of,
 };
 use crate::permission_mode::{Mode, SessionMode};
 use crate::preview::PreviewProvider;
@@ -58,6 +58,8 @@ pub struct Permissions {
     pub refuses_unattended: bool,
     /// The provider of previews of changes.
     pub previews: Option<Arc<dyn PreviewProvider>>,
+    /// The calls that tools refuse in any case. They are refused before the question.
+    pub refusals: Vec<Arc<dyn KnownRefusals>>,
 }
 
 impl Permissions {
@@ -80,6 +82,7 @@ impl Permissions {
             grants: Arc::default(),
             refuses_unattended: false,
             previews: None,
+            refusals: Vec::new(),
         }
     }
 }
@@ -235,6 +238,10 @@ impl PermissionLayer {
                             self.honour_executor(call, def, cx, next, profile)
                         }
                     };
+                }
+                let mut refusals = self.permissions.refusals.iter();
+                if let Some(error) = refusals.find_map(|tools| tools.known_refusal(&subject, cx)) {
+                    return Err(error);
                 }
                 let hint = match cx.answer {
                     UserDecision::Nobody => self.hint(call.phase, &decision, &subject),
