@@ -89,10 +89,14 @@ fn check(project: &Project) -> Result<Vec<String>> {
             Err(error) => findings.push(format!("{}: {error}", file.path)),
         }
     }
-    let is_page = |path: &&str| path.starts_with("docs/") && path.ends_with(".md");
-    let pages = files.iter().map(|file| file.path.as_str()).filter(is_page);
+    let is_page = |file: &&TextFile| file.path.starts_with("docs/") && file.path.ends_with(".md");
+    let pages: Vec<&TextFile> = files.iter().filter(is_page).collect();
+    for page in pages.iter().filter(|page| page.path != book::SUMMARY) {
+        findings.extend(book::page_findings(&page.path, &page.text));
+    }
     let summary = text_of(book::SUMMARY).unwrap_or_default();
-    findings.extend(book::findings(summary, pages));
+    let paths = pages.iter().map(|page| page.path.as_str());
+    findings.extend(book::findings(summary, paths));
     let troubleshooting = text_of(messages::PAGE).unwrap_or_default();
     findings.extend(messages::findings(troubleshooting, &files));
     Ok(findings)

@@ -1,6 +1,8 @@
-//! The book: `docs/SUMMARY.md` lists each page once.
+//! The book: `docs/SUMMARY.md` lists each page once, and each page renders as it does on a forge.
 
 use std::collections::BTreeSet;
+
+use super::links;
 
 /// The path of the table of contents.
 pub(super) const SUMMARY: &str = "docs/SUMMARY.md";
@@ -25,6 +27,37 @@ pub(super) fn findings<'a>(summary: &str, pages: impl Iterator<Item = &'a str>) 
     findings
 }
 
+/// The parts of the page `path` that are wrong in the rendered book: links to files outside of the book, blocks of code
+/// without a language, and a first line that is not the title.
+pub(super) fn page_findings(path: &str, text: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    if !text.starts_with("# ") {
+        findings.push(format!("{path}: the first line is not a title (`# …`)"));
+    }
+    for (number, target) in links::targets(text) {
+        let file = target.split('#').next().unwrap_or_default();
+        if file.is_empty() || links::has_scheme(&target) {
+            continue;
+        }
+        if links::resolve(path, file).is_some_and(|file| !file.starts_with("docs/")) {
+            findings.push(format!(
+                "{path}:{number}: `{target}` is not in the book; name the file instead of linking to it"
+            ));
+        }
+    }
+    let fences = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.trim_start().starts_with("```"));
+    for (at, _) in fences.step_by(2).filter(|(_, line)| line.trim() == "```") {
+        findings.push(format!(
+            "{path}:{}: the block has no language; plain text is `text`",
+            at + 1
+        ));
+    }
+    findings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +74,25 @@ mod tests {
         check(
             "- [A](a.md)\n- [B](b.md)\n- [A](a.md)\n",
             &["docs/SUMMARY.md: `a.md` is listed twice"],
+        );
+    }
+
+    /// Proves PKG-5: links out of the book and blocks without a language are errors.
+    #[test]
+    fn page_that_renders_wrongly_is_found() {
+        let check = |text: &str, expect: &[&str]| {
+            assert_eq!(page_findings("docs/a.md", text), expect, "{text}");
+        };
+        check("# A\n[b](b.md#c) [d](#e) [f](https://example.org)\n", &[]);
+        check("# A\n```text\n```\n\n```sh\n```\n", &[]);
+        check("A\n", &["docs/a.md: the first line is not a title (`# …`)"]);
+        check(
+            "# A\n[b](../B.md)\n",
+            &["docs/a.md:2: `../B.md` is not in the book; name the file instead of linking to it"],
+        );
+        check(
+            "# A\n```text\n```\n```\n```\n",
+            &["docs/a.md:4: the block has no language; plain text is `text`"],
         );
     }
 }

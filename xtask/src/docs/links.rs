@@ -1,4 +1,4 @@
-//! Relative links in Markdown: the file and the heading after `#` must exist.
+//! Relative links in Markdown: the file, and the heading or the `<a id>` after `#`, must exist. Images are such links.
 //!
 //! Known forms: `[text](target)`, `![image](target "title")`, `[text](<target>)` and definitions
 //! `[label]: target`. Code in fences or between backticks contains no links.
@@ -41,6 +41,7 @@ pub(super) fn findings<'a>(
         if let (Some(anchor), Some(linked)) = (anchor, linked)
             && file.ends_with(".md")
             && !anchors(linked).any(|known| known == anchor)
+            && !explicit_anchors(linked).any(|known| known == anchor)
         {
             findings.push(format!(
                 "{path}:{number}: `{target}`: {file} has no heading `#{anchor}`"
@@ -51,7 +52,7 @@ pub(super) fn findings<'a>(
 }
 
 /// Line number and target of every link.
-fn targets(text: &str) -> Vec<(usize, String)> {
+pub(super) fn targets(text: &str) -> Vec<(usize, String)> {
     let mut targets = Vec::new();
     for (number, line) in prose(text) {
         let line = without_code(line);
@@ -70,7 +71,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
 }
 
 /// The lines outside fences, numbered from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     text.lines().enumerate().filter_map(move |(at, line)| {
         let mark = ["```", "~~~"]
@@ -125,7 +126,7 @@ fn inline_target(rest: &str) -> Option<String> {
     None
 }
 
-fn has_scheme(target: &str) -> bool {
+pub(super) fn has_scheme(target: &str) -> bool {
     target.split_once(':').is_some_and(|(scheme, _)| {
         scheme.len() > 1
             && scheme
@@ -135,7 +136,7 @@ fn has_scheme(target: &str) -> bool {
 }
 
 /// `link` relative to the file `from`, as a path below the root; `None` if it points outside the root.
-fn resolve(from: &str, link: &str) -> Option<String> {
+pub(super) fn resolve(from: &str, link: &str) -> Option<String> {
     if link.starts_with('/') {
         return None;
     }
@@ -177,6 +178,11 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
                 n => format!("{slug}-{n}"),
             }
         })
+}
+
+/// The anchors that a page sets itself: `<a id="NAME"></a>` at the start of a line.
+fn explicit_anchors(text: &str) -> impl Iterator<Item = &str> {
+    prose(text).filter_map(|(_, line)| line.strip_prefix("<a id=\"")?.split('"').next())
 }
 
 #[cfg(test)]
@@ -242,6 +248,11 @@ mod tests {
         check("[x](b.md) [y](b.md#known) [z](https://example.org/no)", &[]);
         check("[mail](mailto:a@example.org)", &[]);
         check("# Here\n[x](#here)", &[]);
+        check("<a id=\"old\"></a>\n\n# New\n[x](#old)", &[]);
+        check(
+            "![x](gone.svg)",
+            &["docs/a.md:1: `gone.svg` does not exist"],
+        );
         check("\n[x](c.md)", &["docs/a.md:2: `c.md` does not exist"]);
         check(
             "[x](b.md#unknown)",
