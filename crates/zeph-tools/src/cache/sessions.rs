@@ -159,7 +159,7 @@ impl ResultCaches {
         (visit, found)
     }
 
-    /// Whether the result of `visit` is still valid; `holds` is the result of its freshness check.
+    /// Whether the result of `visit` is still valid; `holds` is the outcome of its freshness check.
     #[must_use]
     pub fn confirm(&self, visit: &CacheLookup, kept: &Arc<CachedResult>, holds: bool) -> bool {
         let mut state = self.state();

@@ -42,8 +42,8 @@ pub fn is_hidden(c: char) -> bool {
         || (c > '\u{ff}' && (is_default_ignorable(c) || is_reordering(c) || is_annotation(c)))
 }
 
-/// Whether a character looks like a space or like nothing, and is neither a space nor a line break:
-/// [`is_hidden`], and spaces of other kinds.
+/// Whether a character is displayed as a space or not at all, but is neither a space nor a line break: [`is_hidden`],
+/// and other kinds of spaces.
 #[must_use]
 pub fn is_blank(c: char) -> bool {
     // The ideographic space is two columns wide, and is seen.
@@ -60,8 +60,8 @@ fn is_annotation(c: char) -> bool {
     matches!(c, '\u{fff9}'..='\u{fffb}')
 }
 
-/// A text in which nothing hides: control characters, invisible ones and unusual spaces are written
-/// as escapes such as `\u{1b}`. Line breaks and tabs stay.
+/// Returns the text with control characters, invisible characters and unusual spaces as escapes such as `\u{1b}`. Line
+/// breaks and tabs remain.
 #[must_use]
 pub fn revealed(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -75,8 +75,8 @@ pub fn revealed(text: &str) -> String {
     out
 }
 
-/// JSON text in which nothing hides, and which has the same value. Such characters occur in strings
-/// alone, where an escape means the same.
+/// Returns JSON text of the same value, in which these characters are escapes. They occur only in strings, where an
+/// escape is equivalent.
 #[must_use]
 pub fn revealed_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -92,9 +92,8 @@ pub fn revealed_json(json: &str) -> String {
     out
 }
 
-/// Makes a text that is read, not decided on, safe to show: reordering characters and tags become
-/// escapes; other invisible characters are left out, unless they form an emoji or join letters of a
-/// script that needs them. The text may arrive in pieces.
+/// Makes text safe to display. Reordering characters and tags become escapes. Other invisible characters are removed,
+/// unless they form an emoji or join letters of a script that needs them. The text may arrive in pieces.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reader {
     last: Option<char>,
@@ -147,7 +146,7 @@ fn is_tag(c: char) -> bool {
     matches!(c, '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The whole of a text as [`Reader`] shows it.
+/// Returns the complete text as [`Reader`] shows it.
 #[must_use]
 pub fn readable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

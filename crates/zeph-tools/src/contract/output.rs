@@ -40,7 +40,7 @@ impl FileChange {
     /// The unchanged lines that a part has before and after the change.
     const CONTEXT_LINES: usize = 3;
 
-    /// The change of the file at `path`; `None` if the texts are equal or the change is too large.
+    /// Creates the change of the file at `path`; `None` if the texts are equal or the change is too large.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, before: Option<&[u8]>, after: &[u8]) -> Option<Self> {
         if before == Some(after) {

@@ -172,7 +172,7 @@ pub struct SamplingResponse {
 }
 
 impl FormField {
-    /// The value that `text` means; `None` if the text is empty and the field is optional. Options are named by value,
+    /// Parses `text` to a value; `None` if the text is empty and the field is optional. Options are named by value,
     /// title or number (from 1); several are separated by commas.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl FormField {
         Ok(Some(value))
     }
 
-    /// The text that [`FormField::parse`] reads as this value, unless a chosen option contains a comma.
+    /// Formats a value as the text that [`FormField::parse`] parses to it, unless a chosen option contains a comma.
     #[must_use]
     pub fn text_of(&self, value: &Value) -> String {
         match value {

@@ -13,7 +13,7 @@ use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
 use crate::output::ToolOutput;
 use crate::trust::TrustLevel;
 
-/// A tool: its definition and its work, one file each.
+/// A tool: its definition and its implementation.
 #[async_trait]
 pub trait Tool: Send + Sync {
     /// Returns the definition.

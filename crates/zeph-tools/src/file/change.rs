@@ -1,4 +1,4 @@
-//! How the result of a tool shows a change: a unified diff for the user, a few numbered lines for the model.
+//! The presentation of a change in a result: a unified diff for the user, a few numbered lines for the model.
 
 use std::fmt::Write as _;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::rules::{ReadRules, real_path};
 use crate::gate::path_globs::plain_base;
 
-/// Limits of one search.
+/// Limits of one search for denied files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// The maximum number of inspected entries.
@@ -33,7 +33,7 @@ impl Default for Bounds {
     }
 }
 
-/// The result of a search.
+/// The denied files that a search found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Real paths of files and directories, sorted. No path is inside another one.

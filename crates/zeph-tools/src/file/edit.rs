@@ -218,7 +218,7 @@ pub(super) fn marked(shown: &str, parameter: &str, mark: &str) -> ToolError {
     ))
 }
 
-/// The error with the reason for which nothing was replaced.
+/// The error with the reason why nothing was replaced.
 fn refused(
     shown: &str,
     content: &[u8],

@@ -34,7 +34,7 @@ struct List {
     globs: Vec<String>,
 }
 
-/// The glob that matches `path` and all paths below it.
+/// Returns the glob that matches `path` and all paths below it.
 #[must_use]
 pub fn literal(path: &Path) -> String {
     // A wildcard replaces invalid UTF-8.

@@ -14,7 +14,7 @@ use crate::feedback::ToolResult;
 
 pub use super::config::AnomalyConfig;
 
-/// The state of a window.
+/// The state of a tool, according to its recent failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The tool works, or there are too few calls to decide.
@@ -151,7 +151,7 @@ impl Window {
     }
 }
 
-/// The windows of all sessions of this process.
+/// A detector of tools that fail too often, with one window per tool and session of this process.
 #[derive(Debug)]
 pub struct AnomalyDetector {
     config: AnomalyConfig,

@@ -1,4 +1,4 @@
-//! Configuration of what limits calls: `[tools.anomaly]`, `[tools.utility]`, `[tools.dependencies]`.
+//! Configuration of the gates that limit calls: `[tools.anomaly]`, `[tools.utility]`, `[tools.dependencies]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -33,7 +33,7 @@ pub trait CompletedTools: Send + Sync {
     async fn complete(&self, conversation: &str, tool: &str) -> Result<(), CompletedError>;
 }
 
-/// The rules and their inputs, for all sessions of a process.
+/// The dependency gate: the rules and their inputs, for all sessions of a process.
 pub struct Dependencies {
     graph: ToolDependencyGraph,
     mode: DependencyMode,

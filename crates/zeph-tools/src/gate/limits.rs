@@ -8,7 +8,7 @@ use super::reputation::Reputations;
 use super::utility::UtilityScorer;
 use crate::contract::quota::Quota;
 
-/// The active limits; `None` is switched off.
+/// The active limits of calls; `None` means disabled.
 #[derive(Clone, Default)]
 pub struct CallLimits {
     /// The maximum number of calls of a session.

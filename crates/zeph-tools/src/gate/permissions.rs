@@ -36,7 +36,7 @@ const READ_ONLY_COMMAND: Annotations = Annotations {
     ..Annotations::READ
 };
 
-/// The conditions of a call.
+/// The conditions of a decision: mode, trust level, phase and OS sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PermissionContext {
     /// The mode of the session.

@@ -167,7 +167,7 @@ struct Session {
     made: VecDeque<PastCall>,
 }
 
-/// The calls in all sessions of this process, and the decision whether the next one is useful.
+/// A scorer of calls: records the calls of all sessions of this process, and decides whether the next one is useful.
 #[derive(Debug)]
 pub struct UtilityScorer {
     config: UtilityConfig,

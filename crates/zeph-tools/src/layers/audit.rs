@@ -43,7 +43,7 @@ pub struct AuditLayer {
 }
 
 impl AuditLayer {
-    /// Creates a layer that writes to `trail`, without the matches of `secrets`.
+    /// Creates a layer that writes to `trail`, and redacts the matches of `secrets`.
     #[must_use]
     pub fn new(trail: AuditTrail, secrets: Arc<SecurityPatterns>) -> Self {
         Self { trail, secrets }

@@ -106,7 +106,7 @@ impl StackParts {
         Self::default()
     }
 
-    /// Adds an executor. An earlier executor is asked first.
+    /// Adds an executor. Executors are asked in the order in which they were added.
     #[must_use]
     pub fn with_executor(
         mut self,

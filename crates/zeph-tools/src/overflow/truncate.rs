@@ -24,7 +24,7 @@ pub struct Omitted {
 }
 
 impl Omitted {
-    /// Describes the part: "lines 5-10 (6 lines, 70 bytes)", or "70 bytes of line 5".
+    /// Describes the omitted part: "lines 5-10 (6 lines, 70 bytes)", or "70 bytes of line 5".
     #[must_use]
     pub fn told(&self) -> String {
         let Self {

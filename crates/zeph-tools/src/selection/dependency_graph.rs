@@ -21,7 +21,7 @@ pub struct DependencyExclusion {
     pub unmet: Vec<String>,
 }
 
-/// The rules, without cycles.
+/// The dependencies between tools, without cycles.
 #[derive(Debug, Clone, Default)]
 pub struct ToolDependencyGraph {
     rules: BTreeMap<String, ToolDependency>,

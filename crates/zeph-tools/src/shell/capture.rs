@@ -222,7 +222,7 @@ impl Capture {
         kinds
     }
 
-    /// Returns the output so far. `next` continues at the same position, even inside of a character.
+    /// Returns the output so far. `next` continues at the same offset, even inside a character.
     pub fn hand_over(mut self, next: &mut Self) -> Captured {
         let secrets = self.take_secrets();
         std::mem::swap(&mut self.decoders, &mut next.decoders);

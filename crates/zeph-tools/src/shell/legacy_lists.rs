@@ -6,7 +6,7 @@ use crate::gate::{Action, PermissionRule};
 /// A rule, with the name of its list and its index in the list.
 pub type LegacyRule = (&'static str, usize, PermissionRule);
 
-/// `blocked_commands` as rules that deny, and `confirm_patterns` as rules that ask.
+/// Converts `blocked_commands` to deny rules, and `confirm_patterns` to ask rules.
 #[must_use]
 pub fn rules(config: &ShellConfig) -> Vec<LegacyRule> {
     let blocked = config.blocked_commands.iter().enumerate();

@@ -29,7 +29,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Whether both have the same content, according to the available data.
+    /// Whether both fingerprints are of the same content, according to the available data.
     #[must_use]
     pub fn is_of(&self, other: &Self) -> bool {
         self.len == other.len

@@ -68,7 +68,8 @@ impl ToolGroup for WebScrapeExecutor {
     }
 }
 
-/// Returns why the web tools would refuse a URL, without a lookup of its name; `None` if they would not.
+/// Returns the reason why the web tools would refuse a URL, without a lookup of its name; `None` if they would
+/// not.
 ///
 /// # Errors
 /// The errors of [`WebScrapeExecutor::new`].

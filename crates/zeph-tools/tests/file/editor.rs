@@ -24,7 +24,7 @@ use zeph_tools::{
 struct Editor {
     texts: Mutex<BTreeMap<PathBuf, String>>,
     requests: Mutex<Vec<String>>,
-    /// The reason for which it refuses everything.
+    /// The reason why it refuses everything.
     refuses: Mutex<Option<EditorError>>,
     /// Whether it saves texts that are written.
     saves: bool,

@@ -58,7 +58,7 @@ pub struct ToolFilterResult {
 }
 
 impl ToolFilterResult {
-    /// Returns why `tool` is offered; `None` if it is not.
+    /// Returns the reason why `tool` is offered; `None` if it is not.
     #[must_use]
     pub fn reason(&self, tool: &str) -> Option<InclusionReason> {
         let found = self.reasons.iter().find(|(id, _)| id == tool);
