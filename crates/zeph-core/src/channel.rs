@@ -148,7 +148,7 @@ impl UserAnswer {
     }
 }
 
-/// The question whether a turn with many rounds of tool calls continues.
+/// The question whether a turn with many rounds of tool calls may continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckIn {
     /// The rounds of the turn so far.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The conversations of this process, and whether the model asked to compact each of them.
+/// The conversations of this process, and whether the model requested the compaction of each.
 #[derive(Debug, Default)]
 pub struct PendingCompactions(Mutex<HashMap<String, bool>>);
 
@@ -13,7 +13,8 @@ impl PendingCompactions {
         self.lock().insert(session.to_owned(), false);
     }
 
-    /// Records that the model asks to compact its conversation. `false` if the session has no registered conversation.
+    /// Records that the model requests the compaction of its conversation. `false` if the session has no registered
+    /// conversation.
     #[must_use]
     pub fn request(&self, session: &str) -> bool {
         let mut requests = self.lock();

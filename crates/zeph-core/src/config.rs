@@ -58,7 +58,7 @@ pub struct CompactionConfig {
 }
 
 impl CompactionConfig {
-    /// The tokens from which on older messages are summarized.
+    /// Returns the number of tokens from which older messages are summarized.
     #[must_use]
     pub fn tokens(&self, budget: usize) -> usize {
         #[allow(

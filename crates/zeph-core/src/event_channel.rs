@@ -7,7 +7,7 @@ use zeph_tools::question::{ServerAnswer, ServerQuestion};
 
 use crate::channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 
-/// A channel that passes events to a function, and refuses every question.
+/// A channel that passes events to a function, and declines every question.
 pub struct EventChannel<F> {
     show: F,
 }

@@ -11,7 +11,7 @@ use crate::spending::AuxiliaryUsage;
 /// Tokens of a verdict. It is one word, but a model that reasons first needs more.
 const MAX_TOKENS: u32 = 2048;
 
-/// Asks a provider. The judge gets no tools and no part of the conversation.
+/// A judge of calls that asks the model of a provider. It gets no tools and no part of the conversation.
 #[derive(Debug)]
 pub struct ModelJudge {
     provider: Arc<dyn LlmProvider>,

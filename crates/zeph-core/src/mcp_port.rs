@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::EventSink;
 use zeph_tools::question::QuestionPort;
 
-/// The MCP servers.
+/// The port to the MCP servers of the program.
 #[async_trait]
 pub trait ToolServers: Send + Sync {
     /// A list of the servers with their state and their unavailable tools.

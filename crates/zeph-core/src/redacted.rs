@@ -1,4 +1,4 @@
-//! The channel without secrets: every event and question loses the values before the channel shows it.
+//! Redaction for a channel: secrets are removed from every event and question before the channel shows it.
 //!
 //! Known values, such as the key of a provider, are replaced in all of them. Patterns of secrets are
 //! replaced in events. A question shows them, because the user decides about exactly these arguments.
@@ -19,14 +19,14 @@ use crate::channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer}
 /// The reason that a question about a call with a secret offers no rule.
 const NO_RULE: &str = "the call contains a secret, which a rule would store";
 
-/// A channel that gets events and questions without secrets.
+/// A channel that redacts secrets in events and questions.
 pub struct RedactedChannel {
     inner: Arc<dyn Channel>,
     secrets: Arc<SecurityPatterns>,
 }
 
 impl RedactedChannel {
-    /// A channel in front of `inner` that withholds `secrets`.
+    /// Creates a channel that passes events and questions to `inner` without `secrets`.
     #[must_use]
     pub fn new(inner: Arc<dyn Channel>, secrets: Arc<SecurityPatterns>) -> Self {
         Self { inner, secrets }

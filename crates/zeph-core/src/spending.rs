@@ -223,8 +223,8 @@ fn line(spent: &UsageCost) -> String {
     )
 }
 
-/// Costs of requests outside of the conversation: the judge of calls, the repair of arguments, and embeddings. They
-/// count to the turn in which they end.
+/// Costs of requests outside of the conversation: the judge of calls, the repair of arguments, and embeddings. They are
+/// added to the turn in which the requests end.
 #[derive(Debug, Default)]
 pub struct AuxiliaryUsage(Mutex<Spending>);
 
@@ -247,7 +247,7 @@ impl AuxiliaryUsage {
         sum.merge(spent);
     }
 
-    /// Returns the costs since the last call of [`AuxiliaryUsage::take`], which stay.
+    /// Returns the costs since the last call of [`AuxiliaryUsage::take`], and retains them.
     #[must_use]
     pub fn pending(&self) -> Spending {
         self.0

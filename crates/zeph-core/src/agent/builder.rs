@@ -40,7 +40,7 @@ use crate::reload::ConfigReload;
 use crate::spending::AuxiliaryUsage;
 use crate::sub_agents::SubAgents;
 
-/// The parts of an [`Agent`].
+/// A builder of an [`Agent`].
 pub struct AgentBuilder {
     /// `[agent]`.
     pub config: AgentConfig,
@@ -149,14 +149,14 @@ impl AgentBuilder {
         }
     }
 
-    /// Shows events and asks questions in this channel.
+    /// Sets the channel that shows events and asks questions.
     #[must_use]
     pub fn with_channel(mut self, channel: impl Channel + 'static) -> Self {
         self.channel = Arc::new(channel);
         self
     }
 
-    /// Decides about calls by these permissions, which must be those of the stack.
+    /// Sets the permissions that decide about calls; they must be those of the stack.
     #[must_use]
     pub fn with_permissions(mut self, permissions: Permissions) -> Self {
         self.permissions = permissions;
@@ -170,7 +170,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Changes the limits of turns.
+    /// Sets the limits of turns.
     #[must_use]
     pub fn with_config(mut self, config: AgentConfig) -> Self {
         self.iterations = IterationPolicy::new(&config, |_| false);

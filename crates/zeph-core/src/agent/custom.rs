@@ -46,7 +46,7 @@ impl Agent {
             .collect()
     }
 
-    /// The prompt that an input of the user is, with a custom command expanded. The model and the mode of the command have no
+    /// Returns the prompt of an input, with a custom command expanded. The model and the mode of the command have no
     /// effect.
     ///
     /// # Errors

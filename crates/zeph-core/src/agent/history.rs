@@ -37,7 +37,7 @@ pub enum HistoryError {
     },
 }
 
-/// One conversation.
+/// The history of one conversation, in memory and in the store.
 pub struct History {
     store: Store,
     session: String,
@@ -303,7 +303,7 @@ impl History {
         &self.session
     }
 
-    /// The usage of the last request, without impossible figures.
+    /// Returns the usage of the last request, without implausible figures.
     #[must_use]
     pub fn plausible(&self, usage: Usage) -> Usage {
         self.estimate.plausible(usage)

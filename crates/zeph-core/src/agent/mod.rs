@@ -59,7 +59,7 @@ pub use tool_runner::file_attachments::AttachedPrompt;
 /// A line of `/status`: its name, and a function from the session's id to its text.
 pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);
 
-/// One conversation.
+/// An agent that holds one conversation.
 pub struct Agent {
     config: AgentConfig,
     iterations: IterationPolicy,

@@ -10,7 +10,7 @@ use zeph_tools::{Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, T
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Params {}
 
-/// Returns the current time of this machine.
+/// The tool `get_current_time`, which returns the time of this machine.
 pub struct GetCurrentTime {
     def: ToolDef,
 }

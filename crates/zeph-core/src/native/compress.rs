@@ -16,7 +16,8 @@ use crate::compaction_request::PendingCompactions;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Params {}
 
-/// Records the request. The agent compacts the conversation before the next request to the model.
+/// The tool `compress_context`: it records the request, and the agent compacts the conversation before the next request
+/// to the model.
 pub struct CompressContext {
     def: ToolDef,
     requests: Arc<PendingCompactions>,

@@ -85,7 +85,7 @@ impl Hit {
     }
 }
 
-/// Stores a fact.
+/// The tool `memory_save`, which stores a fact.
 pub struct MemorySave {
     def: ToolDef,
     store: Store,
@@ -123,7 +123,7 @@ impl Tool for MemorySave {
     }
 }
 
-/// Finds facts, and text of earlier conversations.
+/// The tool `memory_search`, which finds facts and text of earlier conversations.
 pub struct MemorySearch {
     def: ToolDef,
     store: Store,

@@ -23,7 +23,7 @@ struct Params {
     when: String,
 }
 
-/// Schedules tasks that are due later.
+/// The tool `scheduler`, which schedules tasks.
 pub struct Scheduler {
     def: ToolDef,
     schedule: Schedule,

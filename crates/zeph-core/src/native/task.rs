@@ -31,7 +31,7 @@ struct Params {
     agent: Option<String>,
 }
 
-/// Runs a prompt in a session of its own, and returns the last text of that session.
+/// The tool `task`, which runs a prompt in a separate session and returns the last text of that session.
 pub struct Task {
     def: ToolDef,
 }

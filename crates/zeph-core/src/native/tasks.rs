@@ -29,7 +29,7 @@ pub(crate) fn is_task_tool(name: &str) -> bool {
     ["add_task", "list_tasks", "update_task"].contains(&name)
 }
 
-/// Adds a task.
+/// The tool `add_task`, which adds a task.
 pub struct AddTask {
     def: ToolDef,
     store: Store,
@@ -72,7 +72,7 @@ impl Tool for AddTask {
     }
 }
 
-/// Lists the tasks.
+/// The tool `list_tasks`, which lists the tasks.
 pub struct ListTasks {
     def: ToolDef,
     store: Store,
@@ -120,7 +120,7 @@ impl Tool for ListTasks {
     }
 }
 
-/// Sets the status of a task.
+/// The tool `update_task`, which sets the status of a task.
 pub struct UpdateTask {
     def: ToolDef,
     store: Store,

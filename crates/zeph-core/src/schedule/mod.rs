@@ -21,7 +21,7 @@ pub use config::SchedulerConfig;
 use cron::Cron;
 use when::{When, WhenError, shown};
 
-/// The time that a run remains claimed without a renewal.
+/// The time for which a run remains claimed without a renewal.
 pub const LEASE: SignedDuration = SignedDuration::from_secs(60);
 /// Bytes of a task.
 const MAX_BYTES: usize = 16 * 1024;
@@ -365,7 +365,7 @@ impl Schedule {
     }
 }
 
-/// The text about additional missed times after the reported one.
+/// Formats the note about additional missed times after the reported one.
 #[must_use]
 pub fn since(times: usize) -> String {
     match times {

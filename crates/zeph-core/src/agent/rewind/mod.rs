@@ -1,4 +1,4 @@
-//! `/rewind`: the way back to an earlier message of the user.
+//! `/rewind`: return to an earlier message of the user.
 //!
 //! Files are restored first, so an interrupted rewind can be repeated. Then the messages leave the conversation; the
 //! store keeps them. `points` lists the messages of the user, and `effects` finds the changes of files without a record.

@@ -1,4 +1,4 @@
-//! The messages of the user that a rewind can go back to. Pure.
+//! The messages of the user to which a rewind can return. Pure.
 
 use std::fmt::Write as _;
 

@@ -71,7 +71,7 @@ impl Dispatcher {
         }
     }
 
-    /// Withholds `secrets` from the channel, and offers no rule that contains one.
+    /// Redacts `secrets` in events and questions, and offers no rule that contains one.
     #[must_use]
     pub fn with_redaction(mut self, secrets: Arc<SecurityPatterns>) -> Self {
         self.channel = Arc::new(RedactedChannel::new(self.channel, Arc::clone(&secrets)));
@@ -80,7 +80,7 @@ impl Dispatcher {
         self
     }
 
-    /// Applies changes of the configuration before each call.
+    /// Sets the port that applies changes of the configuration before each call.
     #[must_use]
     pub fn with_config_reload(mut self, reload: Option<Arc<dyn ConfigReload>>) -> Self {
         self.reload = reload;

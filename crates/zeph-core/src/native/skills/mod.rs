@@ -123,7 +123,7 @@ impl SkillCatalog {
     }
 }
 
-/// The trust in a skill, as one word.
+/// Returns the trust in a skill as one word.
 #[must_use]
 pub fn standing(skill: &Skill) -> &'static str {
     match skill.trust {
@@ -133,7 +133,7 @@ pub fn standing(skill: &Skill) -> &'static str {
     }
 }
 
-/// The functions of the program that reading skills needs.
+/// The functions of the program that the search for skills needs.
 pub struct SkillHost<'w> {
     /// The trust in a project's skill with this name and SHA-256.
     pub standing: &'w dyn Fn(&str, &str) -> SkillTrust,

@@ -34,7 +34,7 @@ struct InvokeParams {
     args: Option<String>,
 }
 
-/// The skills in the system prompt; empty without skills. Equal skills give equal bytes.
+/// Formats the skills for the system prompt; empty without skills. Equal skills give equal bytes.
 #[must_use]
 pub fn prompt(skills: &SkillRegistry) -> String {
     if skills.is_empty() {
