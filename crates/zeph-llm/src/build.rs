@@ -25,7 +25,8 @@ pub fn build_provider(
     build_traced_provider(config, retry, api_key, SpanContent::Omitted)
 }
 
-/// Builds a provider as [`build_provider`] does. `content` says whether the spans of its requests hold the messages.
+/// Builds a provider as [`build_provider`] does. `content` determines whether the spans of its requests contain the
+/// messages.
 ///
 /// # Errors
 /// As [`build_provider`].

@@ -8,7 +8,7 @@ use crate::endpoint::{self, ApiPath, Endpoint};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::usage::Prices;
 
-/// Which wire a provider speaks.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
@@ -25,7 +25,7 @@ pub enum ProviderKind {
     Scripted,
 }
 
-/// Which API of OpenAI a server is asked by.
+/// The API of OpenAI that a server implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenaiApi {
@@ -127,7 +127,7 @@ impl ProviderKind {
         }
     }
 
-    /// The efforts that its API accepts; empty for a provider without such a setting.
+    /// Returns the efforts that the API of the provider accepts; empty without such a setting.
     #[must_use]
     pub fn efforts(self) -> &'static [Effort] {
         const CLAUDE: [Effort; 6] = [
@@ -325,8 +325,8 @@ impl ProviderConfig {
         })
     }
 
-    /// The reason why the provider makes no embeddings, and the fix; `None` if it may have them. For a model in this
-    /// process, only an inspection of the model shows that.
+    /// Returns the reason why the provider has no embeddings, and the fix; `None` if it may have them. For a
+    /// model in this process, only an inspection of the model shows that.
     #[must_use]
     pub fn lack_of_embeddings(&self) -> Option<String> {
         let kind = self.kind.as_str();

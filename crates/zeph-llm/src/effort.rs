@@ -1,4 +1,4 @@
-//! How much a model reasons before it responds.
+//! The reasoning effort of a model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

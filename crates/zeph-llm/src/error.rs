@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The classes of failure; one decides on retry and on the exit message.
+/// The classes of failures. The class determines retries and the exit message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LlmErrorKind {
     /// No connection, or it broke.
@@ -64,7 +64,7 @@ impl LlmErrorKind {
     }
 }
 
-/// A provider's failure. The text never holds a key.
+/// A failure of a provider. Its text never contains a key.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{provider}: {message}")]
 #[non_exhaustive]
@@ -82,7 +82,7 @@ pub struct LlmError {
 }
 
 impl LlmError {
-    /// An error without status and waiting time.
+    /// Creates an error without HTTP status and delay.
     #[must_use]
     pub fn new(
         kind: LlmErrorKind,

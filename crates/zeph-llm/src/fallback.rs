@@ -24,7 +24,7 @@ use crate::usage::Prices;
 /// The time for which a failed provider is skipped.
 const PASSED_OVER: Duration = Duration::from_secs(300);
 
-/// Providers, in the order of requests.
+/// A chain of providers: if one fails permanently, the next one is asked.
 #[derive(Debug)]
 pub struct Fallback {
     first: Arc<dyn LlmProvider>,

@@ -53,7 +53,7 @@ pub fn text_calls(answer: &str) -> Vec<(String, Value, Range<usize>)> {
         .collect()
 }
 
-/// Hands on the lines of a stream that arrives in `pieces`, up to one that is too long.
+/// Passes on the lines of a stream that arrives in `pieces`, up to one that is too long.
 pub fn split_lines<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, mut on_line: impl FnMut(&str)) {
     let mut decoder = LineDecoder::new(1 << 20);
     for piece in pieces {

@@ -51,7 +51,7 @@ impl<'a> ChatRequest<'a> {
     }
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
@@ -166,7 +166,7 @@ impl fmt::Display for Retry {
     }
 }
 
-/// Receives the events of a stream, in order, on the task that awaits the response.
+/// A receiver of the events of a stream, in order, on the task that awaits the response.
 pub type StreamSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
 /// A model that a server lists.

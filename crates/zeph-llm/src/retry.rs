@@ -35,7 +35,7 @@ fn decide(config: &RetryConfig, kind: LlmErrorKind, failed: FailedAttempt) -> De
     policy.decide(failed)
 }
 
-/// The attempts of one request.
+/// The state of the attempts of one request.
 #[derive(Debug)]
 pub struct Retries {
     config: RetryConfig,

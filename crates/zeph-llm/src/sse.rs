@@ -9,7 +9,7 @@ use memchr::memchr2;
 /// The byte order mark that a stream may begin with.
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
-/// One event.
+/// A server-sent event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent<'a> {
@@ -19,7 +19,7 @@ pub struct SseEvent<'a> {
     pub data: &'a str,
 }
 
-/// Why a stream cannot be decoded.
+/// The reason why a stream cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SseError {
@@ -31,7 +31,7 @@ pub enum SseError {
     },
 }
 
-/// The decoder. One per stream.
+/// A decoder of one stream of server-sent events.
 #[derive(Debug)]
 pub struct SseDecoder {
     /// The start of an incomplete line.

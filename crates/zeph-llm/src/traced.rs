@@ -32,7 +32,7 @@ pub enum SpanContent {
 }
 
 impl SpanContent {
-    /// Records the beginning of a text in a field of a span, if content is recorded.
+    /// Records the start of a text in a field of a span, if content is recorded.
     pub fn record<T: AsRef<str>>(self, span: &Span, field: &'static str, text: impl FnOnce() -> T) {
         if self == Self::Recorded {
             span.record(field, limited(text().as_ref()));

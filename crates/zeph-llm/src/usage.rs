@@ -71,14 +71,14 @@ impl Usd {
         self.0
     }
 
-    /// Dollars, for those who read JSON.
+    /// Returns the amount in dollars, for JSON output.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "it is rounded to be read")]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / f64::from(NANOS)
     }
 
-    /// Both amounts together.
+    /// Returns the sum of both amounts.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))

@@ -1,4 +1,4 @@
-//! From the bytes of tokens to text that can be shown.
+//! Conversion of the bytes of tokens to displayable text.
 
 /// Collects bytes until they form complete characters.
 #[derive(Debug, Default)]

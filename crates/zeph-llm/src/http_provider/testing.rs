@@ -1,4 +1,4 @@
-//! Histories that the tests of all wires write bodies of.
+//! Sample histories for the tests of request bodies of all wires.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

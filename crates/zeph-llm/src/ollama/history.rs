@@ -1,4 +1,4 @@
-//! The history as the `messages` array of Ollama's chat. Texts are borrowed on the way.
+//! The history as the `messages` array of Ollama's chat. Texts are borrowed.
 
 use std::borrow::Cow;
 

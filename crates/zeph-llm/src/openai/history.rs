@@ -1,4 +1,4 @@
-//! The history as the `messages` array of Chat Completions. Nothing is copied on the way.
+//! The history as the `messages` array of Chat Completions. Texts are borrowed.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Windows of known models. A `context_window` in the configuration always wins.
 
-/// Used for a model that is not in the table.
+/// The context window of a model that is not in the table.
 pub const DEFAULT_CONTEXT_WINDOW: usize = 128_000;
 
 /// Prefix of the model's name, tokens in its window. The longest prefix that fits wins.

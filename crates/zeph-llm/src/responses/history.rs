@@ -1,4 +1,4 @@
-//! The history as the `input` array of the Responses API. Texts are borrowed on the way.
+//! The history as the `input` array of the Responses API. Texts are borrowed.
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::value::RawValue;

@@ -33,7 +33,7 @@ use crate::tool::ToolUseRequest;
 use crate::usage::Prices;
 use crate::usage::Usage;
 
-/// Replays a [`Scenario`].
+/// A provider that replays a [`Scenario`].
 #[derive(Debug)]
 pub struct ScriptedProvider {
     name: String,
@@ -68,7 +68,7 @@ struct Answer {
 }
 
 impl ScriptedProvider {
-    /// A provider that begins at the first step of `scenario`.
+    /// Creates a provider that starts at the first step of `scenario`.
     #[must_use]
     pub fn new(name: impl Into<String>, scenario: Scenario) -> Self {
         let state = State {
@@ -87,7 +87,7 @@ impl ScriptedProvider {
         }
     }
 
-    /// Sets another window than the default of 128,000 tokens.
+    /// Sets the context window, by default 128,000 tokens.
     #[must_use]
     pub fn with_context_window(mut self, tokens: usize) -> Self {
         self.context_window = tokens;

@@ -124,7 +124,7 @@ impl From<StepUsage> for Usage {
     }
 }
 
-/// A failure on demand.
+/// A failure that a step simulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {

@@ -22,7 +22,7 @@ pub(super) fn with_tools(system: &str, tools: &[ToolDefinition]) -> String {
     out
 }
 
-/// The `<tools>` catalog: the only one, for the system prompt and for display.
+/// Formats the `<tools>` catalog, for the system prompt and for display.
 #[must_use]
 pub fn render(tools: &[ToolDefinition]) -> String {
     let mut out = String::from("<tools>\n");
