@@ -1,4 +1,4 @@
-//! `[mcp]`: which servers there are, and how long they are waited for.
+//! Configuration of MCP servers: `[mcp]`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ pub struct McpServerConfig {
     pub enabled: bool,
 }
 
-/// The login at a server: `zeph mcp login NAME` needs these keys only for an authorization server that registers no
+/// The login to a server: `zeph mcp login NAME` needs these keys only for an authorization server that registers no
 /// clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -139,7 +139,7 @@ fn enabled() -> bool {
     true
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way<'c> {
     /// A program.
@@ -149,7 +149,7 @@ pub enum Way<'c> {
 }
 
 impl McpServerConfig {
-    /// The way to reach the server.
+    /// Returns the transport to the server.
     ///
     /// # Errors
     /// The wrong key and a sentence about the error.

@@ -20,7 +20,7 @@ use crate::tool::PREFIX;
 /// The most characters of the first line of a failure.
 const MAX_REASON_CHARS: usize = 200;
 
-/// Serves the calls of all servers' tools.
+/// An executor of the tools of all servers.
 pub struct McpExecutor {
     servers: Arc<McpServers>,
     trust: EffectiveTrust,

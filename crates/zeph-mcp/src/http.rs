@@ -9,7 +9,7 @@ use reqwest::{Client, ClientBuilder, Url};
 /// The most redirects of one request.
 const MAX_REDIRECTS: usize = 3;
 
-/// Whether an address is one of the web. No other address may be opened in a browser.
+/// Whether an address is `http` or `https`. No other address may be opened in a browser.
 #[must_use]
 pub fn is_web(url: &str) -> bool {
     let parsed = Url::parse(url);

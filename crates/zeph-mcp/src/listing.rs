@@ -80,7 +80,7 @@ impl McpServers {
         text
     }
 
-    /// The data of [`Self::listing`] as JSON.
+    /// Returns the data of [`Self::listing`] as JSON.
     #[must_use]
     pub fn as_json(&self) -> serde_json::Value {
         let servers = self.all();

@@ -1,4 +1,4 @@
-//! OAuth logins at servers: the flow of `zeph mcp login`, and the tokens of a connection.
+//! OAuth logins to servers: the flow of `zeph mcp login`, and the tokens of a connection.
 //!
 //! The library discovers the authorization server, registers the client, and checks `iss`, `resource` and PKCE. A token
 //! counts for the address of its server and the issuer that it is of.
@@ -26,7 +26,7 @@ const CLIENT_NAME: &str = "Zeph";
 /// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 500;
 
-/// Stores the logins at servers. The records are secret.
+/// A store of the logins to servers. The records are secret.
 pub trait TokenStore: Send + Sync {
     /// The record of a server at this address.
     ///
@@ -79,7 +79,7 @@ pub struct StoredLogin {
 }
 
 impl StoredLogin {
-    /// The login of the server `name` at `url`.
+    /// Creates the record for the server `name` at `url`, without a login.
     #[must_use]
     pub fn new(store: Arc<dyn TokenStore>, name: &str, url: &str) -> Self {
         Self {
@@ -259,7 +259,7 @@ pub(crate) async fn manager(
     Ok(Some(manager))
 }
 
-/// A request that the browser makes at the listener.
+/// A request of the browser to the listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BrowserReturn {
     /// It has another path.
@@ -373,13 +373,13 @@ impl Login {
         })
     }
 
-    /// The address that the user opens.
+    /// Returns the address that the user opens.
     #[must_use]
     pub fn url(&self) -> &str {
         self.session.get_authorization_url()
     }
 
-    /// The meaning of a request of the browser for `target`.
+    /// Parses a request of the browser for `target`.
     #[must_use]
     pub fn returned(&self, target: &str) -> BrowserReturn {
         let url = reqwest::Url::parse(self.url()).ok();

@@ -47,8 +47,8 @@ impl McpServers {
         self.all().iter().flat_map(of_server).collect()
     }
 
-    /// The text of a prompt. `arguments` is the text after the slash command. `user` receives notices, and answers questions
-    /// if that is possible.
+    /// Requests the text of a prompt. `arguments` is the text after the slash command. `user` receives notices, and
+    /// answers questions if that is possible.
     ///
     /// # Errors
     /// The prompt does not exist, an argument is missing, or the server fails.

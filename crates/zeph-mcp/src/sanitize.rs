@@ -1,4 +1,4 @@
-//! Texts of servers as they may be shown: nothing hides in them, and they have an end.
+//! Sanitized texts of servers: without hidden characters, and with a maximum length.
 
 pub use zeph_tools::hidden::{is_hidden, revealed};
 

@@ -31,7 +31,7 @@ const BETWEEN_LISTS: Duration = Duration::from_millis(200);
 /// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 300;
 
-/// Opens the transport to servers: starts programs, and resolves URLs and headers.
+/// A port that opens the transport to servers: it starts programs, and resolves URLs and headers.
 #[async_trait]
 pub trait McpTransport: Send + Sync {
     /// The address of `server`; a program runs by then.

@@ -98,19 +98,19 @@ impl McpServers {
         servers.clone()
     }
 
-    /// Whether it contains no server.
+    /// Whether no server is configured or was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all().is_empty()
     }
 
-    /// Waits until every server is connected or has failed, at most as long as the configuration says.
+    /// Waits until every server is connected or has failed, at most for `start_wait_ms` of the configuration.
     pub async fn wait(&self) {
         self.wait_for(self.start_wait).await;
     }
 
-    /// Waits until the tools of every server are known or it has failed, at most as long as the configuration says, and at
-    /// most for `limit`.
+    /// Waits until the tools of every server are known or it has failed, at most for `start_wait_ms` of the
+    /// configuration and for `limit`.
     pub async fn wait_for_tools(&self, limit: Duration) {
         let has_tools = |server: &Arc<Server>| {
             server.is_settled() || server.with(|state| !state.tools.is_empty())
@@ -119,12 +119,13 @@ impl McpServers {
         self.wait_until(self.start_wait.min(limit), are_known).await;
     }
 
-    /// Waits until every server is connected or has failed, at most as long as the longest connection timeout.
+    /// Waits until every server is connected or has failed, at most for the longest connection timeout.
     pub async fn wait_long(&self) {
         self.wait_for(self.longest_wait()).await;
     }
 
-    /// Waits like [`Self::wait_long`], for a command that ends then: a server that waits for another attempt has failed.
+    /// Waits like [`Self::wait_long`], for a command that then exits: a server that waits for another attempt has
+    /// failed.
     pub async fn wait_for_result(&self) {
         self.wait_long().await;
         for server in self.all() {
@@ -132,7 +133,8 @@ impl McpServers {
         }
     }
 
-    /// Waits until the server of the tool `id` is connected or has failed. An unknown tool may be of any server.
+    /// Waits until the server of the tool `id` is connected or has failed. The server of an unknown tool may be any
+    /// server.
     pub async fn wait_for_tool(&self, id: &str) {
         let is_settled = || {
             self.owner(id)
@@ -186,8 +188,8 @@ impl McpServers {
         server.is_ok_and(|server| server.with(|state| state.link.is_some()))
     }
 
-    /// The approved tools, without those of an id that an earlier server uses. Tools of a server that failed or is restarted
-    /// are not offered.
+    /// Returns the approved tools, without those with an id that an earlier server uses. Tools of a server that failed
+    /// or is restarted are not offered.
     #[must_use]
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
@@ -358,8 +360,8 @@ impl McpServers {
             .collect()
     }
 
-    /// Those of [`Self::notices`] that were not returned before. A server that is connected to for the first time is reported
-    /// after `start_wait_ms`.
+    /// Returns the notices of [`Self::notices`] that were not returned before. A server with its first connection
+    /// attempt is reported after `start_wait_ms`.
     #[must_use]
     pub fn new_notices(&self) -> Vec<String> {
         let is_slow = |server: &&Arc<Server>| {

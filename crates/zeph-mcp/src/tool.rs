@@ -53,7 +53,7 @@ pub struct RefusedTool {
     pub reason: String,
 }
 
-/// The tool that `raw` describes, or why it is not used.
+/// Converts the description `raw` to a tool, or returns the reason why it is not used.
 ///
 /// # Errors
 /// Its name, and the reason.

@@ -49,7 +49,7 @@ impl Pin {
     }
 }
 
-/// How far a tool is trusted.
+/// The trust in a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolTrust {
@@ -61,7 +61,7 @@ pub enum ToolTrust {
     Changed(String),
 }
 
-/// Stores the pins.
+/// A store of the approved pins.
 pub trait TrustStore: Send + Sync {
     /// The pins of a server.
     ///
@@ -86,7 +86,7 @@ pub fn standing(pin: &Pin, agreed: &[Pin]) -> ToolTrust {
     }
 }
 
-/// Merges `pins` into `agreed`; they replace pins of the same names.
+/// Merges `pins` into `agreed`; a pin replaces that of the same name.
 #[must_use]
 pub fn agreeing(agreed: Vec<Pin>, pins: Vec<Pin>) -> Vec<Pin> {
     let is_new = |old: &Pin| pins.iter().all(|pin| pin.name != old.name);

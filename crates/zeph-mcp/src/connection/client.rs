@@ -1,4 +1,4 @@
-//! A connection to a server: how it begins, and its lists.
+//! A connection to a server: its handshake and its lists.
 //!
 //! The client probes with `server/discover`, which revision 2026-07-28 has, and falls back to the handshake of the
 //! earlier revisions.

@@ -19,7 +19,7 @@ pub(crate) use client::{Connection, Lifecycle, Link, OpenError};
 pub use lists::{ServerPrompt, ServerResource};
 pub(crate) use running::Caller;
 
-/// A program that was started, and how it is spoken with.
+/// A started program, and its protocol connection.
 pub struct Program {
     /// Its standard input.
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
@@ -31,15 +31,15 @@ pub struct Program {
     pub ended: Pin<Box<dyn Future<Output = String> + Send>>,
 }
 
-/// The address of a server.
+/// The endpoint of a server.
 pub enum Address {
-    /// Behind these pipes.
+    /// The standard input and output of a program.
     Program(Program),
-    /// Behind an address.
+    /// An HTTP address.
     Url(ServerUrl),
 }
 
-/// The address of a server that is reached by HTTP.
+/// The address of a server with HTTP.
 pub struct ServerUrl {
     /// The address.
     pub url: String,

@@ -46,8 +46,8 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// A server of the tools of `host`, which introduces itself with `identity`. It runs at most `max_parallel` read-only
-    /// calls of a client concurrently.
+    /// Creates a server of the tools of `host` with the description `identity`. It runs at most `max_parallel`
+    /// read-only calls of a client concurrently.
     #[must_use]
     pub fn new(host: Arc<dyn ToolHost>, identity: ServerIdentity, max_parallel: usize) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl McpServer {
     }
 }
 
-/// Whether only programs of this machine reach an address.
+/// Whether an address is reachable only by programs of this machine.
 #[must_use]
 pub fn is_local(address: &SocketAddr) -> bool {
     address.ip().is_loopback()
