@@ -11,7 +11,7 @@ use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The port over a [`Store`].
+/// A store of succeeded tools, in a [`Store`].
 #[derive(Debug, Clone)]
 pub struct SqliteCompleted {
     store: Store,

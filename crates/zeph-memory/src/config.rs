@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::server_url::ServerUrl;
 
-/// How hard the database works for durability.
+/// The durability of writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Synchronous {

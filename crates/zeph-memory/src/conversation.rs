@@ -330,7 +330,7 @@ impl Store {
             .await
     }
 
-    /// Notes which model a session uses.
+    /// Records the model of a session.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.

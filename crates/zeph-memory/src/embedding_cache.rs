@@ -18,7 +18,7 @@ pub const MAX_EMBEDDINGS: u32 = 4096;
 /// The bytes of a number.
 const WIDTH: usize = size_of::<f32>();
 
-/// The port over a [`Store`].
+/// A cache of embeddings, in a [`Store`].
 #[derive(Debug, Clone)]
 pub struct SqliteVectors {
     store: Store,

@@ -7,20 +7,20 @@ use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The sums of one rule.
+/// The statistics of one filter rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FilterGain {
-    /// Its name.
+    /// The name of the rule.
     pub rule: String,
-    /// Outputs that it understood.
+    /// The number of outputs that it recognized completely.
     pub full: u64,
-    /// Outputs that were cut.
+    /// The number of truncated outputs.
     pub partial: u64,
-    /// Outputs that it did not understand.
+    /// The number of outputs that it did not recognize.
     pub fallback: u64,
-    /// Bytes that commands printed.
+    /// The size of the raw outputs in bytes.
     pub bytes_before: u64,
-    /// Bytes that were read of it.
+    /// The size of the filtered outputs in bytes.
     pub bytes_after: u64,
     /// The number of repeated runs of the same command within a minute, without another call in between.
     pub reruns: u64,
@@ -65,7 +65,7 @@ impl Store {
         Ok(())
     }
 
-    /// All sums, those that saved most first.
+    /// Returns the sums of all rules, those that saved most first.
     ///
     /// # Errors
     /// A failure of the database.

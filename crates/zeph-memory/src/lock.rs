@@ -14,7 +14,7 @@ use crate::store::Store;
 /// The maximum number of attempts to create a lock file that its holder removes at the same moment.
 const ATTEMPTS: usize = 64;
 
-/// The right to work on a session. It ends when this is dropped, or when the process ends in any way.
+/// A lock on a session. It ends when it is dropped, or when the process ends in any way.
 #[derive(Debug)]
 pub struct SessionLock {
     kind: LockKind,

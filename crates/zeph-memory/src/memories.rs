@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::search_terms::{Term, all, any, escaped, terms};
 use crate::store::Store;
 
-/// The longest fact, in bytes.
+/// The maximum length of a fact in bytes.
 pub const MAX_MEMORY_BYTES: usize = 16 * 1024;
 
 /// The maximum number of frequent words in a search.
@@ -75,8 +75,8 @@ impl Store {
         self.memory_of(rows.first().ok_or_else(|| unknown(session))?)
     }
 
-    /// The up to `most` facts that match `text` best, by common words. If no word matches, those that contain the
-    /// text unchanged.
+    /// Returns up to `most` facts that match `text` best, by common words. If no word matches, it returns those that
+    /// contain the text unchanged.
     ///
     /// # Errors
     /// A failure of the database.

@@ -17,7 +17,7 @@ const CHARS_BEFORE_MATCH: usize = 120;
 /// Messages that are compared with the whole text if no word is found.
 const MAX_COMPARED: i64 = 200;
 
-/// A message of an earlier conversation that fits a search.
+/// A message of an earlier conversation that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FoundMessage {
@@ -36,8 +36,8 @@ pub struct FoundMessage {
 }
 
 impl Store {
-    /// The up to `most` messages that match `text` best, of other sessions than `session` in its project, or in
-    /// `all_projects`. If no word matches, messages that contain the text unchanged.
+    /// Returns up to `most` messages that match `text` best, of other sessions than `session` in its project, or in
+    /// `all_projects`. If no word matches, it returns messages that contain the text unchanged.
     ///
     /// # Errors
     /// A failure of the database.

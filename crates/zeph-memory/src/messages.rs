@@ -35,7 +35,7 @@ pub struct NewMessage {
     pub usage: Option<Usage>,
 }
 
-/// A message as it was appended.
+/// A stored message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredMessage {
     /// Its place in the session: 1, 2, 3, …
@@ -248,8 +248,8 @@ impl Store {
             .map(|(first, last)| first.0..last.0 + 1))
     }
 
-    /// The messages of the session's window, in order: those since the last [`Store::clear_window`] that no
-    /// [`Store::compact_window`] and no [`Store::rewind`] took out, as a model is sent them.
+    /// Returns the messages of the session's window, in order and as a model receives them: those after the last
+    /// [`Store::clear_window`] that no [`Store::compact_window`] and no [`Store::rewind`] removed.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
@@ -264,7 +264,7 @@ impl Store {
         self.read_messages(session, select.bind(session)).await
     }
 
-    /// All messages of a session, in order, those before its window too, as they were appended.
+    /// Returns all messages of a session as they were appended, in order, including those before its window.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.

@@ -17,14 +17,14 @@ use crate::store::Store;
 /// The number of entries that are removed in one transaction, so that other writers can run in between.
 const BATCH: i64 = 4;
 
-/// The port over a [`Store`].
+/// A store of long outputs, in a [`Store`].
 #[derive(Debug, Clone)]
 pub struct SqliteOverflow {
     store: Store,
 }
 
 impl SqliteOverflow {
-    /// The port over `store`.
+    /// Stores long outputs in `store`.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self { store }

@@ -8,7 +8,7 @@ use crate::database::query;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The port over a [`Store`].
+/// A counter of calls, in a [`Store`].
 #[derive(Debug, Clone)]
 pub struct SqliteQuota {
     store: Store,

@@ -1,4 +1,4 @@
-//! The form in which the user saw results, for a conversation that is shown again.
+//! The results as the user saw them, for a conversation that is shown again.
 
 use std::collections::HashMap;
 

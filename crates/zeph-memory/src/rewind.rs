@@ -1,4 +1,4 @@
-//! The way back to an earlier message of a session. Nothing is deleted: rewound messages are marked.
+//! Rewind of a session to an earlier message. Nothing is deleted: rewound messages are marked.
 
 use crate::database::{query, repeated};
 use crate::error::StoreError;
@@ -30,8 +30,8 @@ const REWIND: [&str; 3] = [
 ];
 
 impl Store {
-    /// The messages of a session since the last [`Store::clear_window`] that are not rewound, as they were appended.
-    /// Those that a summary replaces are among them.
+    /// Returns the messages of a session since the last [`Store::clear_window`] that are not rewound, as they were
+    /// appended. It includes those that a summary replaces.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
@@ -46,7 +46,7 @@ impl Store {
         self.read_messages(session, select.bind(session)).await
     }
 
-    /// Takes the messages of a session from number `seq` on out of its window, and the summaries that contain them, in
+    /// Removes the messages of a session from number `seq` on from its window, and the summaries that contain them, in
     /// one transaction. The records of read files are deleted.
     ///
     /// # Errors

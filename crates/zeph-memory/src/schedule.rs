@@ -12,7 +12,7 @@ use crate::database::{Row, Statement, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The most tasks of a project that are not over.
+/// The maximum number of tasks of a project that are not finished.
 pub const MAX_SCHEDULED: i64 = 100;
 
 /// A new task.
@@ -91,7 +91,7 @@ impl RunState {
     }
 }
 
-/// One time that a task was due.
+/// A due time of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ScheduledRun {
@@ -174,7 +174,7 @@ impl Store {
         id.map_err(|error| self.sql(error))
     }
 
-    /// The tasks of a project that are not over, by the time that they are due.
+    /// Returns the tasks of a project that are not finished, sorted by their due time.
     ///
     /// # Errors
     /// A failure of the database.
@@ -284,7 +284,7 @@ impl Store {
             .is_empty())
     }
 
-    /// Notes the session that a run has.
+    /// Records the session of a run.
     ///
     /// # Errors
     /// A failure of the database.
@@ -341,7 +341,7 @@ impl Store {
         self.runs(query(text).bind(key(project)).bind(most)).await
     }
 
-    /// The runs of a project that were missed or interrupted and not reported yet. Each is returned once, so the
+    /// Returns the missed or interrupted runs of a project that were not reported yet. Each is returned once, so the
     /// caller must report it.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ impl ServerUrl {
         &self.0
     }
 
-    /// The password, as the URL has it.
+    /// Returns the password in the form of the URL.
     #[must_use]
     pub fn password(&self) -> Option<&str> {
         let (start, end) = password(&self.0)?;

@@ -22,7 +22,7 @@ const MAX_MESSAGES: i64 = 5000;
 /// Sessions that are compared by their title.
 const MAX_TITLES: u32 = 10_000;
 
-/// A session that fits a search.
+/// A session that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionMatch {

@@ -9,7 +9,7 @@ use crate::database::{Database, Dialect, Row, Statement, Transaction};
 use crate::error::StoreError;
 use crate::holder::Holder;
 
-/// The open store: sessions, messages, the audit trail and all else that outlives a process.
+/// An open store: sessions, messages, the audit trail and all other persistent data.
 ///
 /// Clones share one database. Every write is one transaction, usually of one statement, and is committed when the method
 /// returns.
@@ -49,7 +49,7 @@ impl Store {
         Ok(database.map(|database| Self::over(path, database)))
     }
 
-    /// A store without an open database: every request fails because it is closed.
+    /// Creates a store without an open database: every request fails because it is closed.
     #[must_use]
     pub fn unopened(path: &Path) -> Self {
         Self::over(path.to_owned(), SqliteDatabase::unopened(path.to_owned()))

@@ -20,10 +20,10 @@ pub enum CompressionStrategy {
 }
 
 impl CompressionStrategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 3] = [Self::Triggered, Self::Manual, Self::Autonomous];
 
-    /// The name under which it is stored.
+    /// Returns the name in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ pub struct StoredSummary {
     pub rewound: bool,
 }
 
-/// A change of the messages of a session that a model sees.
+/// A compaction: a change of the messages of a session that a model receives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compaction {
     /// The summary that replaces the messages before `window_start`, except `pinned`.
@@ -196,7 +196,7 @@ impl Store {
         self.read_summaries(select.bind(session)).await
     }
 
-    /// All summaries of a session, in order, those from before [`Store::clear_window`] too.
+    /// Returns all summaries of a session, in order, including those before [`Store::clear_window`].
     ///
     /// # Errors
     /// A failure of the database.
@@ -210,7 +210,7 @@ impl Store {
         self.read_summaries(select.bind(session)).await
     }
 
-    /// How many messages of the window are sent as something shorter than they are.
+    /// Returns the number of messages of the window that are sent in a shorter form.
     ///
     /// # Errors
     /// A failure of the database.

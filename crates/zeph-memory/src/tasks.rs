@@ -10,10 +10,10 @@ use crate::database::{Row, query};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The longest task, in characters.
+/// The maximum length of a task in characters.
 pub const MAX_TASK_CHARS: usize = 4000;
 
-/// How far a task is.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(description = "")]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +27,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// All, in the order of a task's life.
+    /// All statuses, in the order of a task's life.
     pub const ALL: [Self; 3] = [Self::Pending, Self::InProgress, Self::Completed];
 
     /// The name in the database and for models.

@@ -32,7 +32,7 @@ pub struct SqliteUndo {
 }
 
 impl SqliteUndo {
-    /// Journals in `store`, of `max_bytes` for each session.
+    /// Creates journals in `store`, of `max_bytes` for each session.
     #[must_use]
     pub fn new(store: Store, max_bytes: u64) -> Self {
         Self { store, max_bytes }
@@ -311,7 +311,7 @@ impl UndoJournal for SqliteUndo {
     }
 }
 
-/// A change that is on record, without its content.
+/// A recorded change, without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoredChange {
@@ -357,7 +357,7 @@ impl Store {
             .map_err(|error| self.sql(error))
     }
 
-    /// The session of `project` in which the last change was made that is not undone.
+    /// Returns the session of `project` with the latest change that is not undone.
     ///
     /// # Errors
     /// A failure of the database.

@@ -1,4 +1,4 @@
-//! Reading the trail back.
+//! Queries of the audit trail.
 
 use sha2::{Digest as _, Sha256};
 use zeph_tools::audit::chain::{Fields, Link, hex};
@@ -10,7 +10,7 @@ use crate::store::Store;
 /// How many rows are read at a time.
 const PAGE: u32 = 1000;
 
-/// An entry as it is stored; `AuditEntry` documents the fields.
+/// A stored audit entry; `AuditEntry` documents the fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of `AuditEntry`")]
 #[non_exhaustive]
@@ -48,7 +48,7 @@ pub struct StoredAudit {
 }
 
 impl StoredAudit {
-    /// Its fields in canonical order.
+    /// Returns the fields in canonical order.
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         Fields {
@@ -77,7 +77,7 @@ impl StoredAudit {
         }
     }
 
-    /// The line of JSON that its hash is of, with that hash.
+    /// Returns the line of JSON that is hashed, with that hash.
     #[must_use]
     pub fn line(&self) -> String {
         let before = self
@@ -101,7 +101,7 @@ impl StoredAudit {
     }
 }
 
-/// Which entries are wanted.
+/// A filter of audit entries.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     /// Of this tool.

@@ -132,7 +132,7 @@ pub struct HeadFile {
 }
 
 impl HeadFile {
-    /// Its path.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

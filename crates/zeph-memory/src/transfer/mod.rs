@@ -39,7 +39,7 @@ pub struct CopyReport {
 }
 
 impl CopyReport {
-    /// Whether the other store has everything.
+    /// Whether the target contains all data of the source.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.different.is_empty() && self.broken_chains.is_empty()
