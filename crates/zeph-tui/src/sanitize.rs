@@ -6,7 +6,8 @@
 
 use zeph_tools::hidden::Reader;
 
-/// Removes escape sequences and control characters other than `\n` and `\t` from a stream, in pieces of any size.
+/// A filter that removes escape sequences and control characters other than `\n` and `\t` from a stream, in pieces of
+/// any size.
 ///
 /// Sequences are recognized as in ECMA-48: CSI ends at its final byte, the strings (OSC, DCS, SOS, PM, APC) at BEL or
 /// ST. A string also ends at the end of the line, so that an unterminated one hides only its line.
@@ -93,7 +94,7 @@ impl Sanitizer {
     }
 }
 
-/// A whole text without escape sequences and control characters.
+/// Returns a complete text without escape sequences and control characters.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     Sanitizer::default().push(text, &mut out);

@@ -1,4 +1,4 @@
-//! The title of the window, and the signals for a user who looks elsewhere.
+//! The title of the window, and the notifications for a user of another window.
 
 use std::io::{Write as _, stdout};
 use std::time::Duration;

@@ -133,7 +133,7 @@ impl LendableScreen for Shared {
 }
 
 impl TuiChannel {
-    /// A channel without a screen so far.
+    /// Creates a channel that has no screen yet.
     pub fn new(options: TerminalOptions, config: TerminalConfig) -> Self {
         Self {
             options,

@@ -183,7 +183,7 @@ fn animate(shared: &Arc<Shared>) {
 }
 
 impl TerminalChannel {
-    /// A channel for a conversation: everything goes to standard output, text as it streams.
+    /// Creates a channel for a conversation: all output goes to standard output, and text streams.
     pub fn interactive(options: TerminalOptions, config: TerminalConfig) -> Self {
         let screen = Screen::new(Box::new(io::stdout()), options.stdout, DisplayMode::All);
         let config = TerminalConfig {
@@ -261,7 +261,7 @@ impl TerminalChannel {
         }
     }
 
-    /// Shows why the turn failed, on the stream of everything except the response.
+    /// Prints the reason of a failed turn to the stream for everything except the response.
     pub fn error(&self, text: &str) {
         let mut screen = self.screen();
         screen.end_turn();

@@ -23,7 +23,7 @@ const MAX_IGNORE_BYTES: u64 = 64 * 1024;
 /// Suggestions.
 const MAX_SUGGESTIONS: usize = 40;
 
-/// Names with their descriptions, which commands and their arguments consist of.
+/// The names that completion offers, with their descriptions.
 #[derive(Debug, Clone, Default)]
 pub struct CompletionLists {
     /// The commands that are not built in, with a slash.
@@ -36,9 +36,9 @@ pub struct CompletionLists {
     pub servers: Vec<(String, String)>,
 }
 
-/// The words that can follow a command.
+/// A port that provides the words for completion.
 pub trait ModelWords: std::fmt::Debug + Send + Sync {
-    /// The names of providers and models. It may wait shortly for a server.
+    /// Returns the names of providers and models. It may wait briefly for a server.
     fn names(&self) -> Vec<String>;
 
     /// The efforts that the provider or model of this name accepts.

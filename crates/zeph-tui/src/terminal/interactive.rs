@@ -64,7 +64,7 @@ pub struct InteractiveOptions {
     pub first_input: Option<String>,
 }
 
-/// How a session ended.
+/// The end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
     /// The user ended the session.
@@ -73,7 +73,7 @@ pub enum SessionEnd {
     Interrupted,
 }
 
-/// The conversation that is held.
+/// The conversation of a view.
 pub trait Converse {
     /// The agent that handles inputs.
     fn agent(&mut self) -> &mut Agent;

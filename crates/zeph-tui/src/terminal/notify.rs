@@ -1,4 +1,4 @@
-//! The title of the window, and the signal for a user who looks elsewhere.
+//! The title of the window, and the notification for a user of another window.
 
 use std::time::Duration;
 

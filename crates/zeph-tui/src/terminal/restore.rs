@@ -61,7 +61,7 @@ pub(crate) fn leave_full_screen() {
     }
 }
 
-/// Whether the full screen is shown, which a line on standard error would destroy.
+/// Whether the full screen is active, which output on standard error would overwrite.
 pub fn has_full_screen() -> bool {
     HAS_FULL_SCREEN.load(Ordering::SeqCst)
 }

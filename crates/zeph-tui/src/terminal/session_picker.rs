@@ -82,7 +82,7 @@ pub(crate) enum Picked {
     Cancelled,
 }
 
-/// The state of the list.
+/// The state of the list of sessions.
 #[derive(Debug, Clone)]
 pub struct SessionPicker {
     /// The sessions of this directory, then the others; the latest first.

@@ -1,4 +1,4 @@
-//! Signals: those that end the work, and the one that must not.
+//! Signals: those that end the work, and SIGXFSZ, which must not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -14,12 +14,12 @@ pub const INTERRUPTED: u8 = 130;
 /// How many parts of the program handle signals themselves.
 static HANDLERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Marks, while it exists, that another part of the program handles the signals.
+/// A guard: while it exists, another part of the program handles the signals.
 #[derive(Debug)]
 pub struct Handles(());
 
 impl Handles {
-    /// Signals are handled from now on.
+    /// Creates the guard.
     pub fn signals() -> Self {
         HANDLERS.fetch_add(1, Ordering::SeqCst);
         Self(())

@@ -1,6 +1,6 @@
 //! Whether a stream is coloured and animated, and the styles that are used.
 
-/// The environment variables about terminals.
+/// The environment variables that describe the terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalEnv {
     /// `NO_COLOR`.
@@ -18,14 +18,14 @@ impl TerminalEnv {
     }
 }
 
-/// How a stream is written to.
+/// The style of a stream: colours and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// It is a terminal: control characters in foreign text are removed.
+    /// Whether the stream is a terminal: control characters in foreign text are removed.
     pub terminal: bool,
-    /// Colours, and rendered Markdown.
+    /// Whether colours and rendered Markdown are printed.
     pub colour: bool,
-    /// Lines may be drawn over: the spinner.
+    /// Whether lines may be overwritten, for the spinner.
     pub animate: bool,
 }
 

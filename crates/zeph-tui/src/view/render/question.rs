@@ -79,7 +79,7 @@ pub(crate) fn question_lines(
     view.lines
 }
 
-/// The question as plain text without keys, for a user at another program.
+/// Formats the question as plain text without keys, for a user of another program.
 pub fn plain_question(question: &Confirmation, params: &Value) -> String {
     /// Wide enough that nothing wraps.
     const COLUMNS: usize = 100_000;
