@@ -13,7 +13,7 @@ use zeph_tools::file::EditorFiles;
 use zeph_tools::shell::CommandRunner;
 use zeph_tools::{ImageContent, Mode};
 
-/// An operation of the host failed. The text of the error is shown to the client.
+/// A failed operation of the host. The text of the error is shown to the client.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// No model can be asked; the text says how to configure one.
@@ -179,7 +179,7 @@ pub struct PromptEnd {
     pub message: Option<String>,
 }
 
-/// An open session. It is held until [`HostedSession::close`] or the end of the process.
+/// An open session. It stays open until [`HostedSession::close`] or the end of the process.
 #[async_trait]
 pub trait HostedSession: Send + Sync {
     /// Handles a prompt; its events go to the channel. Only one prompt runs at a time.
@@ -240,7 +240,7 @@ pub trait HostedSession: Send + Sync {
     async fn close(&self);
 }
 
-/// Opens, lists and deletes sessions.
+/// A port that opens, lists and deletes sessions.
 #[async_trait]
 pub trait SessionHost: Send + Sync {
     /// The reason why no model can be asked, and how to configure one; `None` if one can be asked.

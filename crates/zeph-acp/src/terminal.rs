@@ -101,7 +101,7 @@ pub trait Terminals: Send + Sync {
 /// Ends the processes with a tag, which have a time to end on their own. Returns whether none is left. It blocks.
 type EndTagged = Arc<dyn Fn(&str, Duration) -> bool + Send + Sync>;
 
-/// Runs commands in terminals of the client.
+/// A runner of commands in terminals of the client.
 pub struct TerminalRunner {
     terminals: Arc<dyn Terminals>,
     end_tagged: EndTagged,

@@ -13,7 +13,7 @@ const TIME: Duration = Duration::from_millis(200);
 /// Unchanged lines before and after a change.
 const CONTEXT: usize = 3;
 
-/// The unified diff from `old` to `new` of the file called `name`; `None` if a content has more than 1 MiB or 20,000
+/// Formats the unified diff from `old` to `new` of the file `name`; `None` if a content has more than 1 MiB or 20,000
 /// lines.
 #[must_use]
 pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
@@ -36,7 +36,7 @@ pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// The first and last line of `new`, from 1, that differ from `old`; `None` if both are equal.
+/// Returns the first and last line of `new`, from 1, that differ from `old`; `None` if both are equal.
 #[must_use]
 pub fn changed_lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     if old == new {

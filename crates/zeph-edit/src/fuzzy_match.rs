@@ -34,7 +34,7 @@ pub enum ToleratedDifference {
 }
 
 impl ToleratedDifference {
-    /// The name of the difference in messages, a plural.
+    /// Returns the name of the difference in messages, as a plural.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {

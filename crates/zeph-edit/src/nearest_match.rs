@@ -17,7 +17,7 @@ const CANDIDATES: usize = 5;
 /// A place with a lower similarity, in percent, is probably another text.
 const MIN_SIMILARITY: u8 = 35;
 
-/// The most similar place.
+/// The passage that is most similar to a missing text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NearestMatch {
@@ -93,7 +93,7 @@ pub fn is_too_long(text: &str) -> bool {
             .is_some()
 }
 
-/// Finds the place in `text` that is most similar to `wanted`; `None` if they have nothing in common, or if `text` is
+/// Finds the passage in `text` that is most similar to `wanted`; `None` if they have nothing in common, or if `text` is
 /// too long.
 #[must_use]
 pub fn find_nearest(text: &str, wanted: &str) -> Option<NearestMatch> {

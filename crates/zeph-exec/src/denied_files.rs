@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-/// The files that a search found.
+/// The denied files that a search found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundFiles {
     /// Real paths of files and directories, sorted. No path is inside another one.

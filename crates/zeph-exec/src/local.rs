@@ -37,7 +37,7 @@ const SHUTDOWN: Duration = Duration::from_secs(5);
 /// The signal of an abandoned command.
 const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
 
-/// Runs commands below a supervisor. The first command starts it, and the next one restarts it if it died.
+/// A runner of commands below a supervisor. The first command starts it, and the next one restarts it if it died.
 pub struct LocalRunner {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,

@@ -22,7 +22,7 @@ use super::supervisor::protocol::Reply;
 /// The time that the supervisor may take to end.
 const SHUTDOWN: Duration = Duration::from_secs(5);
 
-/// Starts such programs. The first one starts the supervisor.
+/// A starter of long-running programs. The first one starts the supervisor.
 pub struct ServedPrograms {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
@@ -48,7 +48,7 @@ pub struct StdioProcess {
     pub process: ServedProcess,
 }
 
-/// The processes of a program. They are ended when this is dropped.
+/// The processes of a program. Dropping it ends them.
 pub struct ServedProcess {
     connection: Arc<Connection>,
     replies: UnboundedReceiver<Reply>,

@@ -57,7 +57,7 @@ impl CommandSpec {
         }
     }
 
-    /// Ends the command after this time.
+    /// Sets the time limit of the command.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -71,7 +71,7 @@ impl CommandSpec {
         self
     }
 
-    /// Runs the command in this sandbox.
+    /// Sets the sandbox of the command.
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: CommandSandbox) -> Self {
         self.sandbox = sandbox;
@@ -149,7 +149,7 @@ pub enum EndReason {
     Cancelled,
 }
 
-/// A process that a command left behind.
+/// A process that outlives its command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundProcess {
     /// Its process id.
@@ -201,10 +201,10 @@ pub enum RunError {
     Lost,
 }
 
-/// Receives the output of a command in order of arrival.
+/// A receiver of the output of a command in order of arrival.
 pub type OutputFn<'a> = &'a mut (dyn FnMut(StdStream, &[u8]) + Send);
 
-/// Runs commands.
+/// A runner of commands.
 #[async_trait]
 pub trait CommandRunner: Send + Sync {
     /// Requests the start of a command. It does not wait for the start.
@@ -238,7 +238,7 @@ pub trait CommandRunner: Send + Sync {
     async fn shutdown(&self);
 }
 
-/// A command that was started. When it is dropped, all its processes are ended, including those that it left behind.
+/// A started command. Dropping it ends all its processes, including those that it left behind.
 #[async_trait]
 pub trait RunningCommand: Send {
     /// Waits until the command runs.

@@ -28,7 +28,7 @@ impl FilterConfidence {
         }
     }
 
-    /// The worse of the two.
+    /// Returns the lower of the two.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         self.max(other)

@@ -41,7 +41,7 @@ impl FilteredOutput {
         self.bytes.1 = self.text.len() as u64;
     }
 
-    /// Whether the raw output holds text that the result omits: it has to be stored.
+    /// Whether the raw output contains text that the result omits, so that it has to be stored.
     #[must_use]
     pub fn lost_text(&self) -> bool {
         self.left_out.is_some() || self.overwritten

@@ -9,7 +9,7 @@ pub struct Line<'t> {
     pub text: &'t str,
 }
 
-/// Receives the lines that a strategy retains or generates.
+/// A receiver of the lines that a strategy retains or generates.
 pub trait Sink {
     /// Passes on a line of the output unchanged.
     fn keep(&mut self, line: Line<'_>);
@@ -18,7 +18,7 @@ pub trait Sink {
     fn say(&mut self, number: u64, text: &str);
 }
 
-/// How a command ended.
+/// The exit of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExitInfo {
     /// The exit code; `None` if it is unknown or a signal ended the command.

@@ -97,13 +97,13 @@ impl FilterMetrics {
         change(self.lock().entry(rule.to_owned()).or_default());
     }
 
-    /// A copy of all counters.
+    /// Returns a copy of all counters.
     #[must_use]
     pub fn by_rule(&self) -> BTreeMap<String, RuleMetrics> {
         self.lock().clone()
     }
 
-    /// The numbers of outputs that were understood, truncated and not understood: `F/P/B`.
+    /// Formats the numbers of outputs that were recognized, truncated and not recognized: `F/P/B`.
     #[must_use]
     pub fn levels(&self) -> [u64; 3] {
         let rules = self.lock();

@@ -62,7 +62,7 @@ impl OmissionStats {
         format!("{lines} of {of} lines omitted")
     }
 
-    /// The notice without a reference to the raw text.
+    /// Formats the notice without a reference to the raw text.
     #[must_use]
     pub fn notice(&self) -> String {
         format!("[{}]", self.omitted())

@@ -59,7 +59,7 @@ impl FilterPipeline {
         &self.metrics
     }
 
-    /// The plan for the output of `command`.
+    /// Returns the plan for the output of `command`.
     #[must_use]
     pub fn plan(&self, command: &str) -> Plan {
         if self.off {

@@ -55,7 +55,7 @@ impl RuleSet {
         }
     }
 
-    /// All rules in order, including disabled ones.
+    /// Returns all rules in order, including disabled ones.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
         let built_in = self.built_in().filter_map(|rule| self.rule_of(rule));
         self.added.iter().chain(built_in)

@@ -69,7 +69,7 @@ enum Source {
 }
 
 impl FilterStream {
-    /// Follows `plan`; the result has at most `max_chars` characters.
+    /// Creates a run that follows `plan`; the result has at most `max_chars` characters.
     #[must_use]
     pub fn new(plan: Plan, max_chars: usize, metrics: Arc<FilterMetrics>) -> Self {
         let branch = |recipes: &[_]| Branch {
@@ -110,12 +110,12 @@ impl FilterStream {
         }
     }
 
-    /// Takes the next bytes of the output before they are decoded: without them binary output is not recognized.
+    /// Processes the next bytes of the output before they are decoded. Without them, binary output is not recognized.
     pub fn see_bytes(&mut self, bytes: &[u8]) {
         self.sniffer.take(bytes);
     }
 
-    /// Takes the next part of the output.
+    /// Processes the next part of the output.
     pub fn push(&mut self, text: &str) {
         let Self {
             sanitizer, lines, ..
@@ -124,7 +124,7 @@ impl FilterStream {
         sanitizer.push(text, &mut |line| lines.line(line));
     }
 
-    /// Ends the output. `exit_code`: the exit code of the command, if it is known.
+    /// Ends the output, and returns the result. `exit_code`: the exit code of the command, if it is known.
     #[must_use]
     pub fn finish(mut self, exit_code: Option<i32>) -> FilteredOutput {
         let Self {

@@ -1,4 +1,4 @@
-//! Values that follow a telling name: `password=…`, `"api_key": "…"`, `Authorization: Bearer …`,
+//! Values after a name that indicates a secret: `password=…`, `"api_key": "…"`, `Authorization: Bearer …`,
 //! `--token …`, `<secret>…</secret>`.
 
 use std::ops::Range;

@@ -14,7 +14,7 @@ const MAX_COMPILED_BYTES: usize = 1 << 20;
 /// The maximum number of patterns.
 pub(super) const MAX_PATTERNS: usize = 40;
 
-/// A pattern that is not used.
+/// A configured pattern that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skipped {

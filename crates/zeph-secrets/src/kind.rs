@@ -2,7 +2,7 @@
 
 use super::custom_patterns::MAX_PATTERNS;
 
-/// A kind of secret: one of [`BUILT_IN`], a known value, or a pattern from the configuration.
+/// A kind of secret: one of [`BUILT_IN`], a known value, or a configured pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind(u8);
 
@@ -23,7 +23,7 @@ pub enum Category {
     SensitivePaths,
 }
 
-/// The built-in patterns, with the names that are shown.
+/// The built-in patterns, with their names in messages.
 pub const BUILT_IN: [(&str, Category); 17] = [
     ("aws_access_key", Category::CloudKeys),
     ("google_key", Category::CloudKeys),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::SecurityPatterns;
 
-/// Replaces known values in a stream. It applies no patterns, so the model's own text is unchanged.
+/// A redactor of known values in a stream. It applies no patterns, so the model's own text is unchanged.
 #[derive(Debug)]
 pub struct KnownStream {
     secrets: Arc<SecurityPatterns>,

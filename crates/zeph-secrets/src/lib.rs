@@ -85,12 +85,12 @@ impl SecurityPatterns {
         (secrets, skipped)
     }
 
-    /// Adds values that are likely secret, such as a token that was refreshed. Text that was passed before is unchanged.
+    /// Adds values that are probably secret, such as a refreshed token. Text that was processed before is unchanged.
     pub fn add(&self, likely: &[String]) {
         self.known.rcu(|known| known.with(likely));
     }
 
-    /// Whether values are shown to the model, with a warning.
+    /// Whether the model reads the values, with a warning.
     #[must_use]
     pub fn shows(&self) -> bool {
         self.shows
@@ -129,7 +129,7 @@ impl SecurityPatterns {
         Redacted { text, kinds }
     }
 
-    /// Replaces known values alone.
+    /// Replaces only known values.
     #[must_use]
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let ranges = self.known.load().ranges(text);

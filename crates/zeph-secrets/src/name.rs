@@ -1,4 +1,4 @@
-//! Names that announce secrets: `DB_PASSWORD`, `apiKey`, `client-secret`.
+//! Names that indicate secrets: `DB_PASSWORD`, `apiKey`, `client-secret`.
 
 use super::kind::Kind;
 use super::value::NameHint;

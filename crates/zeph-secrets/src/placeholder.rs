@@ -3,7 +3,7 @@
 /// The prefix of each mark.
 pub(super) const MARK: &str = "[redacted:";
 
-/// The marks of a text, in order: `[redacted:jwt]`.
+/// Returns the placeholders of a text, in order: `[redacted:jwt]`.
 pub fn marks(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices(MARK).filter_map(|(at, _)| {
         let name = &text[at + MARK.len()..];
@@ -13,7 +13,8 @@ pub fn marks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The first mark that occurs more often in `new` than in `old`. The author of `new` has read it instead of a value.
+/// Returns the first placeholder that occurs more often in `new` than in `old`. The author of `new` has copied it in
+/// place of a value.
 #[must_use]
 pub fn added_mark<'t>(old: &str, new: &'t str) -> Option<&'t str> {
     if !new.contains(MARK) {

@@ -24,7 +24,7 @@ const PROGRESS: usize = 2048;
 /// The maximum number of lines between BEGIN and the first line of base64.
 const HEADERS: usize = 8;
 
-/// Replaces secret values in a text that arrives in pieces.
+/// A redactor of secret values in a text that arrives in pieces.
 #[derive(Debug)]
 pub struct StreamRedactor {
     secrets: Arc<SecurityPatterns>,
@@ -81,7 +81,7 @@ impl StreamRedactor {
         }
     }
 
-    /// The kinds that were found so far.
+    /// Returns the kinds that were found so far.
     #[must_use]
     pub fn kinds(&self) -> Kinds {
         self.kinds

@@ -147,7 +147,7 @@ impl Highlights {
     }
 }
 
-/// The colours of a text, line by line.
+/// A highlighter that colours a text line by line.
 #[derive(Clone)]
 pub struct LineHighlighter {
     highlights: &'static Highlights,
@@ -169,7 +169,7 @@ impl fmt::Debug for LineHighlighter {
 }
 
 impl LineHighlighter {
-    /// Starts a text. `None` if the grammar has no colours.
+    /// Creates a highlighter at the start of a text. `None` if the grammar has no colours.
     #[must_use]
     pub fn new(language: Language) -> Option<Self> {
         Some(Self {

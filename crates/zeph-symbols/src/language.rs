@@ -28,7 +28,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language that the extension of a file name implies.
+    /// Returns the language that the extension of a file name implies.
     ///
     /// ```
     /// use std::path::Path;
@@ -55,7 +55,7 @@ impl Language {
         })
     }
 
-    /// The language with a name such as `rust` or `py`, as at the start of a block of code in Markdown.
+    /// Returns the language with a name such as `rust` or `py`, as at the start of a code block in Markdown.
     ///
     /// ```
     /// use zeph_symbols::Language;

@@ -55,7 +55,7 @@ impl SymbolKind {
         Self::Macro,
     ];
 
-    /// The name of the kind in results.
+    /// Returns the name of the kind in results.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl SymbolKind {
         }
     }
 
-    /// The kinds that a word of a query means: `function` includes methods, `class` includes structs.
+    /// Returns the kinds that a word of a query denotes: `function` includes methods, `class` includes structs.
     #[must_use]
     pub fn asked_for(word: &str) -> Option<Vec<Self>> {
         let word = word.trim().to_ascii_lowercase();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The limits of a [`WebClient`](crate::WebClient). They narrow the reach; no value widens it beyond public addresses.
+/// The limits of a [`WebClient`](crate::WebClient). They only restrict it further: no value permits other than public
+/// addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebConfig {
     /// The time limit of a request with its redirects.

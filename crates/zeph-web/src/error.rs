@@ -118,7 +118,7 @@ pub enum RequestErrorKind {
     Network,
 }
 
-/// The failure of work on a page.
+/// A failure of the parsing or rendering of a page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
     /// The elements are nested too deep.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::PageError;
 
-/// A time limit with cancellation, for work on a page.
+/// A time limit with cancellation, for the parsing and rendering of a page.
 #[derive(Debug, Clone)]
 pub struct PageLimit {
     cancel: CancellationToken,
@@ -25,7 +25,7 @@ impl PageLimit {
         }
     }
 
-    /// Checks whether work may continue. It is cheap, so callers check between any two steps.
+    /// Checks whether the limit is reached. The check is cheap enough for any two steps.
     ///
     /// # Errors
     /// [`PageError::Cancelled`] or [`PageError::Timeout`].

@@ -55,7 +55,7 @@ pub struct ServeOptions {
     pub unread_timeout: Duration,
 }
 
-/// Serves one client until the end of `input`, or until `output` cannot be written. Then everything that runs ends.
+/// Serves one client until the end of `input`, or until `output` cannot be written. Then all running work ends.
 ///
 /// # Errors
 /// If the connection fails, or the client does not read.

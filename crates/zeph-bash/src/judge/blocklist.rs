@@ -58,7 +58,7 @@ pub enum PolicyError {
     },
 }
 
-/// The commands that may run. The policy is compiled once and decides without I/O.
+/// A policy of commands that may run. It is compiled once and decides without I/O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellPolicy {
     entries: Vec<Vec<String>>,
@@ -162,7 +162,7 @@ impl ShellPolicy {
         }
     }
 
-    /// A policy that blocks no commands.
+    /// Creates a policy that blocks no commands.
     pub fn open() -> Self {
         Self {
             entries: Vec::new(),
@@ -171,7 +171,7 @@ impl ShellPolicy {
         }
     }
 
-    /// The refused commands and constructs as a list, for the description of a tool.
+    /// Returns the refused commands and constructs as a list, for the description of a tool.
     #[must_use]
     pub fn refusals(&self) -> String {
         let commands = self.entries.iter().map(|entry| entry.join(" "));

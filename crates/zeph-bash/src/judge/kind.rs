@@ -8,7 +8,7 @@ use super::wrappers::{only_looks_up, runs_others};
 use crate::syntax::word::Word;
 use serde::Serialize;
 
-/// How a part of a command runs.
+/// The way in which a part of a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartKind {

@@ -43,7 +43,7 @@ pub enum Part<'a> {
     },
 }
 
-/// Receives parts.
+/// A receiver of the parts of a command.
 pub type Visit<'v> = &'v mut dyn FnMut(Part<'_>);
 
 /// Visits all parts of `command`. No program is blocked by name. Any verdict other than [`Verdict::Allow`] means

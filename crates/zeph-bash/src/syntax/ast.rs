@@ -205,7 +205,7 @@ impl Construct {
         }
     }
 
-    /// The way to write a command without the construct, for the message that refuses it.
+    /// Returns an equivalent without the construct, for the message that refuses it.
     #[must_use]
     pub fn replacement(self) -> &'static str {
         match self {
@@ -218,7 +218,7 @@ impl Construct {
         }
     }
 
-    /// The description in the message that refuses the construct.
+    /// Returns the description of the construct, for the message that refuses it.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

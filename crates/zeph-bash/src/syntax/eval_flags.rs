@@ -2,7 +2,7 @@
 
 use super::word::Atom;
 
-/// Signs in a text, and in the texts nested in it, that bash could evaluate it a second time.
+/// Indications in a text, and in the texts nested in it, that bash could evaluate it a second time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EvalFlags {
     /// A name with a subscript that contains a substitution, as in `'a[$(date)]'`. It is plain text until bash
@@ -38,7 +38,7 @@ impl Fragments {
 }
 
 impl EvalFlags {
-    /// Combines the signs of both.
+    /// Combines the flags of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -53,7 +53,7 @@ impl Parsed {
         }
     }
 
-    /// Whether it is the parsed form of `text`.
+    /// Whether this is the parsed form of `text`.
     #[must_use]
     pub fn is_of(&self, text: &str) -> bool {
         self.text == text
@@ -73,7 +73,7 @@ impl Parsed {
         self.reading.as_ref().map(|reading| &reading.list)
     }
 
-    /// The canonical form of the command, which the shell runs. `None` if the command cannot be parsed.
+    /// Returns the canonical form of the command, which the shell runs; `None` if the command cannot be parsed.
     #[must_use]
     pub fn canonical(&self) -> Option<&str> {
         let reading = self.reading.as_ref().ok()?;

@@ -7,7 +7,7 @@ const MAX_BRACES: usize = 256;
 /// The maximum nesting depth of braces.
 const MAX_NESTING: usize = 16;
 
-/// A word as a command receives it.
+/// A word as a command receives it, with known and unknown parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// The text, up to the first unresolved part.
@@ -34,7 +34,7 @@ enum Known {
 pub(crate) const UNRESOLVED: char = '\u{FDD0}';
 
 impl Word {
-    /// A word with this text.
+    /// Creates a word with this text.
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -51,7 +51,7 @@ impl Word {
         }
     }
 
-    /// A word that begins with `prefix`. The rest is unresolved.
+    /// Creates a word that begins with `prefix`. The rest is unresolved.
     #[must_use]
     pub fn unknown(prefix: impl Into<String>) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Word {
         (self.known != Known::Prefix).then_some(self.text.as_str())
     }
 
-    /// The known start of the text.
+    /// Returns the known start of the text.
     #[must_use]
     pub fn prefix(&self) -> &str {
         match self.known {
@@ -120,7 +120,7 @@ impl Word {
         }
     }
 
-    /// The word without its first `bytes` bytes. These bytes must be known.
+    /// Returns the word without its first `bytes` bytes, which must be known.
     #[must_use]
     pub fn after(&self, bytes: usize) -> Self {
         let parts = self.parts.as_ref().map(|parts| {
@@ -160,7 +160,7 @@ impl Word {
         }
     }
 
-    /// The word in which every `from` is replaced by an unresolved part, as with `xargs -I`.
+    /// Returns the word with every `from` replaced by an unresolved part, as with `xargs -I`.
     #[must_use]
     pub fn with_unknown(&self, from: &str) -> Self {
         if from.is_empty() {
@@ -196,7 +196,7 @@ impl Word {
         }
     }
 
-    /// The start of the word, for messages.
+    /// Returns the start of the word, for messages.
     #[must_use]
     pub fn shown(&self) -> String {
         let mut text: String = self.text.chars().take(60).collect();

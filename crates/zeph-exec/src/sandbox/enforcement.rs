@@ -21,8 +21,8 @@ impl Enforcement {
         self.seatbelt || self.landlock.is_some_and(|version| version >= WHOLE)
     }
 
-    /// The wanted restrictions that are not enforced, as a sentence without its full stop. `network` is whether
-    /// commands may use the network.
+    /// Describes the requested restrictions that are not enforced, as a sentence without its full stop. `network`
+    /// states whether commands may use the network.
     #[must_use]
     pub fn lacks(self, network: bool) -> Option<String> {
         if self.seatbelt {

@@ -44,7 +44,7 @@ pub use enforcement::Enforcement;
 pub use plan::{Plan, PlanOptions, Sockets};
 pub(crate) use seccomp::watcher::Listener;
 
-/// The notice if files cannot be hidden.
+/// The notice that denied files cannot be hidden.
 pub const NOT_HIDDEN: &str = "this system does not hide the paths in `[tools.file] deny_read` from \
     commands (this user cannot create a mount namespace), and only commands that name it are refused";
 

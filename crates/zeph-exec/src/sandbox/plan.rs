@@ -31,7 +31,7 @@ pub enum Sockets {
     None,
 }
 
-/// The limits for commands.
+/// The limits of the sandbox of commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The writable files and directories, with all files below them: absolute, links resolved.
@@ -54,7 +54,7 @@ pub struct Plan {
     pub isolated: bool,
 }
 
-/// The settings that a plan is made of.
+/// The settings from which a plan is created.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanOptions<'a> {
     /// Whether no command runs if the plan cannot be enforced.

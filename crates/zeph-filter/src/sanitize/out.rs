@@ -1,4 +1,4 @@
-//! Lines on their way out: numbers never go back, runs of blank lines become one.
+//! Emission of lines: line numbers never decrease, and runs of blank lines become one.
 
 use super::terminal_line::TerminalLine;
 use crate::line::Line;
