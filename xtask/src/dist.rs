@@ -8,6 +8,7 @@ pub(crate) mod check;
 mod dependencies;
 mod image;
 mod licences;
+mod machine_paths;
 mod sbom;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use xshell::cmd;
 
 use crate::flags;
 use crate::project::Project;
+use machine_paths::MachinePaths;
 
 /// The shells with a completion script, and the names of their files.
 const COMPLETIONS: &[(&str, &str)] = &[
@@ -72,19 +74,15 @@ pub(crate) fn host(project: &Project) -> Result<String> {
 
 /// Builds the release binary without paths of this machine.
 fn build(project: &Project, target: &str) -> Result<PathBuf> {
-    let root = project.root.display();
-    let mut flags = format!("--remap-path-prefix={root}=zeph");
-    for (variable, default) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(default));
-        let folder = std::env::var_os(variable).map(PathBuf::from).or_else(home);
-        if let Some(folder) = folder {
-            flags += &format!(" --remap-path-prefix={}={variable}", folder.display());
-        }
-    }
+    let paths = MachinePaths::of(project)?;
+    let c_flags = std::env::var("CFLAGS").unwrap_or_default() + " " + &paths.c_flags();
     let cargo = project.cargo("build --release --locked -p zeph --bin zeph --target");
-    cargo.arg(target).env("RUSTFLAGS", flags).run()?;
+    let cargo = cargo.arg(target).env("RUSTFLAGS", paths.rust_flags());
+    cargo.env("CFLAGS", c_flags.trim()).run()?;
     let folder = project.target_dir()?.join(target).join("release");
-    Ok(folder.join("zeph"))
+    let binary = folder.join("zeph");
+    paths.ensure_absent(&binary)?;
+    Ok(binary)
 }
 
 /// Writes the archive of `binary`, its SBOM and the checksums of both into `folder`.
