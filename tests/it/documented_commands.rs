@@ -19,9 +19,6 @@ const OTHER_TESTS: &[&str] = &[
     "docs/tutorial.md",        // tutorial.rs
 ];
 
-/// The page whose only block is a script of the user, which needs `jq`.
-const SCRIPT: &str = "docs/hooks.md";
-
 /// The action for a command.
 #[derive(Clone, Copy)]
 enum Action {
@@ -355,7 +352,6 @@ fn page_with_commands_has_a_test() {
         let commands = commands(&std::fs::read_to_string(&path).unwrap());
         let is_skipped = |line: &String| matches!(action(line), Some(Skip));
         let has_test = PAGES.contains(&name.as_str()) || OTHER_TESTS.contains(&name.as_str());
-        let has_test = has_test || name == SCRIPT;
         if !has_test && !commands.iter().all(is_skipped) {
             faults.push(format!("{name}: no test runs {commands:?}"));
         }

@@ -1,8 +1,10 @@
 //! Hooks: their input, their effect on calls and prompts, and their processes.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit};
+use crate::rig::{Home, OpenAi, Page, Reply, Terminal, assert_has, audit};
 
 /// A hook that writes its input to `file` of the project, and then runs `then`.
 fn hook(event: &str, file: &str, then: &str) -> String {
@@ -329,4 +331,29 @@ fn hook_of_a_project_is_refused() {
         let refused = home.zeph(["tools", "list"]).code(2);
         assert_has(&refused.stderr, &[fault, "config.toml:"]);
     }
+}
+
+/// Proves PKG-5, CLI-11: the hook of the page about hooks refuses a push to `main`, and no other command.
+#[test]
+fn hook_of_the_page_refuses_a_push_to_main() {
+    let home = Home::new();
+    let page = Page::of(include_str!("../../docs/hooks.md"));
+    let block = |language: &str| {
+        let mut blocks = page.blocks.iter();
+        let found = blocks.find(|(kind, _)| kind == language);
+        found.expect(language).1.clone()
+    };
+    let program = home.home().join("bin/no-push-to-main");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(&program, block("python")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    home.more_config(&block("toml"));
+    let call = |command: &str| {
+        let params = json!({ "command": command }).to_string();
+        home.zeph(["tools", "call", "bash", &params, "--yes"])
+    };
+    let refused = call("git push origin main").code(3);
+    assert_has(&refused.stderr, &["pushes to main need a review"]);
+    let allowed = call("echo git push").code(0);
+    assert_has(&allowed.stdout, &["git push"]);
 }
