@@ -1,4 +1,4 @@
-//! Which session a conversation belongs to.
+//! The session of a conversation.
 
 use std::path::Path;
 

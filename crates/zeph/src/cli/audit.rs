@@ -1,4 +1,4 @@
-//! `zeph audit …`: reading the trail of calls, and checking that it is whole.
+//! `zeph audit …`: queries the audit trail, and verifies its integrity.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

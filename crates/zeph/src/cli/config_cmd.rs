@@ -37,7 +37,7 @@ pub(crate) enum ConfigCommand {
         /// Key, such as tools.shell.timeout, or section, such as tools.shell
         key: String,
     },
-    /// Set a key in the user's file; comments stay
+    /// Set a key in the user's file; comments are preserved
     Set {
         /// Key, such as tools.shell.timeout
         key: String,

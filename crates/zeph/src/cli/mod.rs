@@ -1,4 +1,4 @@
-//! From arguments to exit code.
+//! Dispatch of the command line: runs the command, and returns its exit code.
 
 mod acp;
 pub(crate) mod agents;

@@ -1,4 +1,4 @@
-//! The conversation: one turn and out, or an interactive session.
+//! The conversation: a single turn, or an interactive session.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Read as _};

@@ -1,4 +1,4 @@
-//! `zeph sessions search`
+//! `zeph sessions search`: finds sessions by words of their conversations.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `zeph sessions …`
+//! `zeph sessions …`: lists, shows, exports and removes stored conversations.
 
 use std::fmt::Write as _;
 
@@ -56,7 +56,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Json)]
         format: ExportFormat,
     },
-    /// Remove conversations; their audit entries stay
+    /// Remove conversations; their audit entries remain
     Rm {
         /// IDs of the sessions, or unique prefixes of them
         #[arg(required = true)]

@@ -1,5 +1,4 @@
-//! `[tools.policy]` and `[tools.authorization]`: a project's rules laid in front of the user's, and all
-//! of them compiled.
+//! `[tools.policy]` and `[tools.authorization]`: merges and compiles the rules. Those of a project precede the user's.
 
 use toml::{Table, Value};
 use zeph_tools::gate::policy::{

@@ -1,4 +1,4 @@
-//! The events of `--output-format stream-json`, one a line.
+//! The events of `--output-format stream-json`, one per line.
 
 use schemars::JsonSchema;
 use serde::Serialize;

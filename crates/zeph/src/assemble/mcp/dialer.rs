@@ -1,4 +1,5 @@
-//! How the servers are reached: programs start below the supervisor and in the OS sandbox, and addresses get their headers.
+//! The transports to servers: programs start below the supervisor and in the OS sandbox, and addresses get their
+//! headers.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;

@@ -1,4 +1,4 @@
-//! The stored logins at MCP servers: one file of mode 0600 for each server and address.
+//! The stored logins to MCP servers: one file of mode 0600 for each server and address.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! The checks of MCP servers: each one is connected to.
+//! Checks of MCP servers, which connect to each of them.
 
 use zeph_mcp::{ServerHealth, ServerSandbox};
 use zeph_tools::plural::counted_as;

@@ -1,4 +1,4 @@
-//! `zeph doctor`: is everything there that Zeph needs?
+//! `zeph doctor`: checks of the installation.
 
 mod mcp;
 mod provider;

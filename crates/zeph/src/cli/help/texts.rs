@@ -90,7 +90,7 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "sessions rm",
-        "Removes conversations. Their audit entries stay.",
+        "Removes conversations. Their audit entries remain.",
         "zeph sessions rm 3f2a",
     ),
     text(
@@ -211,7 +211,7 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "policy",
-        "Evaluates the rules about calls without running a call.",
+        "Evaluates permission and policy rules without running a call.",
         "zeph policy explain bash 'git push'",
     ),
     text(
@@ -237,7 +237,7 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "logout",
-        "Removes the stored key of a provider. The provider stays in the configuration.",
+        "Removes the stored key of a provider. The provider remains in the configuration.",
         "zeph logout anthropic",
     ),
     text(
@@ -267,7 +267,7 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "config set",
-        "Sets a key in your configuration file. The value is checked against the schema, and comments stay.",
+        "Sets a key in your configuration file. The value is checked against the schema, and comments are preserved.",
         "zeph config set tools.shell.timeout 60",
     ),
     text(
@@ -297,7 +297,7 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "scheduler",
-        "Manages tasks that are due later. A task is a prompt with a time.",
+        "Manages scheduled tasks. A task is a prompt with a time.",
         "zeph scheduler list",
     ),
     text(
@@ -418,7 +418,7 @@ pub(super) const TEXTS: &[HelpText] = &[
     text("mcp enable", "Enables a server.", "zeph mcp enable files"),
     text(
         "mcp disable",
-        "Disables a server. Its settings stay.",
+        "Disables a server. Its settings remain.",
         "zeph mcp disable files",
     ),
     text(
@@ -428,12 +428,12 @@ pub(super) const TEXTS: &[HelpText] = &[
     ),
     text(
         "mcp login",
-        "Logs in at a server in the browser.",
+        "Logs in to a server with the browser.",
         "zeph mcp login tracker",
     ),
     text(
         "mcp logout",
-        "Removes the login at a server.",
+        "Removes the login of a server.",
         "zeph mcp logout tracker",
     ),
     text(

@@ -1,4 +1,4 @@
-//! The provider that `zeph login` and `zeph logout` mean.
+//! The provider that the argument of `zeph login` or `zeph logout` names.
 
 use zeph_llm::{ProviderConfig, ProviderKind};
 

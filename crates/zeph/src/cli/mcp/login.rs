@@ -23,7 +23,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of a request of the browser.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
-/// Logs in at a server.
+/// Logs in to a server.
 ///
 /// # Errors
 /// The server has no login, or the login fails.
@@ -50,7 +50,7 @@ pub(super) async fn login(
         )
     })?;
     print(&format!(
-        "Log in at {} by this address:\n{}",
+        "Log in to {} at this address:\n{}",
         visible(&login.issuer),
         visible(login.url())
     ))?;
@@ -71,7 +71,7 @@ pub(super) async fn login(
     Ok(Exit::Done)
 }
 
-/// Removes the login at a server.
+/// Removes the login of a server.
 ///
 /// # Errors
 /// The stored login cannot be removed.

@@ -42,12 +42,12 @@ pub(crate) enum McpCommand {
         /// Name of the server
         server: String,
     },
-    /// Turn a server on
+    /// Enable a server
     Enable {
         /// Name of the server
         server: String,
     },
-    /// Turn a server off without removing its settings
+    /// Disable a server without removing its settings
     Disable {
         /// Name of the server
         server: String,
@@ -57,7 +57,7 @@ pub(crate) enum McpCommand {
         /// Name of the server
         server: String,
     },
-    /// Log in at a server in the browser
+    /// Log in to a server with the browser
     Login {
         /// Name of the server
         server: String,
@@ -65,7 +65,7 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         no_browser: bool,
     },
-    /// Remove the login at a server
+    /// Remove the login of a server
     Logout {
         /// Name of the server
         server: String,

@@ -1,4 +1,4 @@
-//! `zeph policy test`: the examples that rules carry.
+//! `zeph policy test`: runs the examples in the rules.
 
 use std::fmt::Write as _;
 

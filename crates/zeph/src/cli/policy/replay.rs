@@ -1,4 +1,4 @@
-//! `zeph policy replay`: decisions of the present rules about past calls of the audit trail.
+//! `zeph policy replay`: evaluates calls of the audit trail with the current rules.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
