@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use zeph_llm::Usd;
 use zeph_tools::schema_filter::ToolFilterConfig;
 
-/// The limits of a turn.
+/// The limits of a turn (`[agent]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
@@ -29,7 +29,7 @@ pub struct AgentConfig {
     /// Maximum tokens of a session, input and output; empty means no limit.
     #[schemars(range(min = 1))]
     pub max_tokens_per_session: Option<u64>,
-    /// How often in a turn Zeph adds a hint for the model after wrong arguments; 0 means never.
+    /// The maximum number of hints for the model after wrong arguments in a turn; 0 means none.
     pub max_reflections: usize,
     /// Whether calls are checked for invented arguments: paths that do not exist and were not mentioned, hosts and ids that appear only in the call. Findings are shown and noted in the audit trail; nothing is refused.
     pub hallucination_detection: bool,

@@ -35,7 +35,7 @@ pub enum OpenaiApi {
     Responses,
 }
 
-/// One provider (`[[llm.providers]]`).
+/// A provider of a model (`[[llm.providers]]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
@@ -47,13 +47,13 @@ pub struct ProviderConfig {
     /// The API of an `openai` provider: `chat` without a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<OpenaiApi>,
-    /// The model's name as the server knows it. Without one, an `ollama` provider on this machine uses the first model that calls tools.
+    /// The server's name of the model. Without one, an `ollama` provider on this machine uses the first model that supports tool calls.
     #[serde(default)]
     pub model: String,
-    /// The model that turns texts into vectors, as the server knows it (`openai`, `ollama`). Without one the provider makes no embeddings.
+    /// The server's name of the embedding model (`openai`, `ollama`). Without one, the provider has no embeddings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<String>,
-    /// Where the server is, with or without a trailing `/v1` or `/`.
+    /// The address of the server, with or without a trailing `/v1` or `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The environment variable that holds the key. Without one, no key is sent to a server named by `base_url`.
@@ -73,11 +73,11 @@ pub struct ProviderConfig {
     /// in `base_url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Whether the model calls tools by the API. With `false` it finds them in the system prompt, and calls
-    /// them by blocks in its text. Without a value, it does.
+    /// Whether the model calls tools through the API (the default). With `false`, the system prompt describes the
+    /// tools, and the model calls them with blocks in its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use: Option<bool>,
-    /// Whether a `candle` model computes on all cores. Without a value it computes on one: many are slow where other programs run too.
+    /// Whether a `candle` model uses all cores. By default it uses one, because several are slow if other programs run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_cores: Option<bool>,
     /// The price, USD for a million tokens: `input`, `output`, and as `input` without a value `cached_input` (read
@@ -380,8 +380,8 @@ impl ProviderConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryConfig {
-    /// How often a request is sent at most, the first time included. Without a value, a request is sent until
-    /// `budget_secs` are used, and 4 times if each response begins and breaks off.
+    /// The maximum number of attempts of a request, including the first. Without a value, attempts continue until
+    /// `budget_secs` are used, and there are 4 if each response begins and breaks off.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_attempts: Option<u32>,
@@ -390,7 +390,7 @@ pub struct RetryConfig {
     /// Seconds to wait for a connection.
     #[schemars(range(min = 1))]
     pub connect_timeout_secs: u64,
-    /// Seconds without a byte after which a request counts as dead.
+    /// Seconds without a byte after which a request fails.
     #[schemars(range(min = 1))]
     pub read_timeout_secs: u64,
 }

@@ -15,7 +15,7 @@ const MAX_NAME_CHARS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpConfig {
-    /// How long commands that show tools wait for the servers, and the time after which a conversation reports a server that is not connected. Milliseconds.
+    /// The time in milliseconds that commands that show tools wait for the servers, and after which a conversation reports a server that is not connected.
     pub start_wait_ms: u64,
     /// The servers.
     pub servers: Vec<McpServerConfig>,
@@ -62,7 +62,7 @@ pub struct McpServerConfig {
     /// Headers of every request to it. `${NAME}` in a value is a variable of your own environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The login at the server, for an authorization server that registers no clients: `client_id` and `client_secret`
+    /// The login to the server, for an authorization server that registers no clients: `client_id` and `client_secret`
     /// (`${NAME}` is a variable of your own environment) or `client_metadata_url`, the `scopes` to request, and
     /// `redirect_port`, the port of 127.0.0.1 to which the browser returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,15 +78,15 @@ pub struct McpServerConfig {
     /// Whether the server may request responses of the session's model. Each request asks.
     #[serde(default)]
     pub sampling: bool,
-    /// How long connecting and listing its tools may take, in seconds.
+    /// The time limit for connecting and listing the tools, in seconds.
     #[serde(default = "connect_timeout")]
     #[schemars(range(min = 1))]
     pub connect_timeout_secs: u64,
-    /// How long a call may take, in seconds.
+    /// The time limit of a call in seconds.
     #[serde(default = "call_timeout")]
     #[schemars(range(min = 1))]
     pub call_timeout_secs: u64,
-    /// Whether it is used.
+    /// Whether the server is used.
     #[serde(default = "enabled")]
     pub enabled: bool,
 }

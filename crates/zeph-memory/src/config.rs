@@ -18,7 +18,7 @@ pub enum Synchronous {
     Full,
 }
 
-/// Where sessions, messages and the audit log are stored.
+/// The store of sessions, messages and the audit trail (`[memory]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {

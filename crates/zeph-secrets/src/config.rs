@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecurityConfig {
-    /// Whether the values of secrets are replaced by `[redacted:KIND]`; else there is only a warning. Audit and logs never hold them.
+    /// Whether the values of secrets are replaced by `[redacted:KIND]`; otherwise there is only a warning. The audit trail and logs never contain them.
     pub redact: bool,
     /// Patterns in addition to the built-in ones.
     pub extra_patterns: Vec<ExtraPattern>,

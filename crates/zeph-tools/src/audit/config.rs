@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where each call leaves its entry.
+/// The sinks of the audit trail (`[tools.audit]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
-    /// Keep entries in the database, where `zeph audit` finds them.
+    /// Whether entries are stored in the database, which `zeph audit` reads.
     pub sqlite: bool,
-    /// Append entries to a file, a JSON line each.
+    /// Whether entries are appended to a file, one JSON line each.
     pub jsonl: bool,
-    /// Print entries to standard output, a JSON line each; to standard error where standard output belongs to a program or a terminal session.
+    /// Whether entries are printed to standard output, one JSON line each; to standard error if standard output is used by a program or a terminal session.
     pub stdout: bool,
     /// The file of `jsonl`; empty means `audit.jsonl` in the data directory.
     pub path: Option<PathBuf>,
-    /// Refuse every call whose entry could not be written.
+    /// Whether a call is refused if its entry cannot be written.
     pub required: bool,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Results of calls that are answered again without a call, as long as they hold.
+/// The result cache: a repeated call returns the earlier result while that is valid (`[tools.result_cache]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResultCacheConfig {

@@ -20,13 +20,13 @@ const DESCRIPTION: &str =
 /// The threshold if none, or an invalid one, is configured.
 const DEFAULT_THRESHOLD: f64 = 0.6;
 
-/// Configuration: `[tools.tafc]`.
+/// Think-augmented function calling: a reasoning field in complex parameters (`[tools.tafc]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TafcConfig {
     /// Whether tools with complex parameters ask the model to reason about them first.
     pub enabled: bool,
-    /// How complex the parameters have to be, from 0 (every tool) to 1; a number beyond counts as the nearest of these.
+    /// The minimum complexity of the parameters, from 0 (every tool) to 1. A number outside this range is replaced by the nearest limit.
     #[serde(deserialize_with = "threshold")]
     pub complexity_threshold: f64,
 }

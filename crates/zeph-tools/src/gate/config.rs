@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 /// Tools that are never skipped, regardless of the configuration: their results are instructions.
 const ALWAYS_EXEMPT: [&str; 2] = ["invoke_skill", "load_skill"];
 
-/// Tools that fail too often.
+/// Detection of tools that fail too often (`[tools.anomaly]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AnomalyConfig {
-    /// Whether it is watched how often each tool fails.
+    /// Whether the failures of each tool are counted.
     pub enabled: bool,
-    /// How many of the last calls of a tool count. With fewer calls, nothing is reported.
+    /// The number of last calls of a tool that are counted. With fewer calls, nothing is reported.
     #[schemars(range(min = 1, max = 10_000))]
     pub window_size: usize,
-    /// The part of them that has to fail: more than 0, at most 1.
+    /// The fraction of failed calls for a report: more than 0, at most 1.
     #[schemars(range(min = 0, max = 1))]
     pub failure_threshold: f64,
     /// Whether a tool that fails so often is blocked until `/tools unblock NAME`; otherwise only reported.
@@ -33,13 +33,13 @@ impl Default for AnomalyConfig {
     }
 }
 
-/// Calls with a low utility are skipped.
+/// Read-only calls with a low utility are skipped (`[tools.utility]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UtilityConfig {
     /// Whether the model's read-only calls are scored, and skipped below the threshold. Calls that change something are never skipped.
     pub enabled: bool,
-    /// The least score that runs. Scores lie between -1 (known already) and 1.
+    /// The minimum score of a call that runs. Scores are between -1 (already known) and 1.
     #[schemars(range(min = -1, max = 1))]
     pub threshold: f64,
     /// Tools that are never skipped; `invoke_skill` and `load_skill` never are.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct ToolRetryConfig {
     /// The maximum number of retries of a failed call; 0 means none.
     pub max_attempts: u32,
-    /// Milliseconds that the first wait may take at most; each further one may take twice as long.
+    /// The maximum of the first wait in milliseconds; the maximum doubles with each further wait.
     pub base_ms: u64,
-    /// Milliseconds that any wait may take at most, unless a server asks for more.
+    /// The maximum of any wait in milliseconds, unless a server requests a longer one.
     pub max_ms: u64,
     /// Seconds after which no retry of a call begins, and the time limit of a request for correct arguments.
     pub budget_secs: u64,

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Configuration: `[tools.dependencies]`.
+/// Tools that require the success of other tools (`[tools.dependencies]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DependencyConfig {
-    /// Whether the rules below hold.
+    /// Whether the rules apply.
     pub enabled: bool,
     /// The handling of a tool with unmet requirements.
     pub mode: DependencyMode,
-    /// How much nearer a tool is for each preferred tool that succeeded.
+    /// The increase of the score of a tool for each preferred tool that succeeded.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub boost_per_dep: f64,
-    /// How much nearer it is at most.
+    /// The maximum increase of the score.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_total_boost: f64,
     /// The requirements of each tool.

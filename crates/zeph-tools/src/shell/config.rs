@@ -11,7 +11,7 @@ use zeph_bash::PolicyError;
 use super::sandbox::SandboxConfig;
 use super::transaction::ScopeError;
 
-/// How `bash` runs commands.
+/// Commands of `bash` (`[tools.shell]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShellConfig {
@@ -40,12 +40,12 @@ pub struct ShellConfig {
     /// Exit codes after which a command is rolled back.
     #[schemars(inner(range(min = 1, max = 255)))]
     pub auto_rollback_exit_codes: Vec<i32>,
-    /// Whether a command that writes is refused when the files cannot be saved; else it runs with a warning.
+    /// Whether a command that writes is refused if the files cannot be saved; otherwise it runs with a warning.
     pub snapshot_required: bool,
-    /// The most bytes that are saved; 0 for any number.
+    /// The maximum number of saved bytes; 0 means no limit.
     #[schemars(range(min = 0))]
     pub max_snapshot_bytes: u64,
-    /// Which environment variables commands see.
+    /// The environment variables of commands.
     pub env: ShellEnvConfig,
     /// Operating system limits for commands.
     pub sandbox: SandboxConfig,
@@ -84,15 +84,15 @@ pub enum ShellConfigError {
     Scope(#[from] ScopeError),
 }
 
-/// Which environment variables commands see (`[tools.shell.env]`). By default all but those whose
-/// names look like secrets.
+/// The environment variables of commands (`[tools.shell.env]`). By default, all except those with names that look like
+/// secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShellEnvConfig {
-    /// Names (with `*`) passed on although they look like secrets.
+    /// Names (with `*`) that are passed although they look like secrets.
     pub pass: Vec<String>,
-    /// Names (with `*`) never passed on; stronger than `pass`.
+    /// Names (with `*`) that are never passed; takes precedence over `pass`.
     pub block: Vec<String>,
-    /// Variables set for every command.
+    /// Variables that are set for every command.
     pub set: BTreeMap<String, String>,
 }

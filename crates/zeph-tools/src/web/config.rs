@@ -25,19 +25,19 @@ fn key(list: DomainList) -> &'static str {
     }
 }
 
-/// How far `fetch` and `web_scrape` go.
+/// The limits of `fetch` and `web_scrape` (`[tools.scrape]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScrapeConfig {
-    /// Seconds after which a request is given up, redirects included.
+    /// The time limit of a request in seconds, including redirects.
     #[schemars(range(min = 1, max = 600))]
     pub timeout: u64,
-    /// Bytes of a page that are read, counted after decompression; the rest is ignored.
+    /// The maximum number of bytes of a page that are read, after decompression; the rest is ignored.
     #[schemars(range(min = 1024, max = 16_777_216))]
     pub max_body_bytes: u64,
     /// Domains (with their subdomains) that may be reached; empty means every public domain.
     pub allowed_domains: Vec<String>,
-    /// Domains (with all below them) that are never reached; stronger than `allowed_domains`.
+    /// Domains (with their subdomains) that are never reached; takes precedence over `allowed_domains`.
     pub denied_domains: Vec<String>,
 }
 

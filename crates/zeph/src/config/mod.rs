@@ -89,7 +89,7 @@ pub(crate) use watch::{Stamp, Stamped, Stamps};
 pub(crate) struct Config {
     /// Sessions of editors.
     pub(crate) acp: AcpConfig,
-    /// The limits of a turn.
+    /// The limits of a turn (`[agent]`).
     pub(crate) agent: AgentConfig,
     /// Programs of yours that run at events of a session.
     pub(crate) hooks: Vec<HookConfig>,
@@ -99,7 +99,7 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     /// Servers of the Model Context Protocol.
     pub(crate) mcp: McpConfig,
-    /// Where sessions, messages and the audit log are stored.
+    /// The store of sessions, messages and the audit trail (`[memory]`).
     pub(crate) memory: MemoryConfig,
     /// Tasks that are due later.
     pub(crate) scheduler: SchedulerConfig,
@@ -169,11 +169,11 @@ impl LlmConfig {
 pub(crate) struct ToolsConfig {
     /// Whether tools are available. Without them the model gets none, and every call is refused.
     pub(crate) enabled: bool,
-    /// How freely the agent acts.
+    /// The permission mode: the calls that run without confirmation.
     pub(crate) mode: Mode,
     /// The maximum number of calls of a session, each counted once, until `/clear`; empty means no limit.
     pub(crate) max_tool_calls_per_session: Option<u64>,
-    /// In which form the model reads results: as text, or as one JSON object.
+    /// The form in which the model reads results: text, or one JSON object.
     pub(crate) result_format: ResultFormat,
     /// What calls may do without a question, by tool.
     pub(crate) permissions: BTreeMap<String, Vec<PermissionRule>>,
@@ -185,7 +185,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) file: FileConfig,
     /// The shell.
     pub(crate) shell: ShellConfig,
-    /// Diagnostics of the project.
+    /// The tool `diagnostics` (`[tools.diagnostics]`).
     pub(crate) diagnostics: DiagnosticsConfig,
     /// Filters of command output.
     pub(crate) filters: FiltersConfig,
@@ -201,7 +201,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) retry: ToolRetryConfig,
     /// How a model judges calls before they run.
     pub(crate) adversarial_policy: AdversarialPolicyConfig,
-    /// Tools that fail too often.
+    /// Detection of tools that fail too often (`[tools.anomaly]`).
     pub(crate) anomaly: AnomalyConfig,
     /// Calls that are of no use.
     pub(crate) utility: UtilityConfig,
@@ -209,7 +209,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) dependencies: DependencyConfig,
     /// Tools that ask the model to think first.
     pub(crate) tafc: TafcConfig,
-    /// Where each call leaves its entry.
+    /// The sinks of the audit trail (`[tools.audit]`).
     pub(crate) audit: AuditConfig,
 }
 

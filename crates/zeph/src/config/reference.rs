@@ -19,72 +19,66 @@ This page lists every setting. Zeph is configured in TOML:
 timeout = 60
 ```
 
-`zeph config init` writes a file with every key, its default and its explanation. `config/default.toml` is the same file.
+`zeph config init` writes a file with every key, its default and its explanation. It equals `config/default.toml`.
 
-## Where a value comes from
+## Precedence
 
-From the strongest to the weakest:
+Sources, from the highest precedence to the lowest:
 
-1. flags: `--provider`, `--model`, `--mode`, and `--set KEY=VALUE` for any key
-   (`--set tools.shell.timeout=60`);
-2. the environment: `ZEPH_` and the key in capitals with `_` for the dot
-   (`ZEPH_TOOLS_SHELL_TIMEOUT=60`);
-3. the project's file: `.zeph/config.toml` in the working directory or the nearest directory above
-   it, up to the one that holds `.git`, and never that of the home directory;
-4. the user's file: `$XDG_CONFIG_HOME/zeph/config.toml`, else `~/.config/zeph/config.toml`;
-   `--config FILE` takes its place;
-5. the defaults.
+1. Flags: `--provider`, `--model`, `--mode`, and `--set KEY=VALUE` for any key (`--set tools.shell.timeout=60`).
+2. Environment variables: `ZEPH_` and the key in capitals, with `_` instead of the dot
+   (`ZEPH_TOOLS_SHELL_TIMEOUT=60`).
+3. The project's file: `.zeph/config.toml` in the working directory or the nearest parent directory, up to the root
+   of the repository. The file of the home directory is never a project's file.
+4. The user's file: `$XDG_CONFIG_HOME/zeph/config.toml`, by default `~/.config/zeph/config.toml`. `--config FILE`
+   replaces it.
+5. The defaults.
 
-Tables are merged key by key; lists are replaced as a whole. `zeph config show --origin` prints
-every effective value with the file and line, variable or flag that it is from; `zeph config path`
-prints where the files are.
+Tables are merged key by key; lists are replaced as a whole. `zeph config show --origin` prints every effective value
+with its source: file and line, variable or flag. `zeph config path` prints the paths of the files.
 
-A variable or `--set` is read as TOML (`60`, `true`, `["A", "B"]`) if that fits the key. Else it is
-taken as the text itself, and where a list is expected as its parts between commas (`A,B`). An empty
-variable counts as not set. A variable that begins with `ZEPH_` and is not known is a warning.
+The value of a variable or of `--set` is parsed as TOML (`60`, `true`, `["A", "B"]`) if the result matches the type of
+the key. Otherwise the value is the text itself, or for a list its parts between commas (`A,B`). An empty variable is
+ignored. An unknown variable that begins with `ZEPH_` causes a warning.
 
-In paths, `~` is the home directory. A relative path starts at the project's directory in a
-project's file, and at the working directory everywhere else.
+In paths, `~` is the home directory. A relative path starts at the project's directory in a project's file, and at the
+working directory in all other sources.
 
-A value yields to a limit of a stronger source: the default `tools.shell.timeout` to a lower
-`max_timeout` of the user, and the user's `timeout` to the `max_timeout` of a variable. A value and a
-limit of one source that contradict each other are an error.
+A value is reduced to a limit of a source with higher precedence. For example, the default of `tools.shell.timeout` is
+reduced to a lower `max_timeout` of the user, and the user's `timeout` to the `max_timeout` of a variable. If a value and
+its limit in the same source contradict each other, the configuration is invalid.
 
-Keys of earlier configurations are read under their old names, with one notice at each start;
-`zeph config migrate` rewrites the file ([migration.md](migration.md)).
+Keys of earlier configurations are read under their old names, with one notice at each start. `zeph config migrate`
+rewrites the file ([migration](migration.md)).
 
 ## Errors
 
-An unknown key, a wrong type, a value out of range and a name without an entry are errors. An error
-names file, line and column, the expected value and the nearest known key. All errors are reported
-together, nothing runs, and the exit status is 2. `zeph config check [FILE]` only checks;
-`zeph config schema` prints the JSON Schema for editors.
+An unknown key, a wrong type, a value out of range and a name without an entry are errors. The error states file, line
+and column, the expected value and the nearest known key. Zeph reports all errors together, runs nothing, and exits with
+2. `zeph config check [FILE]` only checks; `zeph config schema` prints the JSON Schema for editors.
 
-## When it changes while a session runs
+## Changes during a session
 
-The files are checked before every turn and every call, and read again if one was changed, added or
-removed. `/reload` reads them in any case. A change takes effect
+Zeph checks the files before every turn and every call, and reads them again if one was changed, added or removed.
+`/reload` always reads them again. A change takes effect
 
-- in the following calls: `tools.shell.blocked_commands`, `tools.shell.blocked_constructs`, and
-  the names that `tools.shell.allow_network` blocks (the OS sandbox blocks the network from the next
-  start on);
-- after a restart: all other keys. The changed keys are named.
+- for the following calls: `tools.shell.blocked_commands`, `tools.shell.blocked_constructs`, and the programs that
+  `tools.shell.allow_network` blocks (the OS sandbox blocks the network after the next start);
+- after a restart: all other keys. A notice lists the changed keys.
 
-An invalid configuration changes nothing: the errors are reported with file and line, and the
-previous values stay in effect. Environment and flags are those of the start.
+An invalid configuration changes nothing: the errors are reported with file and line, and the previous values remain in
+effect. Environment variables and flags are read only at the start.
 
-Two changes that loosen the blocklist are refused until `/reload` requests them, since the model
-could have made them: a change in a file below a directory that tools write (the working directory
-with the project's file, and `allowed_paths`), and the removal of the user's file. A file that is a
-pipe is read only at the start.
+Two changes that loosen the blocklist are refused until `/reload` requests them, because the model could have made them:
+a change in a file below a directory that tools can write (the working directory with the project's file, and
+`allowed_paths`), and the removal of the user's file. A file that is a pipe is read only at the start.
 
-## What a project may set
+## Project files
 
-A cloned repository is not trusted: its file may tighten your protection, never loosen it. It never
-chooses who receives the conversation: providers, their order, and the models that
-summarize, compact, judge or correct are the user's choice. The column *project* states the allowed
-changes of a key; any other change is an error that names the line. Directories are compared after
-following links.
+A cloned repository is not trusted: its file can tighten your protection, but never loosen it. It cannot choose the
+recipients of the conversation: providers, their order, and the models that summarize, compact, judge or correct are the
+user's choice. The column *project* states the allowed changes of a key; any other change is an error that names the
+line. Directories are compared after links are resolved.
 "#;
 
 /// The text of `docs/configuration.md`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One hook (`[[hooks]]`): a program of yours that runs at an event.
+/// A hook (`[[hooks]]`): your own program that runs at an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookConfig {
@@ -14,7 +14,7 @@ pub(crate) struct HookConfig {
     pub(crate) tools: Vec<String>,
     /// The command, which `/bin/sh` runs. It receives one JSON object on standard input.
     pub(crate) command: String,
-    /// The longest time that the command may take, in seconds.
+    /// The time limit of the command in seconds.
     #[serde(default = "default_timeout_secs")]
     #[schemars(range(min = 1))]
     pub(crate) timeout_secs: u64,

@@ -30,14 +30,14 @@ const EXEMPT: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdversarialPolicyConfig {
-    /// Have a model judge each call against `policies`.
+    /// Whether a model judges each call by `policies`.
     pub enabled: bool,
     /// The name of the provider with the model that checks calls; empty means the provider of the conversation.
     pub provider: String,
-    /// Let a call run that could not be checked: no provider, an error, no response in time, a response that is neither
-    /// `ALLOW` nor `DENY`. By default it is refused.
+    /// Whether a call runs if the check fails: no provider, an error, no response in time, a response that is neither
+    /// `ALLOW` nor `DENY`. By default, it is refused.
     pub fail_open: bool,
-    /// Milliseconds that judging one call may take, all attempts of the provider included.
+    /// The time limit of the check of a call in milliseconds, including all attempts of the provider.
     #[schemars(range(min = 1))]
     pub timeout_ms: u64,
     /// The policies: one sentence each about calls that are not allowed. `enabled` needs at least one.

@@ -35,7 +35,7 @@ impl PolicyEffect {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// Whether the rules hold.
+    /// Whether the rules apply.
     pub enabled: bool,
     /// The decision about calls that no rule matches, also if only `[tools.authorization]` is enabled.
     pub default_effect: PolicyEffect,
@@ -47,7 +47,7 @@ pub struct PolicyConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthorizationConfig {
-    /// Whether the rules hold.
+    /// Whether the rules apply.
     pub enabled: bool,
     /// The rules, in order.
     pub rules: Vec<PolicyRule>,
@@ -60,13 +60,13 @@ pub struct PolicyRule {
     /// The decision about the calls that it matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<PolicyEffect>,
-    /// Another name of `effect`.
+    /// An alias of `effect`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<PolicyEffect>,
     /// The tools: ids, or globs such as `mcp_*`.
     #[serde(skip_serializing_if = "OneOrMore::is_empty")]
     pub tools: OneOrMore,
-    /// Another name of `tools`.
+    /// An alias of `tools`.
     #[serde(skip_serializing_if = "OneOrMore::is_empty")]
     pub tool: OneOrMore,
     /// Globs of paths (`*` stops at `/`, `**` does not): to deny, one path of the call is enough; to allow, all must match after links are resolved.
@@ -78,16 +78,16 @@ pub struct PolicyRule {
     /// Variables of the environment that must be set.
     #[serde(skip_serializing_if = "OneOrMore::is_empty")]
     pub env: OneOrMore,
-    /// To allow, the trust that a call needs at least; to deny, the trust up to which it is denied.
+    /// For an allow rule, the minimum trust of the call; for a deny rule, the maximum trust of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_level: Option<TrustLevel>,
     /// Reserved; a rule that names some is refused.
     #[serde(skip_serializing_if = "OneOrMore::is_empty")]
     pub capabilities: OneOrMore,
-    /// Calls that it must be about, for `zeph policy test`: `read src/a.rs`, `bash {"command": "ls"}`.
+    /// Calls that it must match, for `zeph policy test`: `read src/a.rs`, `bash {"command": "ls"}`.
     #[serde(rename = "match", skip_serializing_if = "OneOrMore::is_empty")]
     pub matches: OneOrMore,
-    /// Calls that it must not be about.
+    /// Calls that it must not match.
     #[serde(rename = "not_match", skip_serializing_if = "OneOrMore::is_empty")]
     pub not_matches: OneOrMore,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
-    /// Whether commands run in it: `off`, `best-effort` (with a warning where the system lacks it), `required` (refused there).
+    /// Whether commands run in the sandbox: `off`, `best-effort` (with a warning if the system lacks it), `required` (refused if the system lacks it).
     pub mode: SandboxMode,
     /// Further files and directories that commands may write.
     pub writable: Vec<PathBuf>,
