@@ -37,6 +37,18 @@ fn blocks(page: &str) -> Vec<(usize, String, String)> {
     blocks
 }
 
+/// The dependencies of a manifest on crates that the repository does not have.
+fn missing_crates(manifest: &str) -> impl Iterator<Item = String> {
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dependencies = manifest["dependencies"].as_table().unwrap().clone();
+    dependencies.into_iter().filter_map(move |(name, value)| {
+        let path = value.get("path")?.as_str()?.strip_prefix("../zeph/")?;
+        let is_crate = path.ends_with(&name) && root.join(path).join("Cargo.toml").exists();
+        (!is_crate).then_some(format!("no crate {name} in {path}"))
+    })
+}
+
 /// Proves PKG-5, CFG-2: the program accepts each block of TOML of the documentation.
 #[test]
 fn blocks_of_toml_are_valid() {
@@ -69,6 +81,10 @@ fn blocks_of_toml_are_valid() {
                     continue;
                 }
                 "codex" => continue, // the configuration of another program
+                "cargo" => {
+                    faults.extend(missing_crates(&text).map(|it| format!("{name}:{line}: {it}")));
+                    continue;
+                }
                 kind => panic!("{name}:{line}: a block of `toml {kind}` is not checked"),
             };
             if printed.code != Some(0) {

@@ -1,4 +1,4 @@
-//! A provider of your own: it repeats the prompt.
+//! A custom provider, which repeats the prompt.
 #![allow(clippy::print_stdout)]
 
 use zeph_llm::{

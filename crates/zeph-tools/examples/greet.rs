@@ -1,4 +1,4 @@
-//! A tool in 20 lines, behind the checks and gates of the tool system.
+//! A tool in 20 lines, with the checks and gates of the tool system.
 #![allow(clippy::print_stdout)]
 
 use zeph_tools::{Annotations, CallContext, FunctionTool, StackParts, ToolCall, ToolExecutor as _};
