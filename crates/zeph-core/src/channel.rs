@@ -180,7 +180,8 @@ impl CheckInAnswer {
     }
 }
 
-/// Shows events and asks questions.
+/// A port that shows events and asks questions. An implementation needs `async_trait`, `serde_json`, `Confirmation` and
+/// the module `question` of `zeph-tools`.
 #[async_trait]
 pub trait Channel: Send + Sync {
     /// Shows an event. It neither blocks nor fails.

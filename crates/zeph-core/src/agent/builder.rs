@@ -149,7 +149,8 @@ impl AgentBuilder {
         }
     }
 
-    /// Sets the channel that shows events and asks questions.
+    /// Sets the channel that shows events and asks questions. A program that shares its channel sets the field
+    /// [`AgentBuilder::channel`] instead.
     #[must_use]
     pub fn with_channel(mut self, channel: impl Channel + 'static) -> Self {
         self.channel = Arc::new(channel);
