@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use anyhow::{Result, anyhow};
 use xshell::cmd;
 
+use crate::lint;
 use crate::project::{Project, TextFile, verdict};
 
 /// Checks the documentation. With `pictures`, the pictures of the terminal are drawn again first, and the files that
@@ -23,7 +24,8 @@ pub(crate) fn run(project: &Project, pictures: bool) -> Result<()> {
     }
     verdict("docs", &check(project)?)?;
     build_book(project)?;
-    let doc = project.cargo("doc --workspace --no-deps");
+    let args = format!("doc --workspace --no-deps --features {}", lint::FEATURES);
+    let doc = project.cargo(&args);
     Ok(doc.env("RUSTDOCFLAGS", "-D warnings").run()?)
 }
 
