@@ -725,6 +725,42 @@ fn list_follows_the_size_of_the_terminal() {
     leave(terminal);
 }
 
+/// Proves CLI-6: a key that arrives together with a change of the size is not lost.
+#[test]
+fn key_right_after_a_resize_reaches_the_list() {
+    let server = counting();
+    let home = home_with_sessions(&server);
+    let mut terminal = Terminal::start(&home, &["--resume"]);
+    terminal.shows("Sessions of this directory: 3");
+    for round in 0..20 {
+        let (columns, heading) = match round % 2 {
+            0 => (70, "Sessions of all directories: 4"),
+            _ => (90, "Sessions of this directory: 3"),
+        };
+        terminal.resize(
+            NonZeroU16::new(24).unwrap(),
+            NonZeroU16::new(columns).unwrap(),
+        );
+        terminal.type_keys("\t");
+        terminal.shows(heading);
+    }
+    terminal.type_keys("\r");
+    terminal.prompts("");
+    leave(terminal);
+}
+
+/// Proves CLI-6: keys that the line editor reads together with the command belong to the list.
+#[test]
+fn keys_typed_with_the_command_search_in_the_list() {
+    let server = counting();
+    let home = home_with_sessions(&server);
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("/resume\rguide\r");
+    terminal.shows("continues: 2 messages, write the guide");
+    leave(terminal);
+}
+
 /// Proves CLI-6: without a terminal, `--resume` needs an id. Without sessions, there is nothing to select.
 #[test]
 fn resume_without_an_id_needs_a_terminal() {

@@ -149,7 +149,7 @@ impl Burst {
 }
 
 /// Whether no caller waits for the decision any longer, or the terminal is closed.
-fn is_over(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<bool> {
+pub(super) fn is_over(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<bool> {
     let mut fds = [
         PollFd::new(stop, PollFlags::IN),
         PollFd::new(terminal, PollFlags::empty()),

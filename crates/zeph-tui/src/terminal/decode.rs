@@ -71,7 +71,6 @@ impl Decoder {
     }
 
     /// Whether bytes wait for more.
-    #[cfg(any(feature = "full-screen", test))]
     pub(crate) fn is_pending(&self) -> bool {
         !self.pending.is_empty() && self.paste.is_none()
     }

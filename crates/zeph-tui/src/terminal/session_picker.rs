@@ -4,13 +4,12 @@
 //! the alternate screen of the terminal.
 
 use std::io::{self, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use crossterm::cursor::{Hide, MoveTo, Show};
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::style::Print;
 use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
@@ -22,13 +21,18 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use tokio::signal::unix::{SignalKind, signal};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::burst::{is_over, read};
 use super::channel::TerminalOptions;
+use super::decode::Decoder;
 use super::restore;
 use super::style::{BOLD, DIM, Style};
+use crate::pipe::pipe;
 use crate::sanitize::visible;
 
-/// The time after which the loop checks whether it is cancelled.
-const POLL: Duration = Duration::from_millis(100);
+/// The time between two checks of the size of the terminal.
+const CHECK: Duration = Duration::from_millis(100);
+/// The time after which an incomplete sequence of bytes is complete.
+const PAUSE: Duration = Duration::from_millis(25);
 /// Rows that are not entries: the heading, the search, the directory and the keys.
 const OTHER_ROWS: usize = 4;
 /// The width from which on a column shows the directories.
@@ -340,15 +344,14 @@ pub async fn pick(
     }
     let mut terminated = signal(SignalKind::terminate()).context("signals cannot be received")?;
     let mut hung_up = signal(SignalKind::hangup()).context("signals cannot be received")?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
+    let (stop, stops_when_dropped) = pipe().context("no pipe can be opened")?;
     let style = terminal.stdout;
-    let work = tokio::task::spawn_blocking(move || run(&mut picker, style, &stopped));
+    let work = tokio::task::spawn_blocking(move || run(&mut picker, style, &stop));
     tokio::pin!(work);
     let picked = tokio::select! {
         picked = &mut work => picked,
-        _ = terminated.recv() => { stop.store(true, Ordering::Relaxed); work.await }
-        _ = hung_up.recv() => { stop.store(true, Ordering::Relaxed); work.await }
+        _ = terminated.recv() => { drop(stops_when_dropped); work.await }
+        _ = hung_up.recv() => { drop(stops_when_dropped); work.await }
     };
     let picked = picked.context("the list of sessions failed")?;
     picked.context("the terminal cannot show the list of sessions")
@@ -375,31 +378,54 @@ impl Drop for FullScreen {
     }
 }
 
-/// Draws the list and reads keys until the user decides or `stop` is set.
-fn run(picker: &mut SessionPicker, style: Style, stop: &AtomicBool) -> io::Result<Option<String>> {
+/// Draws the list and reads keys until the user decides or the other end of `stop` is closed.
+///
+/// It reads the terminal itself: the library loses a key that arrives together with a change of the size.
+fn run(picker: &mut SessionPicker, style: Style, stop: &OwnedFd) -> io::Result<Option<String>> {
     let _screen = FullScreen::enter()?;
+    let (stdin, mut decoder) = (io::stdin(), Decoder::default());
+    let mut events = read_by_editor()?;
     loop {
-        draw(picker, style)?;
-        while !poll(POLL)? {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-        }
-        // A key that is released is reported only by some terminals. Other events only draw again.
-        if let Event::Key(key) = read()?
-            && key.kind != KeyEventKind::Release
-        {
-            match picker.press(key) {
+        for event in events {
+            match press(picker, &event) {
                 Picked::Open => {}
                 Picked::Session(id) => return Ok(Some(id)),
                 Picked::Cancelled => return Ok(None),
             }
         }
+        let drawn = size()?;
+        draw(picker, style, drawn)?;
+        events = loop {
+            let wait = if decoder.is_pending() { PAUSE } else { CHECK };
+            match read(&stdin, stop, Some(wait))? {
+                Some(bytes) => break decoder.push(&bytes),
+                None if is_over(&stdin, stop)? => return Ok(None),
+                None if decoder.is_pending() => break decoder.pause().into_iter().collect(),
+                None if size()? != drawn => break Vec::new(),
+                None => {}
+            }
+        };
     }
 }
 
-fn draw(picker: &mut SessionPicker, style: Style) -> io::Result<()> {
-    let (width, height) = size()?;
+/// The keys after the command that opened the list, which the line editor has read with it.
+fn read_by_editor() -> io::Result<Vec<Event>> {
+    let mut events = Vec::new();
+    while crossterm::event::poll(Duration::ZERO)? {
+        events.push(crossterm::event::read()?);
+    }
+    Ok(events)
+}
+
+fn press(picker: &mut SessionPicker, event: &Event) -> Picked {
+    match event {
+        // A key that is released is reported only by some terminals.
+        Event::Key(key) if key.kind != KeyEventKind::Release => picker.press(*key),
+        _ => Picked::Open,
+    }
+}
+
+fn draw(picker: &mut SessionPicker, style: Style, (width, height): (u16, u16)) -> io::Result<()> {
     let (lines, (column, row)) = picker.lines(usize::from(width), usize::from(height));
     let mut out = io::stdout().lock();
     queue!(out, Hide)?;
