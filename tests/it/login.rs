@@ -476,6 +476,11 @@ fn dialog_can_be_closed() {
     asks(&terminal, "Key for https://api.anthropic.com (not shown):");
     assert!(terminal.echoes_nothing());
     terminal.signal(Signal::INT);
-    assert_eq!(terminal.ends().0.code(), Some(130));
+    let (status, raw) = terminal.ends();
+    assert_eq!(status.code(), Some(130));
+    assert!(
+        raw.ends_with('\n'),
+        "the line of the question ends: {raw:?}"
+    );
     assert_eq!(records(&home).len(), 0);
 }

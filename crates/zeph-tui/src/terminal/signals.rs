@@ -1,5 +1,6 @@
 //! Signals: those that end the work, and SIGXFSZ, which must not.
 
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
@@ -69,12 +70,15 @@ pub fn end_on_signals() {
                 return;
             };
             loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                    _ = hangup.recv() => {}
-                }
+                let is_interrupt = tokio::select! {
+                    _ = interrupt.recv() => true,
+                    _ = terminate.recv() => false,
+                    _ = hangup.recv() => false,
+                };
                 if HANDLERS.load(Ordering::SeqCst) == 0 {
+                    if is_interrupt {
+                        end_line();
+                    }
                     leave();
                 }
             }
@@ -83,6 +87,14 @@ pub fn end_on_signals() {
     // Without the thread, a signal does its default.
     if thread.is_ok() {
         ready.wait();
+    }
+}
+
+/// Ends the line of an open question, which may contain `^C`.
+fn end_line() {
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        // A terminal that is gone shows nothing.
+        let _ = io::stderr().write_all(b"\n");
     }
 }
 
