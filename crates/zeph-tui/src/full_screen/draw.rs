@@ -402,7 +402,7 @@ mod tests {
     use crate::full_screen::app::Turn;
     use crate::full_screen::completion::{Popup, Suggestion, Suggestions};
     use crate::full_screen::dialog::Dialog;
-    use crate::full_screen::draw_dialog::footer;
+    use crate::full_screen::draw_dialog::{dialog, footer};
     use crate::full_screen::input::Input;
     use crate::full_screen::question::Question;
     use crate::host::BareHost;
@@ -570,5 +570,27 @@ mod tests {
         let rows = footer(dialog, 20, true);
         let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
         assert_eq!(rows, ["[1] once  [4] no", "[5] no, and tell it why"]);
+    }
+
+    #[test]
+    fn low_screen_shows_the_selected_option() {
+        let mut app = app();
+        let mut question = permission("ls");
+        question.drawn(Instant::now());
+        let open = question.deadline(Instant::now()).unwrap();
+        app.dialog = Some(question);
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 20, 3));
+        let area = buffer.area;
+        dialog(area, &mut buffer, &mut app, open);
+        let shown = text(&buffer);
+        assert!(shown.contains("[4] no"), "{shown}");
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 10, 3));
+        let area = buffer.area;
+        dialog(area, &mut buffer, &mut app, open);
+        let shown = text(&buffer);
+        assert!(
+            shown.contains("[4] no") && !shown.contains("once"),
+            "{shown}"
+        );
     }
 }

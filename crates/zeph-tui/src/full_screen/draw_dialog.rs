@@ -46,7 +46,7 @@ pub(super) fn dialog(area: Rect, buffer: &mut Buffer, app: &mut App, now: Instan
     dialog.scroll = dialog.scroll.min(hidden);
     let scroll = dialog.scroll;
     lines(&dialog.lines(width)[scroll..], text, buffer);
-    lines(&footer, keys, buffer);
+    lines(&footer[first_row(&footer, keys.height)..], keys, buffer);
     if let Some((label, field)) = dialog.field()
         && let Some(row) = keys.rows().next()
     {
@@ -70,6 +70,15 @@ pub(super) fn dialog(area: Rect, buffer: &mut Buffer, app: &mut App, now: Instan
         corner(row, buffer, &more);
     }
     dialog.drawn(now);
+}
+
+/// The first visible row of a footer, so that a low screen shows the selected option.
+fn first_row(footer: &[Line<'_>], height: u16) -> usize {
+    let is_selected = |span: &Span<'_>| span.style.add_modifier.contains(Modifier::REVERSED);
+    let selected = footer
+        .iter()
+        .position(|row| row.spans.iter().any(is_selected));
+    selected.map_or(0, |row| (row + 1).saturating_sub(usize::from(height)))
 }
 
 /// The options in as many rows as they need, or a row for a field.
