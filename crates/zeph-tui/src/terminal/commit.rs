@@ -61,8 +61,6 @@ pub(super) struct Commit {
     next: usize,
     /// The title of that block is printed.
     has_title: bool,
-    /// Bytes of the text of that block that were read.
-    read: usize,
     markdown: MarkdownStream,
     sanitizer: Sanitizer,
     section: Option<Section>,
@@ -71,22 +69,17 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// The text to print next. After a turn `is_over`, every block is final.
+    /// The text to print next, which is taken out of the transcript. After a turn `is_over`, every block is final.
     pub(super) fn advance(
         &mut self,
-        transcript: &Transcript,
+        transcript: &mut Transcript,
         target: Target,
         is_over: bool,
     ) -> String {
         let mut out = String::new();
-        while let Some(block) = transcript.blocks().get(self.next) {
-            let is_growing = !is_over && transcript.is_growing(self.next);
-            if !self.print(block, is_growing, transcript, (target, is_over), &mut out) {
-                break;
-            }
+        while self.print(transcript, target, is_over, &mut out) {
             self.next += 1;
             self.has_title = false;
-            self.read = 0;
         }
         if is_over {
             self.end_line(&mut out);
@@ -110,7 +103,7 @@ impl Commit {
     }
 
     /// Prints the titles of all calls that run: a command gets the screen.
-    pub(super) fn print_titles(&mut self, transcript: &Transcript, target: Target) -> String {
+    pub(super) fn print_titles(&mut self, transcript: &mut Transcript, target: Target) -> String {
         let mut out = self.advance(transcript, target, false);
         for (at, block) in self.uncommitted(transcript).iter().enumerate() {
             match block {
@@ -137,26 +130,29 @@ impl Commit {
         self.section = None;
     }
 
-    /// Prints the final part of a block. Returns whether the whole block is printed.
+    /// Prints the final part of the next block. Returns whether the whole block is printed.
     fn print(
         &mut self,
-        block: &Block,
-        is_growing: bool,
-        transcript: &Transcript,
-        (target, is_over): (Target, bool),
+        transcript: &mut Transcript,
+        target: Target,
+        is_over: bool,
         out: &mut String,
     ) -> bool {
+        let is_growing = !is_over && transcript.is_growing(self.next);
         let is_quiet = target.mode == DisplayMode::Quiet;
+        let Some(block) = transcript.blocks().get(self.next) else {
+            return false;
+        };
         match block {
-            Block::Text(text) => {
-                if is_quiet {
-                    return !is_growing;
-                }
+            Block::Text(_) => {
                 if target.mode == DisplayMode::Aside && !self.is_aside(transcript) {
                     // It may be the response, which is printed elsewhere.
                     return is_over;
                 }
-                self.print_text(text, is_growing, target, out);
+                let more = transcript.take_text(self.next);
+                if !is_quiet {
+                    self.print_text(&more, is_growing, target, out);
+                }
                 !is_growing
             }
             Block::Reasoning(_) => {
@@ -205,9 +201,7 @@ impl Commit {
         later.iter().any(continues) || transcript.activity().is_some()
     }
 
-    fn print_text(&mut self, text: &str, is_growing: bool, target: Target, out: &mut String) {
-        let more = text.get(self.read..).unwrap_or_default();
-        self.read = text.len();
+    fn print_text(&mut self, more: &str, is_growing: bool, target: Target, out: &mut String) {
         if !target.is_rendered() {
             if !more.is_empty() {
                 self.begin_section(Section::Text, out);

@@ -187,7 +187,7 @@ impl Screen {
         }
         self.is_dirty = false;
         let target = self.target();
-        let mut above = self.commit.advance(&self.transcript, target, is_over);
+        let mut above = self.commit.advance(&mut self.transcript, target, is_over);
         above.push_str(&more);
         if !self.is_animated() {
             return self.raw(&above);

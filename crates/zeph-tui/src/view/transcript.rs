@@ -200,12 +200,19 @@ impl Transcript {
         self.activity = None;
     }
 
-    /// Drops the text of the model. A view that prints each text once does not need it later.
+    /// Takes the text of the model out of the block with this index, for a view that prints each text once. The block
+    /// remains, and may grow.
+    pub(crate) fn take_text(&mut self, index: usize) -> String {
+        match self.blocks.get_mut(index) {
+            Some(Block::Text(text)) => std::mem::take(text),
+            _ => String::new(),
+        }
+    }
+
+    /// Drops the text of the model that no view has taken.
     pub(crate) fn forget_text(&mut self) {
-        for block in &mut self.blocks {
-            if let Block::Text(text) = block {
-                *text = String::new();
-            }
+        for at in 0..self.blocks.len() {
+            self.take_text(at);
         }
     }
 
@@ -360,6 +367,19 @@ mod tests {
         assert!(!all.is_growing(0) && all.is_growing(1) && all.is_growing(2));
         all.end_turn();
         assert!(!all.is_growing(2));
+    }
+
+    #[test]
+    fn block_continues_to_grow_after_its_text_is_taken() {
+        let text = |text: &str| LoopbackEvent::Text(text.to_owned());
+        let mut all = transcript([text("one "), text("two")]);
+        assert_eq!(all.take_text(0), "one two");
+        assert_eq!(all.take_text(1), "");
+        all.apply(text(" three"), Instant::now());
+        assert_eq!(all.blocks(), [Block::Text(" three".to_owned())]);
+        assert!(all.is_growing(0));
+        all.forget_text();
+        assert_eq!(all.blocks(), [Block::Text(String::new())]);
     }
 
     #[test]

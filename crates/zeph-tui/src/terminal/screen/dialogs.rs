@@ -157,9 +157,9 @@ impl Screen {
             return;
         }
         let target = self.target();
-        let mut above = self.commit.advance(&self.transcript, target, false);
+        let mut above = self.commit.advance(&mut self.transcript, target, false);
         if self.mode != DisplayMode::Quiet {
-            above.push_str(&self.commit.print_titles(&self.transcript, target));
+            above.push_str(&self.commit.print_titles(&mut self.transcript, target));
         }
         let erased = self.region.erase(terminal_size().columns);
         self.raw(&(erased + &above));
