@@ -209,6 +209,20 @@ impl History {
         mut message: Message,
         usage: Option<Usage>,
     ) -> Result<i64, HistoryError> {
+        let seq = self.record(&mut message, usage).await?;
+        self.append(message);
+        Ok(seq)
+    }
+
+    /// Appends a message to the store only. Known secrets in it are replaced first. Returns the sequence number.
+    ///
+    /// # Errors
+    /// [`HistoryError::Store`].
+    pub(super) async fn record(
+        &self,
+        message: &mut Message,
+        usage: Option<Usage>,
+    ) -> Result<i64, HistoryError> {
         for part in &mut message.parts {
             withhold(&self.secrets, part);
         }
@@ -220,24 +234,31 @@ impl History {
                 reason: error.to_string(),
             }
         })?;
-        let seq = self
-            .store
-            .append_message(
-                &self.session,
-                NewMessage {
-                    role: message.role.as_str().to_owned(),
-                    content,
-                    usage: usage.map(|usage| zeph_memory::Usage {
-                        input_tokens: usage.input_tokens,
-                        output_tokens: usage.output_tokens,
-                        cached_tokens: usage.cached_tokens,
-                    }),
-                },
-            )
-            .await?;
+        let message = NewMessage {
+            role: message.role.as_str().to_owned(),
+            content,
+            usage: usage.map(|usage| zeph_memory::Usage {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cached_tokens: usage.cached_tokens,
+            }),
+        };
+        Ok(self.store.append_message(&self.session, message).await?)
+    }
+
+    /// The text of a message without known secrets.
+    pub(super) fn text_of(&self, message: &Message) -> String {
+        let mut text = message.text();
+        if let Cow::Owned(redacted) = self.secrets.redact_known(&text) {
+            text = redacted;
+        }
+        text
+    }
+
+    /// Appends a message to the window that is in the store.
+    pub(super) fn append(&mut self, message: Message) {
         self.estimate.add(&message);
         join(&mut self.messages, message);
-        Ok(seq)
     }
 
     /// Repairs the window after a turn that ended between calls and their results, for example because a result could

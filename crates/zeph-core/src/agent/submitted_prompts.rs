@@ -1,9 +1,11 @@
 //! Prompts that the user submits during a turn. They join the conversation before the next request.
 
 use tokio_util::sync::CancellationToken;
+use zeph_llm::{Message, MessagePart};
+use zeph_tools::ImageContent;
 
 use super::outcome::TurnEnd;
-use super::turn::{TurnAbort, prompt_message};
+use super::turn::TurnAbort;
 use super::{Agent, AttachedPrompt};
 use crate::channel::LoopbackEvent;
 
@@ -38,4 +40,15 @@ impl Agent {
         }
         Ok(())
     }
+}
+
+/// The message of a prompt with images.
+pub(super) fn prompt_message(prompt: &str, images: Vec<ImageContent>) -> Message {
+    let mut message = Message::user(prompt);
+    let images = images.into_iter().map(|image| MessagePart::Image {
+        media_type: image.media_type,
+        data: image.data,
+    });
+    message.parts.extend(images);
+    message
 }

@@ -10,9 +10,7 @@
 
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use zeph_llm::{
-    ChatResponse, LlmError, LlmErrorKind, Message, MessagePart, StopReason, ToolChoice,
-};
+use zeph_llm::{ChatResponse, LlmError, LlmErrorKind, Message, StopReason, ToolChoice};
 use zeph_tools::{ImageContent, ToolRegistry};
 
 use super::Agent;
@@ -24,6 +22,7 @@ use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
 use super::spans;
 use super::strip_reasoning::{ResponseCalls, strip_reasoning};
+use super::submitted_prompts::prompt_message;
 use super::tool_runner::Batch;
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
@@ -464,29 +463,21 @@ impl Agent {
         }
         let history = &mut self.session.history;
         let usage = history.plausible(response.usage());
-        let (message, calls) = strip_reasoning(response.into_message(), registry);
-        let text = message.text();
-        outcome.text = history.secrets().redact_known(&text).into_owned();
+        let (mut message, calls) = strip_reasoning(response.into_message(), registry);
         if message.parts.is_empty() {
+            outcome.text.clear();
             self.channel.emit(LoopbackEvent::Notice(
                 "the model returned an empty response".to_owned(),
             ));
             return Ok(calls);
         }
-        history.push(message, Some(usage)).await?;
+        let stored = history.record(&mut message, Some(usage)).await;
+        // The store needs several copies of a long text, so the outcome gets one afterwards.
+        outcome.text = history.text_of(&message);
+        stored?;
+        history.append(message);
         Ok(calls)
     }
-}
-
-/// The message of a prompt with images.
-pub(super) fn prompt_message(prompt: &str, images: Vec<ImageContent>) -> Message {
-    let mut message = Message::user(prompt);
-    let images = images.into_iter().map(|image| MessagePart::Image {
-        media_type: image.media_type,
-        data: image.data,
-    });
-    message.parts.extend(images);
-    message
 }
 
 fn explain(error: &LlmError) -> String {
