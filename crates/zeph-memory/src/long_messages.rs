@@ -19,8 +19,11 @@ impl Store {
         content.len() > MAX_TRIGGER_BYTES
     }
 
-    /// Appends messages with long ones among them, in one transaction, and returns the sequence number of the first one. It has one
-    /// statement for each message, because SQLite copies the values of a statement for several rows once more.
+    /// Appends messages with long ones among them, in one transaction, and returns the sequence number of the first one.
+    ///
+    /// Each message has a statement of its own, because SQLite copies the values of a statement for several rows once
+    /// more. A long message is indexed before it is inserted, so that its text and its content are not copied at the
+    /// same time.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
@@ -35,14 +38,17 @@ impl Store {
         let mut first = None;
         for message in messages {
             bytes += message.content.len();
-            let text = Self::is_long(&message.content).then(|| text_of(&message.content));
+            let number = self.next_number(transaction.as_mut()).await?;
+            if Self::is_long(&message.content) {
+                index(transaction.as_mut(), number, text_of(&message.content)).await?;
+            }
             let usage = message.usage;
             let insert = query(
                 "INSERT INTO message (session, seq, role, content, created_at,
-                                      input_tokens, output_tokens, cached_tokens)
+                                      input_tokens, output_tokens, cached_tokens, number)
                  VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM message WHERE session = ?1),
-                         ?2, ?3, ?4, ?5, ?6, ?7)
-                 RETURNING seq, number",
+                         ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 RETURNING seq",
             );
             let insert = insert
                 .bind(session)
@@ -51,21 +57,26 @@ impl Store {
                 .bind(created_at)
                 .bind(usage.map(|usage| integer(usage.input_tokens)))
                 .bind(usage.map(|usage| integer(usage.output_tokens)))
-                .bind(usage.map(|usage| integer(usage.cached_tokens)));
+                .bind(usage.map(|usage| integer(usage.cached_tokens)))
+                .bind(number);
             let rows = transaction.fetch(insert).await?;
             let Some(row) = rows.first() else {
                 continue;
             };
             let seq: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
-            let number: i64 = row.try_get(1).map_err(|error| self.sql(error))?;
             first = first.or(Some(seq));
-            if let Some(text) = text {
-                index(transaction.as_mut(), number, text).await?;
-            }
         }
         transaction.commit().await?;
         self.wrote(bytes);
         Ok(first.unwrap_or(1))
+    }
+
+    /// The number of the next row of messages, which SQLite would choose.
+    async fn next_number(&self, transaction: &mut dyn Transaction) -> Result<i64, StoreError> {
+        let select = query("SELECT coalesce(max(number), 0) + 1 FROM message");
+        let rows = transaction.fetch(select).await?;
+        let number = rows.first().map(|row| row.try_get(0)).transpose();
+        Ok(number.map_err(|error| self.sql(error))?.unwrap_or(1))
     }
 
     /// Adds the long messages of a session that are not in the index, after a statement that inserted rows of messages.

@@ -68,8 +68,9 @@ const CHECKPOINT_AFTER: usize = 4 * 1024 * 1024;
 /// task has not done so.
 const LOG_LIMIT_PAGES: &str = "16384";
 
-/// The pages that the connection stores in memory: 1 MiB, half of the default. The system caches the file as well.
-const CACHE_KIB: &str = "-1024";
+/// The pages that the connection stores in memory: 256 KiB. The system caches the file as well, and a long message would
+/// fill a larger cache.
+const CACHE_KIB: &str = "-256";
 
 type Manager = <Sqlite as sqlx::Database>::TransactionManager;
 type ConnectionGuard<'a> = MappedMutexGuard<'a, SqliteConnection>;
