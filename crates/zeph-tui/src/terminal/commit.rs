@@ -8,11 +8,16 @@ use ratatui_core::text::Line;
 use super::screen::DisplayMode;
 use super::style::Style;
 use crate::sanitize::{Sanitizer, clean};
-use crate::view::render::{Detail, MarkdownStream, block_lines, call_result, call_title, to_ansi};
+use crate::view::render::{
+    DIM, Detail, MarkdownStream, block_lines, call_result, call_title, to_ansi,
+};
 use crate::view::{Block, Call, Severity, Transcript};
 
 /// The tools whose result is the task list, which is a block of its own.
 const TASK_TOOLS: [&str; 3] = ["add_task", "list_tasks", "update_task"];
+
+/// Lines of a prompt that are printed. A longer one was pasted.
+const MAX_PROMPT_LINES: usize = 20;
 
 /// The form of the printed text.
 #[derive(Debug, Clone, Copy)]
@@ -171,7 +176,7 @@ impl Commit {
                 if !is_quiet {
                     self.begin_section(Section::Text, out);
                     let lines = block_lines(block, target.width, Detail::Full);
-                    out.push_str(&target.text(&lines));
+                    out.push_str(&target.text(&beginning(lines)));
                     // The text of the model is apart from the prompt.
                     self.section = Some(Section::Calls);
                 }
@@ -281,6 +286,17 @@ impl Commit {
     }
 }
 
+/// The first lines of a prompt, and the number of the others.
+fn beginning(mut lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
+    let hidden = lines.len().saturating_sub(MAX_PROMPT_LINES);
+    // A single hidden line takes as much room as the remark about it.
+    if hidden > 1 {
+        lines.truncate(MAX_PROMPT_LINES);
+        lines.push(Line::styled(format!("  … {hidden} more lines"), DIM));
+    }
+    lines
+}
+
 /// Safe text, wrapped to the terminal.
 fn wrapped(text: &str, target: Target) -> String {
     if !target.style.terminal {
@@ -288,4 +304,22 @@ fn wrapped(text: &str, target: Target) -> String {
     }
     let block = Block::Reply(text.to_owned());
     target.text(&block_lines(&block, target.width, Detail::Full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_a_long_prompt_is_printed() {
+        let check = |count: usize, last: &str| {
+            let lines = (1..=count).map(|at| Line::from(at.to_string()));
+            let shown = beginning(lines.collect());
+            assert_eq!(shown.last().map(ToString::to_string).as_deref(), Some(last));
+        };
+        check(1, "1");
+        check(21, "21");
+        check(22, "  … 2 more lines");
+        check(24_391, "  … 24371 more lines");
+    }
 }
