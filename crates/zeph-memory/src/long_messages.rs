@@ -1,7 +1,11 @@
 //! Long messages in the search index of SQLite. A trigger adds the short ones.
 //!
-//! A trigger extracts the text of a message by JSON functions, which need about ten copies of it. The program needs two. A
-//! PostgreSQL server has an index of its own.
+//! A trigger extracts the text of a message by JSON functions, which need about ten copies of it. The program needs two,
+//! and indexes each word of a long text about once: SQLite needs three further copies of the text that it indexes.
+//! Searches have only single words, so they find the same messages; the rank of a long message does not depend on
+//! repetitions. A PostgreSQL server has an index of its own.
+
+use std::collections::HashSet;
 
 use crate::conversation::{integer, now};
 use crate::database::{Transaction, query};
@@ -12,6 +16,8 @@ use crate::store::Store;
 
 /// The longest content that the trigger `message_words_of_new` adds to the index.
 const MAX_TRIGGER_BYTES: usize = 65_536;
+/// The words that are compared with the next one. After more different ones, a word may be indexed again.
+const MAX_COMPARED_WORDS: usize = 8192;
 
 impl Store {
     /// Whether the trigger skips a message with this content.
@@ -22,8 +28,8 @@ impl Store {
     /// Appends messages with long ones among them, in one transaction, and returns the sequence number of the first one.
     ///
     /// Each message has a statement of its own, because SQLite copies the values of a statement for several rows once
-    /// more. A long message is indexed before it is inserted, so that its text and its content are not copied at the
-    /// same time.
+    /// more. A long message is indexed before it is inserted, so that its text and the copies of its content do not
+    /// exist at the same time.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
@@ -40,7 +46,7 @@ impl Store {
             bytes += message.content.len();
             let number = self.next_number(transaction.as_mut()).await?;
             if Self::is_long(&message.content) {
-                index(transaction.as_mut(), number, text_of(&message.content)).await?;
+                index(transaction.as_mut(), number, &text_of(&message.content)).await?;
             }
             let usage = message.usage;
             let insert = query(
@@ -102,23 +108,57 @@ impl Store {
             let select = query("SELECT content FROM message WHERE number = ?1").bind(number);
             for row in transaction.fetch(select).await? {
                 let content: String = row.try_get(0).map_err(|error| self.sql(error))?;
-                index(transaction, number, text_of(&content)).await?;
+                index(transaction, number, &text_of(&content)).await?;
             }
         }
         Ok(())
     }
 }
 
-/// Adds the text of a message to the index.
+/// Adds the words of a message to the index.
 async fn index(
     transaction: &mut dyn Transaction,
     number: i64,
-    text: String,
+    text: &str,
 ) -> Result<(), StoreError> {
-    if text.is_empty() {
+    let words = distinct_words(text);
+    if words.is_empty() {
         return Ok(());
     }
     let insert = query("INSERT INTO message_words (rowid, content) VALUES (?1, ?2)");
-    transaction.fetch(insert.bind(number).bind(text)).await?;
+    transaction.fetch(insert.bind(number).bind(words)).await?;
     Ok(())
+}
+
+/// The words of a text without repetitions, in their order.
+fn distinct_words(text: &str) -> String {
+    let (mut seen, mut words) = (HashSet::new(), String::new());
+    for word in text.split_whitespace() {
+        if seen.len() == MAX_COMPARED_WORDS {
+            seen.clear();
+        }
+        if seen.insert(word) {
+            words.push_str(word);
+            words.push(' ');
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_words_are_indexed_once() {
+        let check = |text: &str, expect: &str| assert_eq!(distinct_words(text), expect);
+        check("", "");
+        check(" \n", "");
+        check("the fox\nand the\tdog, the dog", "the fox and dog, dog ");
+        check("解析器を 解析器を", "解析器を ");
+        let many = (0..MAX_COMPARED_WORDS).map(|at| format!("{at} "));
+        let many: String = many.collect();
+        assert_eq!(distinct_words(&many), many);
+        assert_eq!(distinct_words(&format!("{many}0 0")), format!("{many}0 "));
+    }
 }
