@@ -16,6 +16,7 @@ use reqwest::header::{
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use url::Url;
 
+#[cfg(debug_assertions)]
 use crate::address::AddressRule;
 use crate::config::WebConfig;
 use crate::error::{RequestErrorKind, WebError};
