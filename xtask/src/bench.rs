@@ -15,6 +15,7 @@ pub(crate) mod report;
 mod search;
 mod stream;
 pub(crate) mod subject;
+mod telemetry;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -71,6 +72,12 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     }
     let binary = binary(project, flags)?;
     let mut figures = Vec::new();
+    if let Some(with) = &flags.telemetry {
+        let with = std::path::absolute(with).context("--telemetry")?;
+        let script = |home: &Home| Ok(reads(&files(&home.project())?, None, TURNS));
+        telemetry::measure(&binary, &with, script, &mut figures)?;
+        return report(&figures, flags);
+    }
     if !flags.streams {
         start(&binary, &mut figures)?;
         conversations(&binary, &mut figures)?;

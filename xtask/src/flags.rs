@@ -56,6 +56,8 @@ xflags::xflags! {
             optional --edits
             /// Only the streams on the screen.
             optional --streams
+            /// Only the cost of telemetry: this binary has the feature `otel`, and the measured binary does not have it.
+            optional --telemetry file: PathBuf
         }
         /// Measure a store on a PostgreSQL server under load, and kill processes of it.
         cmd load {

@@ -14,6 +14,8 @@ use super::model::{Answer, Exchange, Model};
 const LIMIT: Duration = Duration::from_secs(120);
 /// A kibibyte, the unit of `/proc`.
 const KIB: u64 = 1024;
+/// The unit of processor times in `/proc`.
+const TICK: Duration = Duration::from_millis(10);
 
 /// A home directory with a project and a configuration. Dropping it deletes the files.
 pub(crate) struct Home {
@@ -29,6 +31,8 @@ pub(crate) struct Run {
     pub(super) connections: usize,
     /// The memory at each held response.
     pub(super) memory: Vec<Memory>,
+    /// The processor time of the process and its helpers, from start to exit; 0 on systems without `/proc`.
+    pub(super) processor: Duration,
 }
 
 /// The resident memory of a process in bytes; all 0 on systems without `/proc`.
@@ -105,6 +109,7 @@ impl Home {
             .envs(env.iter().copied())
             .stdout(std::fs::File::create(&stdout)?)
             .stderr(std::fs::File::create(&stderr)?);
+        let before = processor_of_children();
         let started = Instant::now();
         let mut child = command
             .spawn()
@@ -116,6 +121,7 @@ impl Home {
                 model.release();
             }
         })?;
+        let processor = processor_of_children().saturating_sub(before);
         let printed = std::fs::read_to_string(&stdout)?;
         let told = std::fs::read_to_string(&stderr)?;
         ensure!(status.success(), "zeph -p: {status}\n{printed}\n{told}");
@@ -127,6 +133,7 @@ impl Home {
             first_body: observed.first_body,
             connections: observed.connections,
             memory,
+            processor,
         })
     }
 }
@@ -209,6 +216,20 @@ impl Memory {
     }
 }
 
+/// The processor time of all children that ended.
+fn processor_of_children() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    ended_children(&stat).unwrap_or_default()
+}
+
+/// `cutime` and `cstime` of `/proc/self/stat`. The name of the program precedes them, which can contain blanks.
+fn ended_children(stat: &str) -> Option<Duration> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let times = fields.split_whitespace().skip(13).take(2);
+    let ticks: u32 = times.map(|ticks| ticks.parse().unwrap_or(0)).sum();
+    Some(TICK * ticks)
+}
+
 fn kibibytes(status: &str, field: &str) -> Option<u64> {
     let line = status
         .lines()
@@ -258,6 +279,13 @@ mod tests {
         );
         check("{}", 0, Some("no `tool_calls`"));
         check("", 0, Some("the result of"));
+    }
+
+    #[test]
+    fn processor_time_of_children_is_parsed() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4 0 0 0 0 500 600 12 3 20 0 1 0 99";
+        assert_eq!(ended_children(stat), Some(Duration::from_millis(150)));
+        assert_eq!(ended_children(""), None);
     }
 
     #[test]
