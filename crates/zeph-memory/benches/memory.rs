@@ -6,7 +6,7 @@
 //! it, embeddings are random, around 2,000 centres.
 //!
 //! `cargo bench -p zeph-memory --features postgres --bench memory -- --server URL` measures the search by meaning in 10,000
-//! facts on an empty database of a PostgreSQL server.
+//! facts: with SQLite, and on an empty database of a PostgreSQL server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -21,7 +21,7 @@ use zeph_memory::{Store, Synchronous};
 
 /// The number of stored facts.
 const FACTS: usize = 100_000;
-/// The number of stored facts on a server.
+/// The number of stored facts on a server, and of those with SQLite next to it.
 #[cfg(feature = "postgres")]
 const SERVER_FACTS: usize = 10_000;
 /// The number of measurements of each search.
@@ -35,7 +35,7 @@ fn main() {
     if file.as_deref() == Some("--server") {
         return on_server(&args.next().expect("--server takes a URL"));
     }
-    let (runtime, _folder, store) = filled();
+    let (runtime, _folder, store) = filled(FACTS);
     for words in [
         "own77777",
         "group123 port",
@@ -68,9 +68,11 @@ fn main() {
     }
 }
 
-/// Measures the search by meaning on a server.
+/// Measures the search by meaning with SQLite and on a server.
 #[cfg(feature = "postgres")]
 fn on_server(url: &str) {
+    let (runtime, _folder, store) = filled(SERVER_FACTS);
+    by_meaning(&runtime, &store, "SQLite");
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = runtime.block_on(async {
@@ -80,21 +82,26 @@ fn on_server(url: &str) {
         fill(&store, SERVER_FACTS).await;
         store
     });
+    by_meaning(&runtime, &store, "server");
+}
+
+#[cfg(feature = "postgres")]
+fn by_meaning(runtime: &Runtime, store: &Store, place: &str) {
     for length in [384, 1536] {
         let vectors = clustered(length, SERVER_FACTS + 300);
-        let name = format!("{length} numbers, server");
-        nearness(&runtime, &store, &name, &vectors, SERVER_FACTS);
+        let name = format!("{length} numbers, {place}");
+        nearness(runtime, store, &name, &vectors, SERVER_FACTS);
     }
 }
 
-/// A store in a file with facts.
-fn filled() -> (Runtime, TempDir, Store) {
+/// A store in a file with this number of facts.
+fn filled(facts: usize) -> (Runtime, TempDir, Store) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = runtime.block_on(async {
         let path = folder.path().join("zeph.db");
         let store = Store::open(&path, Synchronous::Normal).await.unwrap();
-        fill(&store, FACTS).await;
+        fill(&store, facts).await;
         store
     });
     (runtime, folder, store)
