@@ -106,7 +106,7 @@ fn changes_invalidate_the_cache_immediately() {
             json!({ "path": "a.txt", "old_string": "two", "new_string": "six" }),
         ),
         ("write", json!({ "path": "a.txt", "content": "ten\n" })),
-        ("write", json!({ "path": "/outside", "content": "x" })),
+        ("delete_path", path("missing.txt")),
         ("create_directory", path("made")),
         (
             "copy_path",

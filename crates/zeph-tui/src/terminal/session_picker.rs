@@ -25,6 +25,7 @@ use super::burst::{is_over, read};
 use super::channel::TerminalOptions;
 use super::decode::Decoder;
 use super::restore;
+use super::signals::leave_unless_handled;
 use super::style::{BOLD, DIM, Style};
 use crate::pipe::pipe;
 use crate::sanitize::visible;
@@ -348,10 +349,19 @@ pub async fn pick(
     let style = terminal.stdout;
     let work = tokio::task::spawn_blocking(move || run(&mut picker, style, &stop));
     tokio::pin!(work);
-    let picked = tokio::select! {
-        picked = &mut work => picked,
-        _ = terminated.recv() => { drop(stops_when_dropped); work.await }
-        _ = hung_up.recv() => { drop(stops_when_dropped); work.await }
+    let ended = tokio::select! {
+        picked = &mut work => Some(picked),
+        _ = terminated.recv() => None,
+        _ = hung_up.recv() => None,
+    };
+    let picked = match ended {
+        Some(picked) => picked,
+        None => {
+            drop(stops_when_dropped);
+            let restored = work.await;
+            leave_unless_handled();
+            restored
+        }
     };
     let picked = picked.context("the list of sessions failed")?;
     picked.context("the terminal cannot show the list of sessions")

@@ -75,12 +75,10 @@ pub fn end_on_signals() {
                     _ = terminate.recv() => false,
                     _ = hangup.recv() => false,
                 };
-                if HANDLERS.load(Ordering::SeqCst) == 0 {
-                    if is_interrupt {
-                        end_line();
-                    }
-                    leave();
+                if is_interrupt && HANDLERS.load(Ordering::SeqCst) == 0 {
+                    end_line();
                 }
+                leave_unless_handled();
             }
         });
     });
@@ -102,6 +100,14 @@ fn end_line() {
 fn leave() -> ! {
     put_back();
     std::process::exit(i32::from(INTERRUPTED));
+}
+
+/// Ends the program, unless another part of it handles signals. A caller that waits for a signal itself uses it to get the
+/// exit code of an interruption.
+pub(super) fn leave_unless_handled() {
+    if HANDLERS.load(Ordering::SeqCst) == 0 {
+        leave();
+    }
 }
 
 /// Makes a write beyond the limit of file sizes fail with an error. By default, the signal would end the program
