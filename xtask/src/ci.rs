@@ -182,7 +182,7 @@ fn fuzz_targets(project: &Project) -> Result<()> {
     let args = "check --locked --manifest-path fuzz/Cargo.toml --target-dir target \
                 --config profile.dev.package.libsqlite3-sys.opt-level=0";
     let check = project.cargo(args);
-    Ok(check.env("CUSTOM_LIBFUZZER_PATH", "libfuzzer.a").run()?)
+    Ok(check.env("CUSTOM_LIBFUZZER_PATH", "./libfuzzer.a").run()?)
 }
 
 /// Builds the shipped binary.
