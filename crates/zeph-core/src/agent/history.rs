@@ -255,7 +255,7 @@ impl History {
         text
     }
 
-    /// Appends a message to the window that is in the store.
+    /// Appends a stored message to the window.
     pub(super) fn append(&mut self, message: Message) {
         self.estimate.add(&message);
         join(&mut self.messages, message);

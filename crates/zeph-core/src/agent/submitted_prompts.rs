@@ -1,4 +1,4 @@
-//! Prompts that the user submits during a turn. They join the conversation before the next request.
+//! Prompts of the user as messages. Those that the user submits during a turn join the conversation before the next request.
 
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{Message, MessagePart};

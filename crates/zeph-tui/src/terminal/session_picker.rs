@@ -329,8 +329,8 @@ fn tail(text: &str, width: usize) -> String {
     }
 }
 
-/// Shows the list, and returns the id of the selected session. `None` if the user selects none, or if a signal ends the
-/// program.
+/// Shows the list, and returns the id of the selected session. `None` if the user selects none, or after a signal
+/// that another part of the program handles. Otherwise a signal ends the program.
 ///
 /// # Errors
 /// If the terminal cannot show the list.
