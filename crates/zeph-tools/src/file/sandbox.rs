@@ -327,8 +327,7 @@ impl Sandbox {
 
     /// The error of a file tool for this path, if it would currently deny access to or reading of it. A link in
     /// the last component is followed, unless `entry` is set.
-    #[must_use]
-    pub fn refusal(&self, given: &str, role: PathRole, entry: bool) -> Option<ToolError> {
+    fn refusal(&self, given: &str, role: PathRole, entry: bool) -> Option<ToolError> {
         let last = if entry {
             FinalLinkMode::Itself
         } else {

@@ -68,19 +68,6 @@ impl ToolGroup for WebScrapeExecutor {
     }
 }
 
-/// Returns the reason why the web tools would refuse a URL, without a lookup of its name; `None` if they would
-/// not.
-///
-/// # Errors
-/// The errors of [`WebScrapeExecutor::new`].
-pub fn refusal(config: &ScrapeConfig, url: &str) -> Result<Option<String>, DomainError> {
-    let guard = UrlGuard::new(&limits(config))?;
-    Ok(guard
-        .check(url)
-        .err()
-        .map(|refusal| error::reason(&refusal)))
-}
-
 /// The limits of requests.
 fn limits(config: &ScrapeConfig) -> WebConfig {
     WebConfig {

@@ -18,12 +18,13 @@ use zeph_tools::permission_mode::SessionMode;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::{CommandRunner, EditorTerminal, ShellExecutor};
 use zeph_tools::stack::{self, StackParts};
-use zeph_tools::web::UrlRefusals;
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
 use super::commands::{CommandModels, usable_commands};
 use super::definition_folders::{AgentFolders, CommandFolders};
-use super::executors::{Executors, executors, shell_executor, with_servers, with_skills};
+use super::executors::{
+    Executors, executors, known_refusals, shell_executor, with_servers, with_skills,
+};
 use super::filters::filters;
 use super::grants::PermanentGrants;
 use super::hooks::hooks;
@@ -324,7 +325,6 @@ impl<'p> AppBuilder<'p> {
             );
         }
         let is_confined = support.confines_writes && (shell.allow_network || support.cuts_network);
-        let urls = UrlRefusals::new(&loaded.config.tools.scrape)?;
         Ok(Permissions {
             mode: SessionMode::new(loaded.config.tools.mode),
             sandbox: support,
@@ -335,7 +335,7 @@ impl<'p> AppBuilder<'p> {
             grants: Arc::new(Grants::kept_in(grants)),
             refuses_unattended: !loaded.config.scheduler.skip_questions,
             previews: Some(Arc::new(FilePreviews::new(Arc::clone(sandbox)))),
-            refusals: vec![Arc::clone(sandbox) as _, Arc::new(urls)],
+            refusals: known_refusals(loaded, sandbox)?,
         })
     }
 

@@ -13,10 +13,11 @@ use zeph_mcp::McpExecutor;
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::diagnostics::{Diagnostics, DiagnosticsExecutor};
 use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
+use zeph_tools::gate::KnownRefusals;
 use zeph_tools::read_overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::skill::SkillRegistry;
-use zeph_tools::web::WebScrapeExecutor;
+use zeph_tools::web::{UrlRefusals, WebScrapeExecutor};
 use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry};
 
 use super::commands::CommandModels;
@@ -169,4 +170,16 @@ pub(crate) fn known_tools(
 /// A directory cannot be reached, or a rule is invalid.
 pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Result<Sandbox> {
     Ok(own_data_sandbox(loaded, env)?.with_rules(read_rules(loaded, env)?))
+}
+
+/// The tools that refuse some calls in any case, before the user is asked.
+///
+/// # Errors
+/// An entry of `allowed_domains` or `denied_domains` is invalid.
+pub(crate) fn known_refusals(
+    loaded: &Loaded,
+    sandbox: &Arc<Sandbox>,
+) -> anyhow::Result<Vec<Arc<dyn KnownRefusals>>> {
+    let urls = UrlRefusals::new(&loaded.config.tools.scrape)?;
+    Ok(vec![Arc::clone(sandbox) as _, Arc::new(urls)])
 }

@@ -68,7 +68,7 @@ pub(crate) use definition_folders::{
     AGENTS, AgentFolders, COMMANDS, CommandFolders, DefinitionFolders, FolderPins, FolderTrust,
 };
 pub(crate) use embedder::embedding_provider;
-pub(crate) use executors::{known_sandbox, known_tools};
+pub(crate) use executors::{known_refusals, known_sandbox, known_tools};
 pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
 pub(crate) use grants::lasting_grants;
 use instructions::Instructions;

@@ -1,15 +1,16 @@
 //! The decisions of gates that depend on more than rules, to the extent that they are known without the call.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::Serialize;
 use zeph_tools::dependency_graph::ToolDependencyGraph;
 use zeph_tools::gate::CallSubject;
 use zeph_tools::gate::utility::UtilityScorer;
-use zeph_tools::{Annotations, ToolCall, web};
+use zeph_tools::{Annotations, CallContext, ToolCall};
 
 use super::gates::Gates;
-use crate::assemble::{judge, known_sandbox};
+use crate::assemble::{judge, known_refusals, known_sandbox};
 
 /// The decision of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -181,21 +182,15 @@ fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (GateOpinion, Str
     (GateOpinion::WhenCalled, words)
 }
 
-/// The refusals of the tool itself. The blocklist reports files that a command may not read.
+/// The refusals that are known before the call. The blocklist reports files that a command may not read.
 fn executors(gates: &Gates, subject: &CallSubject<'_>) -> anyhow::Result<(GateOpinion, String)> {
-    let refused = match &subject.url {
-        Some(url) => web::refusal(&gates.loaded.config.tools.scrape, &url.given)?,
-        None if subject.paths.is_empty() => None,
-        None => {
-            let sandbox = known_sandbox(&gates.loaded, &gates.env)?;
-            let mut paths = subject.paths.iter();
-            let refused =
-                paths.find_map(|path| sandbox.refusal(&path.given, path.role, path.is_entry()));
-            refused.map(|error| error.to_string())
-        }
-    };
+    let sandbox = Arc::new(known_sandbox(&gates.loaded, &gates.env)?);
+    let refusals = known_refusals(&gates.loaded, &sandbox)?;
+    let cx = CallContext::headless();
+    let mut found = refusals.iter();
+    let refused = found.find_map(|tools| tools.known_refusal(subject, &cx));
     Ok(match refused {
-        Some(why) => (GateOpinion::Deny, why),
+        Some(error) => (GateOpinion::Deny, error.to_string()),
         None => (
             GateOpinion::Allow,
             "no reason to refuse is known before the call".to_owned(),
