@@ -62,14 +62,25 @@ impl MachinePaths {
     /// The start of the first text that begins with one of the folders.
     fn found(&self, bytes: &[u8]) -> Option<String> {
         let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        let mut texts = starts.map(|(at, _)| &bytes[at..]);
-        let is_found = |text: &&[u8]| {
+        let mut ends = starts.map(|(at, _)| bytes.split_at(at));
+        let (_, text) = ends.find(|(before, text)| {
             let mut folders = self.0.iter();
-            folders.any(|(folder, _)| text.starts_with(folder.as_os_str().as_encoded_bytes()))
-        };
-        let text = texts.find(is_found)?;
+            folders.any(|(folder, _)| is_at(folder, before, text))
+        })?;
         Some(String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned())
     }
+}
+
+/// Whether `text` begins with the folder. A folder at the root, such as `/src`, is also a part of relative paths: the text
+/// before it must not be a part of the same path.
+fn is_at(folder: &Path, before: &[u8], text: &[u8]) -> bool {
+    let Some(rest) = text.strip_prefix(folder.as_os_str().as_encoded_bytes()) else {
+        return false;
+    };
+    let is_part_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let is_at_root = folder.components().count() <= 2;
+    let is_path = |before: &[u8]| before.last().is_some_and(is_part_of_name);
+    !rest.first().is_some_and(is_part_of_name) && !(is_at_root && is_path(before))
 }
 
 #[cfg(test)]
@@ -95,6 +106,16 @@ mod tests {
             b"\0/opt/other\0/opt/build/.cargo/registry/a.c",
             Some("/opt/build/.cargo/registry/a.c"),
         );
+        check(b"\0/opt/build/zeph-2/a.rs", None);
         check(b"", None);
+
+        let paths = MachinePaths(vec![("/src".into(), "zeph")]);
+        let check = |bytes: &[u8], is_found: bool| {
+            assert_eq!(paths.found(bytes).is_some(), is_found);
+        };
+        check(b"\0crates/zeph/src/main.rs\0", false);
+        check(b"\0/srcs/main.rs\0", false);
+        check(b"\0/src/main.rs\0", true);
+        check(b"/src\0", true);
     }
 }
