@@ -24,16 +24,21 @@ pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
         return None;
     }
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let names = (&*format!("a/{name}"), &*format!("b/{name}"));
+    Some(text_diff(names, &old, &new, CONTEXT))
+}
+
+/// Formats the unified diff from `old` to `new` with the names of both, and `context` unchanged lines around each change.
+#[must_use]
+pub fn text_diff(names: (&str, &str), old: &str, new: &str, context: usize) -> String {
     let diff = TextDiff::configure()
         .algorithm(Algorithm::Myers)
         .timeout(TIME)
-        .diff_lines(&*old, &*new);
-    let text = diff
-        .unified_diff()
-        .context_radius(CONTEXT)
-        .header(&format!("a/{name}"), &format!("b/{name}"))
-        .to_string();
-    Some(text)
+        .diff_lines(old, new);
+    diff.unified_diff()
+        .context_radius(context)
+        .header(names.0, names.1)
+        .to_string()
 }
 
 /// Returns the first and last line of `new`, from 1, that differ from `old`; `None` if both are equal.

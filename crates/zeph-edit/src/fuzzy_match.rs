@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{DiffOp, DiffTag};
 
 use crate::indentation::IndentDelta;
 use crate::lines::{Line, indent, lines, offset, plain, segments, trimmed, widths, with_signs};
@@ -306,7 +307,7 @@ impl<'a> Search<'a> {
             _ => None,
         };
         let deadline = Some(Instant::now() + TIME);
-        let ops = capture_diff_slices_deadline(Algorithm::Myers, &self.old, &self.new, deadline);
+        let ops = line_operations(&self.old, &self.new, deadline);
         let mut place = place;
         let last = self.old.len() - 1;
         // White space at the end of the last line remains there if lines are added after it. White space after the last
@@ -360,7 +361,7 @@ impl<'a> Search<'a> {
         let last = self.old.len() - 1;
         ops.iter().flat_map(move |op| {
             let (tag, old, new) = op.as_tag_tuple();
-            let same = tag == similar::DiffTag::Equal;
+            let same = tag == DiffTag::Equal;
             new.enumerate().map(move |(index, new)| {
                 let paired = if old.is_empty() {
                     old.start.saturating_sub(1)
@@ -405,6 +406,16 @@ impl<'a> Search<'a> {
                 .is_some_and(|start| self.content[start..].starts_with(text))
         })
     }
+}
+
+/// The operations that lead from `old` to `new`.
+///
+/// The function calls one algorithm directly: the general functions of the library contain the code of all six.
+fn line_operations(old: &[&str], new: &[&str], deadline: Option<Instant>) -> Vec<DiffOp> {
+    let mut hook = Compact::new(Replace::new(Capture::new()), old, new);
+    let (all_old, all_new) = (0..old.len(), 0..new.len());
+    let Ok(()) = myers::diff_deadline(&mut hook, old, all_old, new, all_new, deadline);
+    hook.into_inner().into_inner().into_ops()
 }
 
 #[cfg(test)]

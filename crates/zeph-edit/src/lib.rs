@@ -14,7 +14,7 @@ mod indentation;
 mod lines;
 mod nearest_match;
 
-pub use diff::{changed_lines, unified_diff};
+pub use diff::{changed_lines, text_diff, unified_diff};
 pub use edit::{EditError, Edited, Replacement, edit};
 pub use fuzzy_match::ToleratedDifference;
 pub use nearest_match::{NearestMatch, find_nearest, is_too_long};

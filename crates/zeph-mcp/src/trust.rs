@@ -5,7 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use similar::TextDiff;
+use zeph_edit::text_diff;
 use zeph_tools::audit::chain::hex_digest;
 
 use crate::sanitize::revealed;
@@ -102,11 +102,7 @@ pub fn shown(pin: &Pin, standing: &ToolTrust) -> String {
     match standing {
         ToolTrust::Approved => String::new(),
         ToolTrust::New => pin.text.clone(),
-        ToolTrust::Changed(before) => TextDiff::from_lines(before.as_str(), pin.text.as_str())
-            .unified_diff()
-            .context_radius(2)
-            .header("approved", "now")
-            .to_string(),
+        ToolTrust::Changed(before) => text_diff(("approved", "now"), before, &pin.text, 2),
     }
 }
 

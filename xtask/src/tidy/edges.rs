@@ -38,7 +38,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "zeph-acp",
         &["zeph-core", "zeph-llm", "zeph-memory", "zeph-tools"],
     ),
-    ("zeph-mcp", &["zeph-tools"]),
+    ("zeph-mcp", &["zeph-edit", "zeph-tools"]),
     (
         "zeph-tui",
         &["zeph-core", "zeph-llm", "zeph-memory", "zeph-tools"],
@@ -48,6 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "zeph-acp",
             "zeph-core",
+            "zeph-edit",
             "zeph-llm",
             "zeph-mcp",
             "zeph-memory",

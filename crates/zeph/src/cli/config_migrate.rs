@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use similar::TextDiff;
+use zeph_edit::text_diff;
 
 use super::config_cmd::free_backup;
 use super::filter::trust::agrees;
@@ -54,8 +54,7 @@ pub(super) fn migrate(
         ));
     };
     let name = file.display().to_string();
-    let diff = TextDiff::from_lines(&old, &new);
-    print(&diff.unified_diff().header(&name, &name).to_string())?;
+    print(&text_diff((&name, &name), &old, &new, 3))?;
     if options.dry_run {
         return Ok(());
     }
