@@ -80,7 +80,8 @@ fn is_at(folder: &Path, before: &[u8], text: &[u8]) -> bool {
     let is_part_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let is_at_root = folder.components().count() <= 2;
     let is_path = |before: &[u8]| before.last().is_some_and(is_part_of_name);
-    !rest.first().is_some_and(is_part_of_name) && !(is_at_root && is_path(before))
+    let is_whole = rest.first().is_none_or(|byte| !is_part_of_name(byte));
+    is_whole && !(is_at_root && is_path(before))
 }
 
 #[cfg(test)]
