@@ -53,7 +53,7 @@ pub struct ProviderConfig {
     /// The server's name of the embedding model (`openai`, `ollama`). Without one, the provider has no embeddings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<String>,
-    /// The address of the server, with or without a trailing `/v1` or `/`.
+    /// The address of the server, with or without a trailing `/v1` or `/`. An `ollama` provider takes no `/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The environment variable that holds the key. Without one, no key is sent to a server named by `base_url`.
