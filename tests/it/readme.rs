@@ -37,6 +37,10 @@ const COMMANDS: &[(&str, Action)] = &[
     // Without a provider, a check fails.
     ("zeph doctor", Action::Run(&[0, 1])),
     ("export ", Action::Export),
+    (
+        "zeph config edit",
+        Action::Instead("zeph config init", "it opens an editor"),
+    ),
     ("zeph config", Action::Run(&[0])),
     (
         "zeph",

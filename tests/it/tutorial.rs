@@ -93,13 +93,13 @@ fn rule_command_and_hook_of_the_tutorial_work() {
     home.zeph(["policy", "explain", "bash", "cargo test"])
         .code(0)
         .prints(&["ask"]);
-    home.more_config(block("pattern = \"cargo test*\""));
+    home.more_config(block("pattern = \"cargo test *\""));
     home.more_config(block("event = \"before_call\""));
     step("zeph config check");
     home.zeph(["config", "check"]).code(0);
     home.zeph(["policy", "explain", "bash", "cargo test"])
         .code(0)
-        .prints(&["cargo test*"]);
+        .prints(&["cargo test *"]);
     let call = r#"{"command": "git push origin main"}"#;
     let refused = home.zeph(["tools", "call", "bash", call, "--yes"]).code(3);
     refused.says(&["push by hand"]);
