@@ -769,3 +769,34 @@ fn changed_rule_requires_a_restart() {
         &["after a restart", "tools.permissions.bash"],
     );
 }
+
+/// Proves PERM-13, FILE-4: a search that shows only permitted files is not refused, and a call that its tool refuses in
+/// any case is refused without a question.
+#[test]
+fn known_refusals_are_those_of_the_tool() {
+    let home = Home::new();
+    home.write("src/a.rs", "x\n");
+    home.write("notes.txt", "x\n");
+    home.config(
+        "[tools.file]\nallow_read = [\"**/*.rs\"]\n\
+         [[tools.permissions.grep]]\npattern = \"secrets/**\"\naction = \"ask\"\n",
+    );
+    let grep = json!({ "pattern": "x" }).to_string();
+    let found = home.zeph(["tools", "call", "grep", &grep, "--yes"]).code(0);
+    assert_has(&found.stdout, &["src/a.rs:1:x"]);
+    assert!(!found.stdout.contains("notes.txt"), "{}", found.stdout);
+
+    home.write(".env", "KEY=1\n");
+    home.config("[tools.file]\ndeny_read = [\"**/.env\"]\n");
+    let category = |tool: &str, params: Value| {
+        let params = params.to_string();
+        let form = home.zeph(["tools", "call", tool, &params, "--json"]).run();
+        form.json()["error_category"].clone()
+    };
+    let edit = json!({ "path": ".env", "old_string": "1", "new_string": "2" });
+    assert_eq!(category("edit", edit), "policy_blocked");
+    let to = json!({ "source": ".env", "destination": "b" });
+    assert_eq!(category("move_path", to), "policy_blocked");
+    let path = json!({ "path": ".env" });
+    assert_eq!(category("delete_path", path), "confirmation_required");
+}

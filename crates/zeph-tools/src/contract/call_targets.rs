@@ -44,6 +44,8 @@ pub struct PathParam {
     pub entry: bool,
     /// Whether the call includes all contents of a directory.
     pub tree: bool,
+    /// Whether the call also reads the path that it changes.
+    pub reads: bool,
 }
 
 impl PathParam {
@@ -56,6 +58,7 @@ impl PathParam {
             default: None,
             entry: false,
             tree: false,
+            reads: false,
         }
     }
 
@@ -81,6 +84,15 @@ impl PathParam {
     #[must_use]
     pub const fn with_contents(self) -> Self {
         Self { tree: true, ..self }
+    }
+
+    /// Declares that the call also reads the path that it changes.
+    #[must_use]
+    pub const fn also_read(self) -> Self {
+        Self {
+            reads: true,
+            ..self
+        }
     }
 
     /// Sets the value that applies if the parameter is missing.

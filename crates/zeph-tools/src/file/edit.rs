@@ -71,7 +71,9 @@ impl EditTool {
                 ("new_text", "new_string"),
             ])
             .with_content_params(&["old_string", "new_string"])
-            .about(ToolTarget::Paths(const { &[PathParam::write("path")] })),
+            .about(ToolTarget::Paths(
+                const { &[PathParam::write("path").also_read()] },
+            )),
         }
     }
 }

@@ -53,7 +53,10 @@ impl MovePathTool {
             .about(ToolTarget::Paths(
                 const {
                     &[
-                        PathParam::write("source").itself().with_contents(),
+                        PathParam::write("source")
+                            .itself()
+                            .with_contents()
+                            .also_read(),
                         PathParam::write("destination").itself(),
                     ]
                 },

@@ -21,7 +21,7 @@ use crate::file::resolve::{self, FinalLinkMode};
 use crate::file::resolved_path::Place;
 use crate::file::rules::{self, ReadRules};
 use crate::file::staleness::Differences;
-use crate::gate::{CallSubject, KnownRefusals, PathRole};
+use crate::gate::{CallSubject, KnownRefusals, SubjectPath};
 use crate::read_tracking::{InMemoryReadLedger, ReadLedger};
 use crate::undo::{NoJournal, UndoJournal};
 
@@ -325,18 +325,22 @@ impl Sandbox {
         Ok(place)
     }
 
-    /// The error of a file tool for this path, if it would currently deny access to or reading of it. A link in
-    /// the last component is followed, unless `entry` is set.
-    fn refusal(&self, given: &str, role: PathRole, entry: bool) -> Option<ToolError> {
-        let last = if entry {
+    /// The error of a file tool for this path, if it would currently deny access to or reading of it.
+    fn refusal(&self, path: &SubjectPath) -> Option<ToolError> {
+        let last = if path.is_entry() {
             FinalLinkMode::Itself
         } else {
             FinalLinkMode::Followed
         };
-        let found = self.checked("path", given, last);
-        let found = found.and_then(|place| match role {
-            PathRole::Read => self.check_read(place.path()),
-            PathRole::Write => Ok(()),
+        let found = self.checked("path", &path.given, last);
+        let found = found.and_then(|place| {
+            if path.is_searched() {
+                self.check_search(place.path())
+            } else if path.is_read() {
+                self.check_read(place.path())
+            } else {
+                Ok(())
+            }
         });
         let blocked = |error: &ToolError| error.category() == ToolErrorCategory::PolicyBlocked;
         found.err().filter(blocked)
@@ -372,8 +376,7 @@ impl Sandbox {
 
 impl KnownRefusals for Sandbox {
     fn known_refusal(&self, subject: &CallSubject<'_>, _cx: &CallContext) -> Option<ToolError> {
-        let mut paths = subject.paths.iter();
-        paths.find_map(|path| self.refusal(&path.given, path.role, path.is_entry()))
+        subject.paths.iter().find_map(|path| self.refusal(path))
     }
 }
 

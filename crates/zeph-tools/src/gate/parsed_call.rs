@@ -42,6 +42,7 @@ pub struct SubjectPath {
     pub role: PathRole,
     entry: bool,
     tree: bool,
+    reads: bool,
     /// The absolute path, from the working directory or from the directory of the command.
     absolute: PathBuf,
     forms: OnceCell<PathForms>,
@@ -127,6 +128,7 @@ pub(crate) fn subject_after<'c>(
                 subject.paths.push(SubjectPath {
                     entry: param.entry,
                     tree: param.tree,
+                    reads: param.reads,
                     ..SubjectPath::new(given, param.role, places.cwd().join(given))
                 });
             }
@@ -231,6 +233,7 @@ impl SubjectPath {
             role,
             entry: false,
             tree: false,
+            reads: false,
             absolute,
             forms: OnceCell::new(),
         }
@@ -240,6 +243,18 @@ impl SubjectPath {
     #[must_use]
     pub fn is_entry(&self) -> bool {
         self.entry
+    }
+
+    /// Whether the call searches below the path, and shows only what the rules permit.
+    #[must_use]
+    pub fn is_searched(&self) -> bool {
+        self.role == PathRole::Read && self.tree && !self.entry
+    }
+
+    /// Whether the call reads the path itself.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.reads || (self.role == PathRole::Read && !self.is_searched())
     }
 
     /// Returns the absolute path by its text; links are not resolved.
