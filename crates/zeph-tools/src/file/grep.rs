@@ -295,7 +295,13 @@ fn grep(
         .unwrap_or_else(PoisonError::into_inner);
     let basis = stamps.basis(sandbox, given, start.path(), may);
     let mut output = ToolOutput::text(summary).with_cache_validity(basis);
-    for (path, found) in kept.files.into_iter().take(MAX_LOCATIONS) {
+    let mut before = 0;
+    let shown = kept.files.into_iter().take_while(|(_, found)| {
+        let is_shown = before < most;
+        before += found.matches;
+        is_shown
+    });
+    for (path, found) in shown.take(MAX_LOCATIONS) {
         let first = found.hits.iter().find(|hit| hit.matched);
         output = output.at(path, first.and_then(|hit| u32::try_from(hit.line).ok()));
     }
@@ -413,6 +419,10 @@ fn report(
     let mut text = String::new();
     let mut left = most;
     'files: for (path, found) in &kept.files {
+        // The last file is kept as the proof of more matches.
+        if left == 0 {
+            break;
+        }
         let path = sandbox.shown(path);
         let mut first = true;
         for hit in &found.hits {

@@ -96,6 +96,14 @@ async fn grep_reports_its_caps_and_pattern_errors() {
             "{text}"
         );
     }
+    world.put("b", "one\ntwo\nx\n");
+    let params = json!({"pattern": "x", "max_results": 400, "context": 2});
+    let text = world.text("grep", params).await;
+    assert!(
+        text.contains("a:400:x\n(the first 400 matches; there are more") && !text.contains("b-"),
+        "no context of matches that are not shown: {text}"
+    );
+    world.put("b", "x\n".repeat(400));
     let exact = world
         .text("grep", json!({"pattern": "x", "max_results": 1600}))
         .await;
