@@ -291,6 +291,40 @@ fn refused_access_becomes_one_question() {
     );
 }
 
+/// Proves SH-6, SH-22: after four questions about one call, its last run ends with its own refusal.
+#[test]
+fn fifth_refused_access_is_reported_without_a_question() {
+    if !enforced() {
+        return;
+    }
+    let home = Home::scripted(
+        r#"
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "for d in a b c d e; do touch ~/other/$d/x || exit 7; done" } }]
+        [[steps]]
+        expect = { tool_result_contains = "other/e" }
+        text = "Understood."
+        "#,
+    );
+    for folder in ["a", "b", "c", "d", "e"] {
+        std::fs::create_dir_all(home.home().join("other").join(folder)).unwrap();
+    }
+    let mut terminal = Terminal::start(&home, &["--mode", "auto"]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    for folder in ["a", "b", "c", "d"] {
+        terminal.shows(&format!("other/{folder}"));
+        terminal.shows("[1] once");
+        terminal.type_keys("1");
+    }
+    terminal.shows("Understood.");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+    let made = |folder: &str| home.home().join("other").join(folder).join("x").exists();
+    assert!(made("d") && !made("e"));
+    let entries = audit(&home.database());
+    assert_eq!(entries.last().unwrap().exit_code, Some(7), "{entries:#?}");
+}
+
 /// Proves SH-22: a declined access is not asked about again, and the model reads the refusal.
 #[test]
 fn declined_access_is_not_requested_again() {

@@ -30,11 +30,8 @@ use super::time_limit::TimeLimit;
 use zeph_exec::StdStream;
 use zeph_exec::runner::{CommandOutcome, CommandSpec, RunError, RunningCommand};
 
-/// The maximum number of questions about accesses of one call.
+/// The maximum number of questions about accesses of one call. The last run then ends with its own refusal.
 pub(super) const MAX_QUESTIONS: usize = 4;
-/// The error after that number of questions.
-pub(super) const TOO_MANY_REFUSALS: &str = "the OS sandbox refused several accesses; \
-    `[tools.shell.sandbox] writable` allows more directories";
 
 /// The end of one run.
 pub(super) struct FinishedRun {
@@ -56,7 +53,8 @@ impl ShellExecutor {
         (command, limit): (CommandSpec, Option<TimeLimit>),
     ) -> FinishedRun {
         let mut confinement = cx.confinement().clone();
-        for _ in 0..=MAX_QUESTIONS {
+        let mut questions = 0;
+        loop {
             let sandbox = match self.prepare_sandbox(params, &confinement, command.env.clone()) {
                 Ok(sandbox) => sandbox,
                 Err(error) => return FinishedRun::failed(error),
@@ -68,17 +66,17 @@ impl ShellExecutor {
                 return run;
             };
             cx.trace().sandbox_refusal = Some(request.message.clone());
-            if sandbox.is_read_only {
+            if sandbox.is_read_only || questions == MAX_QUESTIONS {
                 return run;
             }
             let approved = self.ask_for_access(call, cx, params, request).await;
             if approved.is_empty() {
                 return run;
             }
+            questions += 1;
             add_access(&mut confinement, approved);
             cx.trace().sandbox_refusal = None;
         }
-        FinishedRun::failed(ToolError::blocked(TOO_MANY_REFUSALS))
     }
 
     /// Asks the user whether the command runs again with the accesses of `request`. Returns the approved ones: all or

@@ -17,7 +17,7 @@ use crate::overflow::{Overflow, OverflowConfig};
 use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
-use crate::shell::foreground::{MAX_QUESTIONS, TOO_MANY_REFUSALS, add_access, command_span};
+use crate::shell::foreground::{MAX_QUESTIONS, add_access, command_span};
 use crate::shell::model_output::{ModelOutput, budget};
 use crate::shell::sandbox::access_request::AccessRequest;
 use crate::shell::time_limit::TimeLimit;
@@ -51,7 +51,8 @@ impl ShellExecutor {
         // The job applies the limit, also to the processes that the shell leaves behind.
         command.timeout = None;
         let mut confinement = cx.confinement().clone();
-        for _ in 0..=MAX_QUESTIONS {
+        let mut questions = 0;
+        loop {
             let started = self.start_once(call, cx, params, &command, limit, &confinement);
             let job = started.await?;
             if confinement.profile != SandboxProfile::Unconfirmed || cx.access_prompt().is_none() {
@@ -64,15 +65,17 @@ impl ShellExecutor {
             }
             let seen = job.look(QUICK);
             let approved = match self.request_of(&job, &seen) {
-                Some(request) => self.ask_for_access(call, cx, params, &request).await,
-                None => Vec::new(),
+                Some(request) if questions < MAX_QUESTIONS => {
+                    self.ask_for_access(call, cx, params, &request).await
+                }
+                _ => Vec::new(),
             };
             if approved.is_empty() {
                 return self.result_of(&job, seen, cx, call);
             }
+            questions += 1;
             add_access(&mut confinement, approved);
         }
-        Err(ToolError::blocked(TOO_MANY_REFUSALS))
     }
 
     /// Starts a job in a sandbox.
