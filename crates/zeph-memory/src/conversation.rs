@@ -196,15 +196,23 @@ impl Store {
         }
     }
 
-    /// The session of `project` with the latest activity, among those with a message. `--continue` resumes it.
+    /// The session of `project` with the latest activity, among the user's own with a message. `--continue` resumes it.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn latest_session(&self, project: &Path) -> Result<Option<SessionInfo>, StoreError> {
-        let select = query(select_session!(
-            "WHERE s.project = ?1 AND s.parent IS NULL AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
-             ORDER BY s.activity DESC LIMIT 1"
-        ));
+        let select = Statement::per_dialect(
+            select_session!(
+                "WHERE s.project = ?1 AND s.parent IS NULL
+                   AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
+                 ORDER BY s.activity DESC LIMIT 1"
+            ),
+            select_session!(
+                "WHERE s.project = ?1 AND s.parent IS NULL AND s.owner = current_user
+                   AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
+                 ORDER BY s.activity DESC LIMIT 1"
+            ),
+        );
         let mut found = self.sessions(select.bind(project_key(project))).await?;
         Ok(found.pop())
     }
@@ -245,17 +253,24 @@ impl Store {
         self.write_to_session(id, delete.bind(id)).await
     }
 
-    /// Deletes sessions without messages and calls that began before `before`, in milliseconds since the Unix epoch.
+    /// Deletes the user's sessions without messages and calls that began before `before`, in milliseconds since the Unix epoch.
     /// Sessions in use stay. Returns the number of deleted sessions.
     ///
     /// # Errors
     /// A failure of the database or of a lock.
     pub async fn delete_empty_sessions(&self, before: i64) -> Result<usize, StoreError> {
-        let select = query(concat!(
-            "SELECT s.id FROM session s ",
-            is_empty_since!(),
-            " LIMIT ?2"
-        ));
+        let select = Statement::per_dialect(
+            concat!(
+                "SELECT s.id FROM session s ",
+                is_empty_since!(),
+                " LIMIT ?2"
+            ),
+            concat!(
+                "SELECT s.id FROM session s ",
+                is_empty_since!(),
+                " AND s.owner = current_user LIMIT ?2"
+            ),
+        );
         let found = self.fetch(select.bind(before).bind(MAX_DELETED)).await?;
         let mut deleted = 0;
         for row in &found {

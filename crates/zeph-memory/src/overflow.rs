@@ -213,7 +213,7 @@ impl Store {
         Ok(entries.into_iter().map(|(entry, _)| entry).collect())
     }
 
-    /// Removes outputs that were stored before `since` (milliseconds since the Unix epoch), the oldest first and a
+    /// Removes the user's outputs that were stored before `since` (milliseconds since the Unix epoch), the oldest first and a
     /// few at a time. Returns their number.
     ///
     /// # Errors
@@ -222,13 +222,20 @@ impl Store {
         let mut removed = 0;
         loop {
             // A statement that may write would wait for other processes that do.
-            let expired = query("SELECT 1 FROM tool_overflow WHERE created_at < ?1 LIMIT 1");
+            let expired = Statement::per_dialect(
+                "SELECT 1 FROM tool_overflow WHERE created_at < ?1 LIMIT 1",
+                "SELECT 1 FROM tool_overflow WHERE created_at < ?1 AND owner = current_user LIMIT 1",
+            );
             if self.fetch(expired.bind(since)).await?.is_empty() {
                 return Ok(removed);
             }
-            let delete = query(
+            let delete = Statement::per_dialect(
                 "DELETE FROM tool_overflow WHERE number IN
                      (SELECT number FROM tool_overflow WHERE created_at < ?1
+                      ORDER BY created_at LIMIT ?2)
+                 RETURNING size",
+                "DELETE FROM tool_overflow WHERE number IN
+                     (SELECT number FROM tool_overflow WHERE created_at < ?1 AND owner = current_user
                       ORDER BY created_at LIMIT ?2)
                  RETURNING size",
             );

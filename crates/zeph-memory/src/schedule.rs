@@ -111,7 +111,15 @@ pub struct ScheduledRun {
     pub note: String,
 }
 
-const TASK: &str = "SELECT id, prompt, said, cron, zone, next_at, created_at FROM schedule";
+/// The statement that selects tasks, with its conditions.
+macro_rules! select_task {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, prompt, said, cron, zone, next_at, created_at FROM schedule ",
+            $rest
+        )
+    };
+}
 const RUN: &str = "SELECT r.id, r.task, t.prompt, r.due_at, r.state, r.session, r.note
                    FROM schedule_run r JOIN schedule t ON t.id = r.task";
 
@@ -174,14 +182,34 @@ impl Store {
         id.map_err(|error| self.sql(error))
     }
 
-    /// Returns the tasks of a project that are not finished, sorted by their due time.
+    /// Returns the tasks of a project that are not finished, sorted by their due time. In a shared store, they include
+    /// those of users who granted access.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn scheduled(&self, project: &Path) -> Result<Vec<Scheduled>, StoreError> {
-        let text =
-            format!("{TASK} WHERE project = ?1 AND next_at IS NOT NULL ORDER BY next_at, id");
-        let rows = self.fetch(query(text).bind(key(project))).await?;
+        let select = query(select_task!(
+            "WHERE project = ?1 AND next_at IS NOT NULL ORDER BY next_at, id"
+        ));
+        self.scheduled_tasks(select.bind(key(project))).await
+    }
+
+    /// Returns the tasks of [`Store::scheduled`] that this user may run: in a shared store, their own.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn own_scheduled(&self, project: &Path) -> Result<Vec<Scheduled>, StoreError> {
+        let select = Statement::per_dialect(
+            select_task!("WHERE project = ?1 AND next_at IS NOT NULL ORDER BY next_at, id"),
+            select_task!(
+                "WHERE project = ?1 AND next_at IS NOT NULL AND owner = current_user ORDER BY next_at, id"
+            ),
+        );
+        self.scheduled_tasks(select.bind(key(project))).await
+    }
+
+    async fn scheduled_tasks(&self, select: Statement<'_>) -> Result<Vec<Scheduled>, StoreError> {
+        let rows = self.fetch(select).await?;
         let tasks = rows.iter().map(task).collect::<Result<_, _>>();
         tasks.map_err(|error| self.sql(error))
     }

@@ -170,12 +170,20 @@ impl Schedule {
         self.store.unschedule(&self.project, id).await
     }
 
-    /// The tasks that are still due.
+    /// The tasks that are still due. In a shared store, they include those of users who granted access.
     ///
     /// # Errors
     /// A failure of the store.
     pub async fn tasks(&self) -> Result<Vec<Scheduled>, StoreError> {
         self.store.scheduled(&self.project).await
+    }
+
+    /// The tasks that are still due and that this user may run.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn own_tasks(&self) -> Result<Vec<Scheduled>, StoreError> {
+        self.store.own_scheduled(&self.project).await
     }
 
     /// The last runs, the latest first.
@@ -191,7 +199,7 @@ impl Schedule {
     async fn settle(&self) -> Result<(), StoreError> {
         let now = self.now_ms();
         self.store.interrupt_runs(&self.project, now).await?;
-        for task in self.tasks().await? {
+        for task in self.own_tasks().await? {
             let Some(due) = task.next_at else { continue };
             let late = now - due > i64::from(self.config.grace_secs) * 1000;
             if late && !self.config.run_missed {
@@ -261,7 +269,7 @@ impl Schedule {
     pub async fn take_due(&self, busy: &[i64]) -> Result<Option<DueRun>, StoreError> {
         self.settle().await?;
         let now = self.now_ms();
-        for task in self.tasks().await? {
+        for task in self.own_tasks().await? {
             if busy.contains(&task.id) || task.next_at.is_none_or(|due| due > now) {
                 continue;
             }

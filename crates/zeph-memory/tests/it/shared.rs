@@ -384,6 +384,54 @@ async fn copy_leaves_rows_of_other_users() {
     assert_eq!(verify_other_chains(&back).await.unwrap().len(), 1);
 }
 
+/// Proves OPS-2: a user who may read the rows of another one continues, runs and deletes only their own.
+#[tokio::test]
+async fn reader_uses_only_their_own_rows() {
+    let (folder, store, url) = shared().await;
+    let reader = format!("{}_reads", role(&url));
+    administer(&format!("CREATE ROLE {reader} LOGIN")).await;
+    let theirs = url.replace(&format!("user={}", role(&url)), &format!("user={reader}"));
+    let other = other_machine(&theirs, &folder).await;
+    let project = Path::new("/p");
+    let now = jiff::Timestamp::now().as_millisecond();
+    let schedule = async |store: &Store, prompt: &str| {
+        let task = NewScheduled {
+            project,
+            prompt,
+            said: "now",
+            cron: None,
+            zone: "UTC",
+            next_at: now,
+            now,
+        };
+        store.schedule(&task).await.unwrap().unwrap();
+    };
+    other.ensure_session("mine", project).await.unwrap();
+    other
+        .append_message("mine", message("user", "earlier"))
+        .await
+        .unwrap();
+    schedule(&other, "my task").await;
+    store
+        .append_message("s", message("user", "later"))
+        .await
+        .unwrap();
+    store.ensure_session("empty", project).await.unwrap();
+    schedule(&store, "their task").await;
+    store.grant_access(&reader).await.unwrap();
+    assert_eq!(other.list_sessions(None, 9).await.unwrap().len(), 3);
+
+    let last = other.latest_session(project).await.unwrap().unwrap();
+    assert_eq!(last.id, "mine");
+    assert_eq!(other.scheduled(project).await.unwrap().len(), 2);
+    let own = other.own_scheduled(project).await.unwrap();
+    assert_eq!((own.len(), own[0].prompt.as_str()), (1, "my task"));
+    let run = other.claim_run(&own[0], None, Some(now + 60_000), "", now);
+    assert!(run.await.unwrap().is_some());
+    assert_eq!(other.delete_empty_sessions(i64::MAX).await.unwrap(), 0);
+    assert_eq!(store.delete_empty_sessions(i64::MAX).await.unwrap(), 1);
+}
+
 /// Proves OPS-3: a copy does not replace another session of the same id, and reports it.
 #[tokio::test]
 async fn copy_reports_a_session_that_differs() {

@@ -91,7 +91,7 @@ impl Runner {
     /// The time until a task other than `busy` is due, according to the database.
     async fn until_next(&self, busy: Option<i64>) -> Result<Duration, StoreError> {
         let now = Timestamp::now().as_millisecond();
-        let tasks = self.schedule.tasks().await?;
+        let tasks = self.schedule.own_tasks().await?;
         let claimed = self.claimed(busy);
         let free = tasks.iter().filter(|task| !claimed.contains(&task.id));
         let next = free.filter_map(|task| task.next_at).min();
