@@ -188,6 +188,30 @@ fn prompt_that_a_hook_denies_is_not_sent() {
     assert_eq!(server.requests().len(), 0);
 }
 
+/// Proves CLI-11: the text of a hook that ran before a refused prompt is sent with the next prompt.
+#[test]
+fn text_before_a_refused_prompt_is_sent_with_the_next_one() {
+    let server = OpenAi::replies([Reply::text("It is done.")]);
+    let home = Home::openai(&server);
+    let context = "echo '{\"context\": \"the branch is main\"}'";
+    home.more_config(&hook("session_start", "start.log", context));
+    home.more_config(
+        "[[hooks]]\nevent = \"prompt\"\ncommand = 'if grep -q unwanted; then echo no >&2; exit 2; fi'\n",
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("unwanted\r");
+    terminal.shows("a hook refused the prompt");
+    terminal.prompts("");
+    terminal.type_keys("please\r");
+    terminal.shows("It is done.");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+    assert_eq!(server.requests().len(), 1);
+    let prompt = server.last().json()["messages"].to_string();
+    assert_has(&prompt, &["please", "the branch is main"]);
+    assert!(!prompt.contains("unwanted"), "{prompt}");
+}
+
 /// Proves CLI-11: the failure of a hook that cannot refuse is reported, and the turn continues.
 #[test]
 fn failure_of_another_event_is_reported_to_the_user() {

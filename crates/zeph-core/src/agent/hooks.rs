@@ -38,7 +38,7 @@ impl Agent {
     /// Runs the hooks before a turn. Returns the prompt with the texts of hooks.
     ///
     /// # Errors
-    /// A hook refused the prompt, or the turn was cancelled.
+    /// A hook refused the prompt, or the turn was cancelled. Texts of earlier events are then sent with the next prompt.
     pub(super) async fn hooked_prompt(
         &mut self,
         prompt: &str,
@@ -52,9 +52,11 @@ impl Agent {
             let reply = hooks.prompt(self.session.id(), prompt, cancel).await;
             self.report_hooks(&reply);
             if cancel.is_cancelled() {
+                self.hook_context = blocks;
                 return Err(TurnAbort::Cancelled);
             }
             if let Some(reason) = reply.denied {
+                self.hook_context = blocks;
                 let [reason] = self.without_secrets([reason]);
                 let message = format!("a hook refused the prompt: {reason}");
                 return Err(TurnAbort::End(TurnEnd::Refused, message));
