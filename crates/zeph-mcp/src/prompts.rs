@@ -111,6 +111,15 @@ fn usage(prompt: &ServerPrompt) -> String {
     arguments.join(" ")
 }
 
+/// The replacement of `#`, which would begin a comment. The character is not assigned.
+const HASH: &str = "\u{10fffe}";
+
+/// The words of `text`; `None` if a quote is not closed. Quotes group words, and `#` is an ordinary character.
+fn words(text: &str) -> Option<Vec<String>> {
+    let words = shlex::split(&text.replace('#', HASH))?;
+    Some(words.iter().map(|word| word.replace(HASH, "#")).collect())
+}
+
 /// The arguments that `text` gives: `name=value`, or values in the order of the arguments. Quotes group words.
 fn values(prompt: &ServerPrompt, text: &str) -> Result<Map<String, Value>, String> {
     let mut values = Map::new();
@@ -128,7 +137,7 @@ fn values(prompt: &ServerPrompt, text: &str) -> Result<Map<String, Value>, Strin
             values.insert(name.to_owned(), json!(text));
         }
     } else {
-        let words = shlex::split(text).ok_or("a quote is not closed")?;
+        let words = words(text).ok_or("a quote is not closed")?;
         for word in words {
             let named = word
                 .split_once('=')
@@ -213,6 +222,7 @@ mod tests {
             "style=x a=b",
             Ok(json!({"style": "x", "path": "a=b"})),
         );
+        check(&two, "a.rs #1", Ok(json!({"path": "a.rs", "style": "#1"})));
         check(&two, "", Err("the argument path is missing"));
         check(&two, "a b c", Err("\"c\" is one argument too many"));
         check(&two, "'a", Err("a quote is not closed"));

@@ -3,10 +3,13 @@
 /// The place of all arguments.
 const ALL: &str = "ARGUMENTS";
 
+/// The replacement of `#`, which would begin a comment. The character is not assigned.
+const HASH: &str = "\u{10fffe}";
+
 /// The text with the arguments in their places. If it has no place, the arguments follow it. Text of arguments is not
 /// expanded again.
 pub(super) fn expand(body: &str, arguments: &str) -> String {
-    let words = shlex::split(arguments)
+    let words = words(arguments)
         .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect());
     let mut text = String::with_capacity(body.len() + arguments.len());
     let mut has_place = false;
@@ -34,6 +37,12 @@ pub(super) fn expand(body: &str, arguments: &str) -> String {
     text
 }
 
+/// The words of the arguments; `None` if a quote is not closed. Quotes group words, and `#` is an ordinary character.
+fn words(arguments: &str) -> Option<Vec<String>> {
+    let words = shlex::split(&arguments.replace('#', HASH))?;
+    Some(words.iter().map(|word| word.replace(HASH, "#")).collect())
+}
+
 /// The number after `$`, and the text after it. `$10` is not a place.
 fn digit(after: &str) -> Option<(usize, &str)> {
     let first = after.chars().next()?;
@@ -57,6 +66,7 @@ mod tests {
         let check = |body, arguments, expect: &str| assert_eq!(expand(body, arguments), expect);
         check("Fix $ARGUMENTS now.", "the bug", "Fix the bug now.");
         check("$2 before $1, $3.", "a 'b c'", "b c before a, .");
+        check("Fix $1, $2.", "#42 a#b", "Fix #42, a#b.");
         check("Fix it.", "in main.rs", "Fix it.\n\nin main.rs");
         check("Fix it.", "", "Fix it.");
         check(
