@@ -130,6 +130,9 @@ fn failures_are_objects() {
     let bare = Home::new();
     check(&bare, &["-p", "x"], 1, &["OPENAI_API_KEY", "zeph demo"]);
     check(&bare, &["-p", ""], 2, &["prompt is empty"]);
+    let outside = ["/no/such/directory", "cannot be entered"];
+    check(&bare, &["-C", outside[0], "-p", "x"], 2, &outside);
+    check(&bare, &["-C", outside[0], "run", "x"], 2, &outside);
     check(
         &home,
         &["-p", "x", "--resume", "0123456789"],

@@ -42,6 +42,7 @@ mod undo;
 mod user_file;
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::FromArgMatches as _;
@@ -53,7 +54,7 @@ pub(crate) use crate::exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
 use crate::logs::{self, Console};
 use crate::output::redact::{redacted, without_known};
 use crate::output::sanitize::clean;
-use crate::output::{stderr_line, stderr_line_unless};
+use crate::output::{Recorder, ResultObject, stderr_line, stderr_line_unless};
 use crate::telemetry;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
 use prompt_words::PromptSource;
@@ -143,14 +144,7 @@ async fn dispatch(cli: Cli) -> Exit {
     if let Some(directory) = &cli.global.directory
         && let Err(error) = std::env::set_current_dir(directory)
     {
-        if let Ok(env) = Environment::of_process() {
-            withhold_environment(&env);
-        }
-        stderr_line(&clean(&redacted(&format!(
-            "error: -C {}: the directory cannot be entered: {error}",
-            directory.display()
-        ))));
-        return Exit::Usage;
+        return refuse_directory(&cli, directory, &error);
     }
     let Cli {
         global,
@@ -221,6 +215,29 @@ async fn dispatch(cli: Cli) -> Exit {
             Err(error) => report(Err(error)),
         },
     }
+}
+
+/// Prints that the directory of `-C` cannot be entered, in the output format of a turn.
+fn refuse_directory(cli: &Cli, directory: &Path, error: &std::io::Error) -> Exit {
+    if let Ok(env) = Environment::of_process() {
+        withhold_environment(&env);
+    }
+    let message = clean(&redacted(&format!(
+        "-C {}: the directory cannot be entered: {error}",
+        directory.display()
+    )));
+    let format = match &cli.command {
+        None => cli.turn.output_format,
+        Some(Command::Run { turn, .. }) => merged(cli.turn.clone(), turn.clone()).output_format,
+        Some(_) => OutputFormat::Text,
+    };
+    if format == OutputFormat::Text {
+        stderr_line(&format!("error: {message}"));
+    } else {
+        let recorder = Recorder::new(format == OutputFormat::StreamJson, false);
+        recorder.finish(ResultObject::failed("", message));
+    }
+    Exit::Usage
 }
 
 /// Holds a conversation on the full screen, which `first_input` starts.
