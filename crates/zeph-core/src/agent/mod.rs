@@ -32,6 +32,7 @@ pub mod tokens;
 pub(crate) mod tool_runner;
 mod tool_selection;
 pub mod turn;
+mod user_command;
 mod volatile_text;
 
 use std::sync::Arc;

@@ -13,12 +13,12 @@ use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolRes
 
 use super::reflection::REFLECTION_MARK;
 use super::rewind::REWIND_MARK;
-use super::tool_runner::COMMAND_MARK;
 use super::tool_runner::attachments::ATTACHMENT_START;
 use super::tool_runner::attachments::prompt_command;
 use super::tool_runner::dispatch::display_error;
 use super::tool_runner::undo::UNDO_MARK;
 use super::turn::LIMIT_MARK;
+use super::user_command;
 use crate::channel::LoopbackEvent;
 use crate::redacted::{redact_changes, redact_shown};
 
@@ -162,8 +162,7 @@ fn of_user(text: String, seq: i64, secrets: &Arc<SecurityPatterns>) -> Vec<Loopb
             LoopbackEvent::Text(report.trim_start().to_owned()),
         ];
     }
-    if let Some(ran) = text.strip_prefix(COMMAND_MARK) {
-        let (command, output) = ran.split_once('\n').unwrap_or((ran, ""));
+    if let Some((command, output)) = user_command::parse(&text) {
         let (id, tool) = (format!("user_{seq}"), "bash".to_owned());
         let mut params = json!({ "command": command });
         secrets.redact_json(&mut params);
@@ -190,7 +189,7 @@ fn of_user(text: String, seq: i64, secrets: &Arc<SecurityPatterns>) -> Vec<Loopb
 
 /// The prompt that the user typed; `None` for a message about a command or an undo, and for messages of the agent.
 pub(super) fn typed_prompt(text: &str) -> Option<String> {
-    let is_report = text.starts_with(UNDO_MARK) || text.starts_with(COMMAND_MARK);
+    let is_report = text.starts_with(UNDO_MARK) || user_command::parse(text).is_some();
     (!is_report && !is_of_agent(text)).then(|| typed(text))
 }
 

@@ -13,7 +13,7 @@ use zeph_tools::gate::command::only_reads;
 use zeph_tools::{ToolErrorCategory, ToolRegistry, ToolTarget};
 
 use crate::agent::replay::ResultView;
-use crate::agent::tool_runner::COMMAND_MARK;
+use crate::agent::user_command;
 use crate::call_display;
 
 /// A possible change of files.
@@ -137,13 +137,13 @@ fn did_not_run(failure: ToolErrorCategory) -> bool {
     )
 }
 
-/// The command that the user ran, if the message is about one.
+/// The command that the user ran, if the message is about one. A long command is named by its first line.
 fn of_user_command(text: &str, project: &Path) -> Vec<Effect> {
-    let ran = text.strip_prefix(COMMAND_MARK);
-    let command = ran.and_then(|ran| ran.lines().next());
+    let command = user_command::parse(text).map(|(command, _)| command);
     let command = command.filter(|command| !only_reads(command, project));
-    command
-        .map(|command| Effect::Command(command.to_owned()))
-        .into_iter()
-        .collect()
+    let named = command.map(|command| match command.split_once('\n') {
+        Some((first, _)) => Effect::Command(format!("{first} …")),
+        None => Effect::Command(command.to_owned()),
+    });
+    named.into_iter().collect()
 }

@@ -32,13 +32,11 @@ use zeph_tools::{
 use super::CommandOutput;
 use super::history::{History, HistoryError};
 use super::session::Session;
+use super::user_command;
 use crate::mcp_port::ToolServers;
 use crate::native::skills::SkillCatalog;
 pub(super) use batch::Batch;
 use dispatch::Dispatcher;
-
-/// The start of the message about a command of the user. The command follows.
-pub(in crate::agent) const COMMAND_MARK: &str = "[the user ran a command]\n$ ";
 
 /// The output of the commands about MCP servers if none is configured.
 pub const NO_SERVER: &str = "no MCP server is configured; [[mcp.servers]] names them";
@@ -105,7 +103,7 @@ impl ToolRunner {
             session.id(),
         );
         let result = self.dispatcher.run_typed_command(&call, cancel).await;
-        let text = format!("{COMMAND_MARK}{command}\n{}", content_for_llm(&result));
+        let text = user_command::message_text(command, &content_for_llm(&result));
         session.history.push(Message::user(text), None).await?;
         Ok(())
     }
