@@ -179,6 +179,10 @@ fn mode_of_a_command_only_restricts() {
     own(&home, "loose.md", "---\nmode: full\n---\nWrite.\n");
     home.zeph(["--mode", "auto-edit", "-p", "/look"]).code(0);
     assert!(!home.has("new.txt"));
+    home.zeph(["--mode", "auto-edit", "-p", "/look", "-"])
+        .stdin("a diff")
+        .code(0);
+    assert!(!home.has("new.txt"), "with text from standard input");
     home.zeph(["--mode", "plan", "-p", "/loose"]).code(0);
     assert!(!home.has("new.txt"));
     home.zeph(["--mode", "auto-edit", "-p", "/loose"]).code(0);

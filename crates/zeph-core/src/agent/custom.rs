@@ -46,13 +46,15 @@ impl Agent {
             .collect()
     }
 
-    /// Returns the prompt of an input, with a custom command expanded. The model and the mode of the command have no
-    /// effect.
+    /// Returns the prompt of an input, with a custom command expanded. The model and the mode of the command apply to all
+    /// further turns of this agent.
     ///
     /// # Errors
-    /// The input is a command without a prompt.
-    pub fn prompt_of(&self, text: &str) -> Result<String, String> {
-        if let Some((command, arguments)) = self.commands.invoked(text) {
+    /// The input is a command without a prompt, or the model of the command cannot be used.
+    pub fn begin_prompt(&mut self, text: &str) -> Result<String, String> {
+        let commands = self.commands.clone();
+        if let Some((command, arguments)) = commands.invoked(text) {
+            self.replace_settings(command)?;
             return Ok(command.expand(arguments));
         }
         match parse(text) {

@@ -207,7 +207,7 @@ async fn run_prompt(
     match (typed, &text.piped, schema) {
         (Some(typed), None, None) => return handle(agent, typed, cancel).await,
         (Some(typed), ..) => {
-            let typed = agent.prompt_of(typed).map_err(|reason| {
+            let typed = agent.begin_prompt(typed).map_err(|reason| {
                 usage(format!("--output-schema and `-` need a prompt: {reason}"))
             })?;
             let attached = agent.attach(&typed, cancel).await;
