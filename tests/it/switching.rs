@@ -73,6 +73,31 @@ fn conversation_continues_with_another_model() {
     );
 }
 
+/// Proves CLI-8, CMD-1: the model of a command is one of the provider that the user chose.
+#[test]
+fn model_of_a_command_belongs_to_the_chosen_provider() {
+    let first = OpenAi::replies([]);
+    let second = OpenAi::replies([Reply::text("Quickly done.")]);
+    let home = Home::new();
+    home.config(&format!(
+        "{}{}",
+        provider("local", "test-model", &first),
+        provider("other", "other-model", &second),
+    ));
+    let folder = home.home().join(".config/zeph/commands");
+    std::fs::create_dir_all(&folder).unwrap();
+    let command = "---\nmodel: small-model\n---\nBe quick.\n";
+    std::fs::write(folder.join("quick.md"), command).unwrap();
+    let mut terminal = Terminal::start(&home, &[]);
+    type_line(&mut terminal, "/model other");
+    terminal.shows("requests go to other-model (other) from now on");
+    type_line(&mut terminal, "/quick");
+    terminal.shows("Quickly done.");
+    leave(terminal);
+    assert_eq!(first.requests().len(), 0);
+    assert_eq!(second.last().json()["model"], "small-model");
+}
+
 /// Proves LLM-12: the configured effort is sent; `/model NAME effort` changes it for the session.
 #[test]
 fn effort_can_be_changed() {

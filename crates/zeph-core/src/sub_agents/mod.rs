@@ -140,6 +140,12 @@ impl SubAgents {
         (Self { agents, models }, refused)
     }
 
+    /// Sets the source of providers for agents that name a model.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn ModelSource>) -> Self {
+        Self { models, ..self }
+    }
+
     /// All agents, by name.
     pub fn iter(&self) -> impl Iterator<Item = &SubAgent> {
         self.agents.iter()

@@ -147,8 +147,10 @@ impl SessionHost for AcpHost {
         };
         let start = StartChoices::new(&self.options.overrides, &loaded);
         let models = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
+        let models = Arc::new(models);
         let app = App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider);
-        let app = app.await.map_err(|error| failed(&error))?;
+        let mut app = app.await.map_err(|error| failed(&error))?;
+        app.use_models(Arc::clone(&models) as _);
         let opened = open_stored(&app, &id, &source).await;
         let lock = match opened {
             Ok(lock) => lock,
@@ -191,11 +193,10 @@ impl SessionHost for AcpHost {
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedSession>, HostError> {
         let store = self.store().await?;
-        let listed = store.list_sessions(cwd, MAX_LISTED).await;
+        let listed = store.list_conversations(cwd, MAX_LISTED).await;
         let closed = store.close().await;
-        let mut listed = listed.map_err(of_store)?;
+        let listed = listed.map_err(of_store)?;
         closed.map_err(of_store)?;
-        listed.retain(|session| session.messages > 0);
         let listed = listed.into_iter().map(|session| ListedSession {
             id: session.id,
             cwd: session.project,

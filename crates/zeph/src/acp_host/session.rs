@@ -45,7 +45,7 @@ const MAX_SERVER_WAIT: Duration = Duration::from_secs(2);
 pub(super) struct AcpSession {
     id: String,
     channel: Arc<dyn Channel>,
-    models: ModelChoice,
+    models: Arc<ModelChoice>,
     choices: StoredChoices,
     servers: ClientServers,
     /// Messages for the start of the session.
@@ -79,7 +79,7 @@ impl Handles {
 
 /// The values of a session that the user chooses.
 pub(super) struct Options {
-    pub(super) models: ModelChoice,
+    pub(super) models: Arc<ModelChoice>,
     pub(super) choices: StoredChoices,
 }
 

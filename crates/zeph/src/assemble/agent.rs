@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use zeph_core::agent::history::HistoryError;
-use zeph_core::{Agent, AgentBuilder, Channel};
+use zeph_core::{Agent, AgentBuilder, Channel, ModelSource};
 use zeph_llm::LlmProvider;
 use zeph_tools::{Mode, Phase};
 
@@ -21,6 +21,12 @@ pub(crate) struct ConversationCaller {
 }
 
 impl App {
+    /// Sets the source of providers for commands and sub-agents that name a model: the chosen model of the session.
+    pub(crate) fn use_models(&mut self, models: Arc<dyn ModelSource>) {
+        self.commands = self.commands.clone().with_models(Arc::clone(&models));
+        self.sub_agents = self.sub_agents.clone().with_models(models);
+    }
+
     /// Opens the conversation of the existing session `session` with `provider` and the user of `channel`. The answer
     /// has to follow `schema`.
     ///

@@ -29,7 +29,7 @@ pub(super) struct Conversation {
     assembly: App,
     channel: Arc<dyn Channel>,
     /// The chosen model.
-    model: ModelChoice,
+    model: Arc<ModelChoice>,
     /// Its name, as requests have it.
     model_name: String,
     models: Arc<ServerModels>,
@@ -60,8 +60,10 @@ impl Conversation {
         let options = global.build_options();
         let start = StartChoices::new(&options.overrides, &loaded);
         let model = ModelChoice::new(loaded.clone(), env.clone(), config, Arc::clone(&provider));
-        let assembly =
+        let model = Arc::new(model);
+        let mut assembly =
             App::for_conversation(loaded, env, options, AuditLines::Stderr, &provider).await?;
+        assembly.use_models(Arc::clone(&model) as _);
         let OpenSession { id, notice, lock } =
             open_session(&assembly.store, choice, &assembly.env.cwd).await?;
         let (store, permissions) = (&assembly.store, &assembly.permissions);
@@ -267,10 +269,10 @@ impl Conversation {
 
 /// The words of completions: commands, sessions of this directory, tools and MCP servers.
 async fn completion_lists(app: &App, agent: &Agent) -> anyhow::Result<CompletionLists> {
-    let listed = app.store.list_sessions(Some(&app.env.cwd), MAX_SESSIONS);
-    let mut sessions = listed.await?;
-    sessions.retain(|session| session.messages > 0);
-    let sessions = sessions.into_iter();
+    let listed = app
+        .store
+        .list_conversations(Some(&app.env.cwd), MAX_SESSIONS);
+    let sessions = listed.await?.into_iter();
     let registry = app.stack.registry();
     let tools = registry.tools().iter();
     let servers = app.loaded.config.mcp.servers.iter();

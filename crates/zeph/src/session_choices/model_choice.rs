@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::bail;
+use zeph_core::ModelSource;
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::ChosenModel;
 
@@ -148,5 +149,12 @@ impl ModelChoice {
 
     fn chosen(&self) -> MutexGuard<'_, Chosen> {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ModelSource for ModelChoice {
+    fn provider(&self, name: &str) -> Result<Arc<dyn LlmProvider>, String> {
+        let config = meant(&self.loaded, &self.config(), name);
+        with_substitutes(&config, &self.loaded, &self.env).map_err(|error| format!("{error:#}"))
     }
 }
