@@ -152,7 +152,7 @@ struct Target<'s> {
     number: i64,
 }
 
-/// Whether fewer messages, `copied`, are the first ones of `messages`. A message can have been rewound or shortened since it was
+/// Whether the messages `copied` are the first ones of `messages`, or all of them. A message can have been rewound or shortened since it was
 /// copied, but not only there.
 fn is_beginning(copied: &[Values], messages: &[Values]) -> bool {
     let is_earlier = |(old, new): (&Values, &Values)| {
@@ -160,7 +160,7 @@ fn is_beginning(copied: &[Values], messages: &[Values]) -> bool {
             && (old[SHOWN] == new[SHOWN] || old[SHOWN] == Value::Text(None))
             && (old[REWOUND] == new[REWOUND] || old[REWOUND] == Value::Boolean(Some(false)))
     };
-    copied.len() < messages.len() && copied.iter().zip(messages).all(is_earlier)
+    copied.len() <= messages.len() && copied.iter().zip(messages).all(is_earlier)
 }
 
 /// Whether the user chose another title for the copy.

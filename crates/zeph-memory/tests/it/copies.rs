@@ -106,6 +106,26 @@ async fn session_that_grew_is_updated() {
     assert_eq!(counts(&again), (0, 0, 1, 0));
 }
 
+/// Proves OPS-3: a session that changed without a new message is brought up to date.
+#[tokio::test]
+async fn session_without_new_messages_is_updated() {
+    let check = async |change: &str| {
+        let (_folders, here, there) = copied().await;
+        match change {
+            "expired" => assert_eq!(here.expire_overflow(i64::MAX).await.unwrap(), 1),
+            "rewound" => here.rewind("s", 3).await.unwrap(),
+            _ => here.rename_session("s", "A title").await.unwrap(),
+        }
+        let report = here.copy_into(&there).await.unwrap();
+        assert_eq!(counts(&report), (0, 1, 0, 0), "{change}");
+        let again = here.copy_into(&there).await.unwrap();
+        assert_eq!(counts(&again), (0, 0, 1, 0), "{change}");
+    };
+    for change in ["expired", "rewound", "renamed"] {
+        check(change).await;
+    }
+}
+
 /// Proves OPS-3: a copy that was continued, rewound or renamed is reported, and stays as it is.
 #[tokio::test]
 async fn copy_that_changed_is_reported() {
