@@ -59,6 +59,7 @@ fn invalid_instruction_file_is_not_read() {
             "a link to a file outside the project",
             "not UTF-8",
             "is too long for instructions",
+            "of 140000 bytes are read",
         ],
     );
 }

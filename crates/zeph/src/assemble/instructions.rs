@@ -48,9 +48,9 @@ impl Instructions {
                 let file = directory.join(name);
                 match read(&file, outermost, bounded, rules) {
                     Ok(None) => {}
-                    Ok(Some(text)) if text.trim().is_empty() || texts.contains(&text) => {}
-                    Ok(Some(text)) => {
-                        found.add(&file, &text);
+                    Ok(Some((text, _))) if text.trim().is_empty() || texts.contains(&text) => {}
+                    Ok(Some((text, bytes))) => {
+                        found.add(&file, &text, bytes);
                         texts.push(text);
                     }
                     Err(error) => {
@@ -64,17 +64,17 @@ impl Instructions {
         found
     }
 
-    fn add(&mut self, file: &Path, text: &str) {
+    /// Adds the start of `text`. The file has `bytes` bytes.
+    fn add(&mut self, file: &Path, text: &str, bytes: u64) {
         let room = MAX_TOTAL_BYTES
             .saturating_sub(self.text.len())
             .min(MAX_FILE_BYTES);
         let kept = &text[..text.floor_char_boundary(room)];
         let name = file.display();
-        if kept.len() < text.len() {
+        if (kept.len() as u64) < bytes {
             self.notices.push(format!(
-                "{name} is too long for instructions: only {} of {} bytes are read",
-                kept.len(),
-                text.len()
+                "{name} is too long for instructions: only {} of {bytes} bytes are read",
+                kept.len()
             ));
         }
         if kept.is_empty() {
@@ -96,7 +96,7 @@ impl Instructions {
     }
 }
 
-/// The text of a file; `None` if it does not exist.
+/// The text of a file, up to a little more than [`MAX_FILE_BYTES`], and its size; `None` if it does not exist.
 ///
 /// A link has to resolve to a file below `root`. If no repository bounds the project, only files of the user or of
 /// root count: another user could have put theirs into a directory above.
@@ -104,7 +104,12 @@ impl Instructions {
     clippy::disallowed_methods,
     reason = "the target of a link is resolved, and exactly this file is opened"
 )]
-fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Result<Option<String>> {
+fn read(
+    file: &Path,
+    root: &Path,
+    bounded: bool,
+    rules: &ReadRules,
+) -> io::Result<Option<(String, u64)>> {
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why.to_owned()));
     let target = match fs::canonicalize(file) {
         Ok(target) => target,
@@ -148,7 +153,7 @@ fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Resul
     bytes.truncate(whole);
     match String::from_utf8(bytes) {
         Ok(text) if text.contains('\0') => refused("it is not text"),
-        Ok(text) => Ok(Some(text)),
+        Ok(text) => Ok(Some((text, metadata.len()))),
         Err(_) => refused("it is not UTF-8"),
     }
 }
