@@ -240,6 +240,33 @@ impl Store {
         self.sessions(select).await
     }
 
+    /// Up to `limit` sessions with a message, of `project` or of all, the latest activity first. A call without a model has
+    /// a session without messages.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn list_conversations(
+        &self,
+        project: Option<&Path>,
+        limit: u32,
+    ) -> Result<Vec<SessionInfo>, StoreError> {
+        let select = match project {
+            Some(project) => query(select_session!(
+                "WHERE s.project = ?2 AND s.parent IS NULL
+                   AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
+                 ORDER BY s.activity DESC LIMIT ?1"
+            ))
+            .bind(limit)
+            .bind(project_key(project)),
+            None => query(select_session!(
+                "WHERE s.parent IS NULL AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
+                 ORDER BY s.activity DESC LIMIT ?1"
+            ))
+            .bind(limit),
+        };
+        self.sessions(select).await
+    }
+
     /// Deletes a session with its messages, tasks and records of read files. Its audit entries stay.
     ///
     /// # Errors

@@ -15,11 +15,9 @@ use super::{Agent, limits};
 use crate::schedule::when::shown;
 
 /// Sessions that `/sessions` lists.
-const MAX_LISTED: usize = 20;
+const MAX_LISTED: u32 = 20;
 /// The minimum number of characters of an id in a list.
 const MIN_ID_CHARS: usize = 8;
-/// Sessions that `/sessions` reads. Those without messages are not listed.
-const MAX_READ: u32 = 200;
 
 /// The width of the names of lines.
 const NAME_WIDTH: usize = 15;
@@ -127,10 +125,13 @@ impl Agent {
     /// The sessions of this directory that have messages, and this session.
     pub(super) async fn session_list(&self) -> Result<String, HistoryError> {
         let here = &self.session;
-        let read = here.store.list_sessions(Some(&here.project), MAX_READ);
+        let read = here
+            .store
+            .list_conversations(Some(&here.project), MAX_LISTED);
         let mut sessions = read.await?;
-        sessions.retain(|it| it.messages > 0 || it.id == here.id());
-        sessions.truncate(MAX_LISTED);
+        if sessions.iter().all(|session| session.id != here.id()) {
+            sessions.insert(0, here.store.find_session(here.id()).await?);
+        }
         let ids: Vec<&str> = sessions.iter().map(|session| session.id.as_str()).collect();
         let width = unique_prefix(&ids);
         let mut text = String::new();

@@ -181,6 +181,16 @@ async fn latest_session_is_the_most_active_of_the_folder() {
         ["a", "b"]
     );
     assert_eq!(store.list_sessions(None, 2).await.unwrap().len(), 2);
+    for nth in 0..3 {
+        let id = format!("call {nth}");
+        store.ensure_session(&id, here).await.unwrap();
+    }
+    let conversations = store.list_conversations(None, 2).await.unwrap();
+    assert!(
+        conversations.iter().all(|session| session.messages > 0),
+        "sessions without messages do not count towards the limit: {conversations:?}"
+    );
+    assert_eq!(conversations.len(), 2);
 }
 
 #[tokio::test]

@@ -170,13 +170,14 @@ fn sessions(loaded: &Loaded, env: &Environment) -> Option<Values> {
     }
     let sessions = wait(async {
         let store = open_store(loaded).await.ok()?;
-        let sessions = store.list_sessions(Some(&env.cwd), MAX_SESSIONS).await.ok();
+        let listed = store.list_conversations(Some(&env.cwd), MAX_SESSIONS);
+        let sessions = listed.await.ok();
         let _ = store.close().await;
         sessions
     })??;
-    let values = sessions.into_iter().filter(|session| session.messages > 0);
     Some(
-        values
+        sessions
+            .into_iter()
             .map(|session| (session.id, session.title.unwrap_or_default()))
             .collect(),
     )

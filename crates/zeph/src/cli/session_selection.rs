@@ -25,9 +25,8 @@ pub(super) async fn stored_sessions(
     store: &Store,
     project: &Path,
 ) -> anyhow::Result<Vec<PickerEntry>> {
-    let sessions = store.list_sessions(None, MAX_OFFERED).await?;
-    let sessions = sessions.into_iter().filter(|session| session.messages > 0);
-    let entries = sessions.map(|session| PickerEntry {
+    let sessions = store.list_conversations(None, MAX_OFFERED).await?;
+    let entries = sessions.into_iter().map(|session| PickerEntry {
         date: date(session.updated_at),
         title: redacted(session.title.as_deref().unwrap_or("(no title)")).into_owned(),
         directory: session.project.display().to_string(),

@@ -70,9 +70,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
     let store = open_store(&loaded).await?;
     match command {
         SessionsCommand::List { all, json } => {
-            let project = (!all).then_some(env.cwd.as_path());
-            let mut sessions = store.list_sessions(project, LISTED).await?;
-            sessions.retain(|session| all || session.messages > 0);
+            let sessions = match all {
+                true => store.list_sessions(None, LISTED).await?,
+                false => store.list_conversations(Some(&env.cwd), LISTED).await?,
+            };
             match json {
                 true => print_as_is(&stored_json(&sessions)?)?,
                 false => print(&redacted(&list(&sessions, all)))?,
