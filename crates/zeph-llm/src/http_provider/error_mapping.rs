@@ -114,6 +114,9 @@ impl ErrorBody {
                 "context length",
                 "context size",
                 "context window",
+                "exceed context limit",
+                "maximum prompt length",
+                "exceeds the maximum number of tokens allowed",
                 "prompt is too long",
                 "input is too long",
             ],
@@ -414,6 +417,14 @@ mod tests {
             Kind::ContextOverflow,
             &[],
         );
+        // Claude, xAI, and the compatible API of Gemini.
+        for body in [
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or `max_tokens` and try again"}}"#,
+            r#"{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
+            r#"[{"error":{"code":400,"message":"The input token count (1189155) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
+        ] {
+            check(Some(400), body, Kind::ContextOverflow, &["compact"]);
+        }
         check(
             Some(400),
             r#"{"object":"error","message":"bad tools","type":"BadRequestError","code":400}"#,
