@@ -370,13 +370,13 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
             body = self.body(request, None)?;
         }
         loop {
-            let before = answer.text_len();
+            let before = answer.received();
             let Err(error) = self.attempt(body.clone(), &mut answer, sink).await else {
                 break;
             };
             let shown = !answer.text().trim().is_empty();
             let goes_on = shown && request.response_schema.is_none();
-            if answer.text_len() > before {
+            if answer.received() > before {
                 retries.response_began();
             }
             let next = match (shown, goes_on) {

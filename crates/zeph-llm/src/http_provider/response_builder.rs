@@ -62,9 +62,9 @@ impl ResponseBuilder {
         self.texts().collect()
     }
 
-    /// The length of the text so far, in bytes.
-    pub(crate) fn text_len(&self) -> usize {
-        self.texts().map(str::len).sum()
+    /// The amount of data so far: bytes of text, reasoning and arguments, and calls.
+    pub(crate) fn received(&self) -> usize {
+        self.bytes + self.calls.len()
     }
 
     fn texts(&self) -> impl Iterator<Item = &str> {
@@ -101,7 +101,7 @@ impl ResponseBuilder {
 
     /// Whether there is neither text nor reasoning nor a call.
     pub(crate) fn is_empty(&self) -> bool {
-        self.bytes == 0 && self.calls.is_empty()
+        self.received() == 0
     }
 
     /// Notes that nothing of interest follows.

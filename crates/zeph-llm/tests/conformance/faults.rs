@@ -380,6 +380,33 @@ async fn stream_cut_twice_is_joined() {
     }
 }
 
+/// Reasoning and calls are parts of a response too: each attempt that breaks off within them costs tokens. Proves LLM-4,
+/// LLM-5a.
+#[tokio::test]
+async fn stream_cut_before_text_is_limited() {
+    let mut runs = JoinSet::new();
+    for wire in WIRES {
+        let mut call = vec![Said::Reasoning("Hm.")];
+        if wire != Wire::Ollama {
+            // Calls of Ollama arrive in one piece.
+            call = said_with_call("");
+        }
+        let reply = wire.reply(&call).end(End::Abort);
+        runs.spawn(async move {
+            let server = Server::start(vec![reply; 6]).await;
+            let (response, events) = asked(wire, &server).await;
+            let error = response.unwrap_err();
+            assert_eq!(error.kind, LlmErrorKind::StreamCut, "{wire:?}: {error}");
+            assert!(error.message.contains("gave up after 4"), "{error}");
+            assert_eq!(server.requests().len(), 4, "{wire:?}");
+            assert_eq!(notices(&events).len(), 3, "{wire:?}");
+        });
+    }
+    while let Some(run) = runs.join_next().await {
+        run.unwrap();
+    }
+}
+
 /// A partial JSON document cannot be continued: with a schema the response starts over. Proves LLM-4.
 #[tokio::test]
 async fn stream_cut_under_a_schema_is_requested_again() {
