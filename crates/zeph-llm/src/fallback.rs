@@ -7,7 +7,10 @@
 //!
 //! Later requests go to the provider that responded last. That preserves its prompt cache and avoids a wait for a
 //! dead server at each request. After some time, the first provider is tried again.
+//!
+//! Name, model and prices are those of the provider that responded last: its response is billed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +34,8 @@ pub struct Fallback {
     others: Vec<Arc<dyn LlmProvider>>,
     /// The number of the provider that gets requests first, and since when it is not the first one.
     current: Mutex<Option<(usize, Instant)>>,
+    /// The number of the provider that responded last.
+    responded: AtomicUsize,
 }
 
 impl Fallback {
@@ -41,6 +46,7 @@ impl Fallback {
             first,
             others,
             current: Mutex::new(None),
+            responded: AtomicUsize::new(0),
         }
     }
 
@@ -55,6 +61,7 @@ impl Fallback {
 
     /// Records the provider that responded.
     fn stay_with(&self, number: usize) {
+        self.responded.store(number, Ordering::Relaxed);
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match *current {
             Some((known, _)) if known == number => {}
@@ -72,6 +79,11 @@ impl Fallback {
     /// The provider that gets the next request first.
     fn now(&self) -> &dyn LlmProvider {
         &**self.get(self.start())
+    }
+
+    /// The provider that responded last.
+    fn last(&self) -> &dyn LlmProvider {
+        &**self.get(self.responded.load(Ordering::Relaxed))
     }
 }
 
@@ -97,11 +109,11 @@ fn is_worth_another(kind: LlmErrorKind) -> bool {
 #[async_trait]
 impl LlmProvider for Fallback {
     fn name(&self) -> &str {
-        self.now().name()
+        self.last().name()
     }
 
     fn model(&self) -> &str {
-        self.now().model()
+        self.last().model()
     }
 
     fn supports_tool_use(&self) -> bool {
@@ -117,7 +129,7 @@ impl LlmProvider for Fallback {
     }
 
     fn prices(&self) -> Option<Prices> {
-        self.now().prices()
+        self.last().prices()
     }
 
     async fn chat_stream(
@@ -256,7 +268,19 @@ mod tests {
         assert_eq!((answer.unwrap().as_str(), notices.len()), ("b again", 0));
         assert_eq!(provider.name(), "b");
         tokio::time::advance(PASSED_OVER).await;
+        assert_eq!(ask(&provider).await.0.unwrap(), "a again");
         assert_eq!(provider.name(), "a");
+    }
+
+    /// Proves LLM-11: a response that ends after the first provider is due again is billed to its own provider.
+    #[tokio::test(start_paused = true)]
+    async fn response_across_the_boundary_belongs_to_its_provider() {
+        let first = scripted("a", &["fault = \"server\"", "text = \"a again\""]);
+        let second = scripted("b", &["text = \"b\"", "text = \"slow\"\ndelay_ms = 300000"]);
+        let provider = Fallback::new(first, vec![second]);
+        assert_eq!(ask(&provider).await.0.unwrap(), "b");
+        assert_eq!(ask(&provider).await.0.unwrap(), "slow");
+        assert_eq!(provider.name(), "b");
         assert_eq!(ask(&provider).await.0.unwrap(), "a again");
         assert_eq!(provider.name(), "a");
     }
