@@ -245,7 +245,7 @@ impl SubjectPath {
         self.entry
     }
 
-    /// Whether the call searches below the path, and shows only what the rules permit.
+    /// Whether the call searches below the path. The rules then limit its results, and not the call.
     #[must_use]
     pub fn is_searched(&self) -> bool {
         self.role == PathRole::Read && self.tree && !self.entry
