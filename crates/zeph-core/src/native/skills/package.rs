@@ -178,22 +178,22 @@ impl Reader {
             return Err(format!("{path} is neither a file nor a directory"));
         }
         let is_skill = path == SKILL_FILE;
-        let room = match is_skill {
-            true => MAX_TEXT_BYTES,
-            false => MAX_BYTES - self.bytes,
-        };
+        let left = MAX_BYTES.saturating_sub(self.bytes);
+        let room = if is_skill { MAX_TEXT_BYTES } else { left };
         let mut bytes = Vec::new();
         opened
             .take(room as u64 + 1)
             .read_to_end(&mut bytes)
             .map_err(failed)?;
-        self.bytes += bytes.len();
-        if bytes.len() > room {
-            return Err(match is_skill {
-                true => format!("{SKILL_FILE} has more than {} KiB", MAX_TEXT_BYTES / 1024),
-                false => format!("its files have more than {} MiB", MAX_BYTES / 1024 / 1024),
-            });
+        if is_skill && bytes.len() > room {
+            let most = MAX_TEXT_BYTES / 1024;
+            return Err(format!("{SKILL_FILE} has more than {most} KiB"));
         }
+        if bytes.len() > left {
+            let most = MAX_BYTES / 1024 / 1024;
+            return Err(format!("its files have more than {most} MiB"));
+        }
+        self.bytes += bytes.len();
         let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
         self.files.push(SkillFile {
             bytes: bytes.len(),

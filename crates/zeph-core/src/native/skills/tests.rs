@@ -298,6 +298,14 @@ fn oversized_skills_are_refused() {
         .skill("s", "", "x")
         .write(".zeph/skills/s/big", vec![0; 5 * 1024 * 1024]);
     assert!(folder.refused().contains("more than 4 MiB"));
+    // SKILL.md exceeds the limit of all files, with and without a file after it.
+    let folder = Folder::new();
+    folder
+        .skill("s", "", "x")
+        .write(".zeph/skills/s/A", vec![0; 4 * 1024 * 1024]);
+    assert!(folder.refused().contains("more than 4 MiB"));
+    folder.write(".zeph/skills/s/z", "z");
+    assert!(folder.refused().contains("more than 4 MiB"));
     let folder = Folder::new();
     folder
         .skill("s", "", "x")
