@@ -234,7 +234,8 @@ impl Agent {
         self.warn(warning);
         let history = &mut self.session.history;
         history.repair_orphaned_calls().await?;
-        let is_first = history.messages().is_empty();
+        // A compaction may remove all messages.
+        let is_first = history.messages().is_empty() && self.session.system.summaries().is_empty();
         let message = prompt_message(prompt, images);
         self.session.room.prompt = Some(history.push(message, None).await?);
         if is_first {
