@@ -11,8 +11,8 @@ use zeph_tools::layers::grants::GrantScope;
 use zeph_tools::question::{ServerAnswer, ServerQuestion};
 use zeph_tools::user_terminal::UserTerminal;
 use zeph_tools::{
-    Confirmation, FileChange, FileLocation, FilterStats, Mode, OutputStream, RolledBack,
-    ToolErrorCategory,
+    Confirmation, FileChange, FileLocation, FilterStats, ImageContent, Mode, OutputStream,
+    RolledBack, ToolErrorCategory,
 };
 
 /// An event in a turn. Events are emitted in order.
@@ -114,6 +114,8 @@ pub enum LoopbackEvent {
     },
     /// A prompt of the user that was submitted during a turn, or is part of a stored conversation that is shown again.
     Prompt(String),
+    /// An image of the last prompt, in a stored conversation that is shown again.
+    PromptImage(ImageContent),
     /// The title of the session changed.
     Title(String),
     /// The task list of the session, after a call that read or changed it.

@@ -38,6 +38,7 @@ pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;
 pub use agent::replay;
 pub use agent::tool_runner::NO_SERVER;
+pub use agent::tool_runner::attachments::ATTACHMENT_START;
 pub use agent::tool_runner::caller::CallerIdentity;
 pub use agent::tool_runner::dispatch::{Dispatcher, display_error};
 pub use agent::tool_runner::mode::{NO_FULL_MODE, effect_of_mode, next_mode};

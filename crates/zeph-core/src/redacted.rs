@@ -79,6 +79,7 @@ impl Channel for RedactedChannel {
             | LoopbackEvent::Terminal { .. }
             | LoopbackEvent::Usage(_)
             | LoopbackEvent::Context { .. }
+            | LoopbackEvent::PromptImage(_)
             | LoopbackEvent::Mode(_) => {}
         }
         self.inner.emit(event);

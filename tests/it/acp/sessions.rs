@@ -122,6 +122,48 @@ fn load_replays_the_conversation_as_it_was() {
     editor.leave().code(0);
 }
 
+/// Proves ACP-1a: a loaded prompt is the input of the user with its images, without the text of resources.
+#[test]
+fn loaded_prompt_has_its_images_and_no_text_of_resources() {
+    let server = OpenAi::replies([Reply::text("First."), Reply::text("Second.")]);
+    let home = Home::openai(&server);
+    let config = std::fs::read_to_string(home.config_file()).unwrap();
+    home.config(&format!("{config}images = true\n"));
+    let text = json!({ "type": "text", "text": "explain " });
+    let file = json!({ "uri": "file:///p/a.rs", "text": "fn of_the_file() {}\n" });
+    let resource = json!({ "type": "resource", "resource": file });
+    let image = json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo=" });
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    for prompt in [json!([text, resource, image]), json!([image])] {
+        let prompt = json!({ "sessionId": session, "prompt": prompt });
+        editor.call("session/prompt", prompt);
+    }
+    assert!(
+        server
+            .last()
+            .json()
+            .to_string()
+            .contains("fn of_the_file() {}")
+    );
+    editor.leave().code(0);
+
+    let mut editor = Editor::open(&home);
+    let load = json!({ "sessionId": session, "cwd": home.project(), "mcpServers": [] });
+    editor.call("session/load", load);
+    let chunks = editor.updates("user_message_chunk");
+    let contents: Vec<_> = chunks.iter().map(|it| it["content"].clone()).collect();
+    let typed = json!({ "type": "text", "text": "explain @/p/a.rs" });
+    assert_eq!(contents, [typed, image.clone(), image]);
+    let id = |at: usize| &chunks[at]["messageId"];
+    assert_eq!(id(0), id(1));
+    assert_ne!(id(1), id(2));
+    editor.prompt(&session, "/rewind");
+    let listed = editor.text();
+    assert!(listed.contains("explain @/p/a.rs\n"), "{listed}");
+    editor.leave().code(0);
+}
+
 /// Proves ACP-1, ACP-1a: `resume` replays nothing, and the conversation continues.
 #[test]
 fn resume_continues_without_a_replay() {

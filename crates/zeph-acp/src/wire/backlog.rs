@@ -46,6 +46,15 @@ impl Backlog {
             .await;
     }
 
+    /// Waits until no update waits, or the connection has ended. A large update follows.
+    pub(super) async fn drained(&self) {
+        let mut state = self.0.subscribe();
+        // The sender is this value.
+        let _ = state
+            .wait_for(|state| state.is_closed || state.waiting == 0)
+            .await;
+    }
+
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.0.borrow().waiting
@@ -66,6 +75,21 @@ mod tests {
             (0..=MAX_WAITING).for_each(|_| backlog.grow());
             let waiting = Arc::clone(&backlog);
             let mut waiting = tokio::spawn(async move { waiting.room().await });
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+            end(&backlog);
+            (&mut waiting).await.unwrap();
+        }
+    }
+
+    /// Proves ACP-7: a large update waits until the client has read all others, or the connection ends.
+    #[tokio::test]
+    async fn large_update_waits_for_all_others() {
+        for end in [Backlog::shrink, Backlog::close] {
+            let backlog = Arc::new(Backlog::default());
+            backlog.grow();
+            let waiting = Arc::clone(&backlog);
+            let mut waiting = tokio::spawn(async move { waiting.drained().await });
             tokio::task::yield_now().await;
             assert!(!waiting.is_finished());
             end(&backlog);

@@ -11,7 +11,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, JsonRpcResponse};
-use zeph_core::Channel as _;
+use zeph_core::{Channel as _, LoopbackEvent};
 use zeph_tools::file::EditorFiles;
 
 use super::channel::AcpChannel;
@@ -160,8 +160,12 @@ impl Server {
         match session.hosted.history().await {
             Ok(history) => {
                 for event in history {
-                    // A long conversation does not wait in memory for a slow client.
-                    self.backlog.room().await;
+                    // A long conversation does not wait in memory for a slow client. Few images are as large as all
+                    // messages that may wait.
+                    match event {
+                        LoopbackEvent::PromptImage(_) => self.backlog.drained().await,
+                        _ => self.backlog.room().await,
+                    }
                     session.channel.emit(event);
                 }
             }

@@ -2,6 +2,7 @@
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource};
+use zeph_core::ATTACHMENT_START;
 use zeph_tools::ImageContent;
 
 use super::error::invalid;
@@ -29,9 +30,9 @@ pub(super) fn prompt(blocks: Vec<ContentBlock>, takes_images: bool) -> Result<Pr
                     let name = reference(&resource.uri, &resource.uri);
                     prompt.text.push_str(&name);
                     resources.push_str(&format!(
-                        "\n\n<resource uri=\"{}\">\n{}\n</resource>",
-                        resource.uri.replace('"', "%22"),
-                        resource.text.trim_end_matches('\n'),
+                        "{ATTACHMENT_START}resource {uri}]\n{text}\n[end of the resource {uri}]",
+                        uri = resource.uri,
+                        text = resource.text.trim_end_matches('\n'),
                     ));
                 }
                 _ => return Err(invalid("a resource without text is not supported")),
@@ -119,7 +120,8 @@ mod tests {
         check(
             json!([resource]),
             text(
-                "@/p/a\n\n<resource uri=\"file:///p/a\">\n/clear\n</resource>",
+                "@/p/a\n\n[the user attached the resource file:///p/a]\n/clear\n[end of the resource \
+                 file:///p/a]",
                 false,
             ),
         );

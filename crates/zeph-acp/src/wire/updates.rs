@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{
-    Content, ContentBlock, ContentChunk, Cost, CurrentModeUpdate, Diff, MessageId, Notice,
-    NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate,
+    Content, ContentBlock, ContentChunk, Cost, CurrentModeUpdate, Diff, ImageContent, MessageId,
+    Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate,
     SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
     ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
 };
@@ -38,6 +38,8 @@ pub(super) struct UpdateMapper {
     calls: Vec<RunningCall>,
     text: Option<MessageId>,
     thought: Option<MessageId>,
+    /// The last prompt, whose images may follow.
+    prompt: Option<MessageId>,
 }
 
 impl UpdateMapper {
@@ -49,6 +51,7 @@ impl UpdateMapper {
             calls: Vec::new(),
             text: None,
             thought: None,
+            prompt: None,
         }
     }
 
@@ -66,8 +69,15 @@ impl UpdateMapper {
             }
             LoopbackEvent::Prompt(text) => {
                 self.end_messages();
-                let id = Some(MessageId::new(new_id()));
-                Some(SessionUpdate::UserMessageChunk(chunk(text, id)))
+                let id = self.prompt.insert(MessageId::new(new_id())).clone();
+                // A prompt of images alone has no text.
+                (!text.is_empty()).then(|| SessionUpdate::UserMessageChunk(chunk(text, Some(id))))
+            }
+            LoopbackEvent::PromptImage(image) => {
+                let id = self.prompt.get_or_insert_with(|| MessageId::new(new_id()));
+                let image = ImageContent::new(image.data, image.media_type);
+                let chunk = ContentChunk::new(ContentBlock::Image(image)).message_id(id.clone());
+                Some(SessionUpdate::UserMessageChunk(chunk))
             }
             LoopbackEvent::Text(text) => {
                 self.thought = None;
@@ -146,6 +156,7 @@ impl UpdateMapper {
     fn end_messages(&mut self) {
         self.text = None;
         self.thought = None;
+        self.prompt = None;
     }
 
     fn running(&self, id: &str) -> Option<&RunningCall> {

@@ -9,7 +9,9 @@ use zeph_llm::MessagePart;
 use zeph_memory::StoredMessage;
 use zeph_tools::call_hooks::HOOK_CONTEXT;
 use zeph_tools::secrets::SecurityPatterns;
-use zeph_tools::{FileChange, FileLocation, ToolError, ToolErrorCategory, ToolResult};
+use zeph_tools::{
+    FileChange, FileLocation, ImageContent, ToolError, ToolErrorCategory, ToolResult,
+};
 
 use super::reflection::REFLECTION_MARK;
 use super::rewind::REWIND_MARK;
@@ -98,6 +100,8 @@ pub fn events(
             continue;
         };
         let is_user = message.role == "user";
+        // The images of a message with results are those that tools returned.
+        let is_prompt = is_user && !parts.iter().any(is_result);
         if !is_user {
             close(&mut open, &mut events);
             events.push(LoopbackEvent::Requesting { iteration: 1 });
@@ -143,12 +147,20 @@ pub fn events(
                     });
                     events.push(finished(id, tool, view));
                 }
+                MessagePart::Image { media_type, data } if is_prompt => {
+                    let image = ImageContent { media_type, data };
+                    events.push(LoopbackEvent::PromptImage(image));
+                }
                 MessagePart::Reasoning { .. } | MessagePart::Image { .. } => {}
             }
         }
     }
     close(&mut open, &mut events);
     events
+}
+
+fn is_result(part: &MessagePart) -> bool {
+    matches!(part, MessagePart::ToolResult { .. })
 }
 
 /// The events of a message in the name of the user: the input that the user typed, and its result.
@@ -300,10 +312,33 @@ mod tests {
             &["user: see @t:f:a"],
         );
         check(
+            "see @/a\n\n[the user attached the resource file:///a]\nsecret plans\n[end of the \
+             resource file:///a]",
+            &["user: see @/a"],
+        );
+        check(
             "[the user chose the prompt review of the MCP server t, which wrote the following \
              text]\nReview it.",
             &["user: /mcp:t:review"],
         );
+    }
+
+    /// Proves ACP-1a: the images of a prompt are shown, those of results are not.
+    #[test]
+    fn images_of_prompts_are_shown() {
+        let image = json!({"type": "image", "media_type": "image/png", "data": "AA=="});
+        let text = json!({"type": "text", "text": "look"});
+        let result = json!({"type": "tool_result", "tool_use_id": "a", "content": "read"});
+        let messages = [
+            stored(1, "user", &json!([text, image])),
+            stored(2, "user", &json!([result, image])),
+        ];
+        let expect = LoopbackEvent::PromptImage(ImageContent {
+            media_type: "image/png".to_owned(),
+            data: "AA==".to_owned(),
+        });
+        let expect = ["user: look".to_owned(), format!("{expect:?}")];
+        assert_eq!(texts(&messages, &HashMap::new()), expect);
     }
 
     /// Proves ACP-1a.

@@ -146,6 +146,8 @@ impl Transcript {
                 self.message(Severity::Notice, text);
             }
             LoopbackEvent::Prompt(text) => self.push(Block::Prompt(text)),
+            // A terminal shows no images.
+            LoopbackEvent::PromptImage(_) => {}
             LoopbackEvent::Usage(usage) => self.status.usage.add(usage),
             LoopbackEvent::Context { used, size, cost } => {
                 self.status.context_used = used;

@@ -255,6 +255,7 @@ impl Channel for Recorder {
             | LoopbackEvent::Usage(_)
             | LoopbackEvent::Context { .. }
             | LoopbackEvent::Prompt(_)
+            | LoopbackEvent::PromptImage(_)
             | LoopbackEvent::Title(_)
             | LoopbackEvent::Tasks(_)
             | LoopbackEvent::Mode(_) => {}

@@ -6,8 +6,8 @@ use zeph_tools::{ToolCall, content_for_llm};
 
 use super::{ToolRunner, user_call_id};
 
-/// The start of each attachment in the text of a prompt.
-pub(in crate::agent) const ATTACHMENT_START: &str = "\n\n[the user attached the ";
+/// The start of each attachment in the text of a prompt. The text before the first one is the input of the user.
+pub const ATTACHMENT_START: &str = "\n\n[the user attached the ";
 /// The most resources of one prompt, and the most files.
 pub(super) const MAX_ATTACHMENTS: usize = 16;
 /// The start of the message with a prompt of a server. The name of the prompt follows.

@@ -2,7 +2,7 @@
 //!
 //! Calls go one way: the turn passes a [`Batch`] to [`ToolRunner::run_batch`], `dispatch` runs one call, and `confirm` asks the user.
 
-pub(in crate::agent) mod attachments;
+pub(crate) mod attachments;
 mod batch;
 pub(crate) mod caller;
 mod confirm;

@@ -121,6 +121,7 @@ impl Channel for View {
             | LoopbackEvent::Usage(_)
             | LoopbackEvent::Context { .. }
             | LoopbackEvent::Prompt(_)
+            | LoopbackEvent::PromptImage(_)
             | LoopbackEvent::Title(_)
             | LoopbackEvent::Tasks(_)
             | LoopbackEvent::Mode(_) => {}
