@@ -80,6 +80,11 @@ fn commands_of_the_page_about_editors_work() {
             ["zeph"] => {}
             // It needs the limits from the agent (`helper_without_limits_runs_nothing`).
             ["zeph", "__confined-command", ..] => {}
+            // It serves no client.
+            ["zeph", "acp", "--setup"] => {
+                let printed = home.zeph(["acp", "--setup"]).run();
+                assert!(printed.stdout.contains("provider"), "{printed}");
+            }
             ["zeph", args @ ..] if args[0] == "acp" => {
                 initialize(&home, args).leave().code(0);
             }

@@ -81,8 +81,13 @@ fn session_without_a_provider_requires_authentication() {
     let method = &result["authMethods"][0];
     assert_eq!(
         (&method["type"], &method["args"]),
-        (&json!("terminal"), &json!(["doctor"]))
+        (&json!("terminal"), &json!(["--setup"]))
     );
+    // The client appends the arguments to its command for the agent.
+    let args = method["args"].as_array().unwrap().iter();
+    let args: Vec<_> = args.map(|it| it.as_str().unwrap()).collect();
+    let printed = home.zeph(["acp"]).args(args).code(1);
+    assert_has(&printed.stdout, &["FAIL  provider", "ANTHROPIC_API_KEY"]);
     let id = json!({ "methodId": method["id"] });
     assert_eq!(editor.fails("authenticate", id.clone()).0, -32000);
     assert_eq!(

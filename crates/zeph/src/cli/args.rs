@@ -200,7 +200,11 @@ pub(crate) enum Command {
         turn: TurnArgs,
     },
     /// Serve an editor over the Agent Client Protocol on stdin and stdout
-    Acp,
+    Acp {
+        /// Check the installation in a terminal, instead of serving an editor
+        #[arg(long, hide = true)]
+        setup: bool,
+    },
     /// List, show and call tools without a model
     Tools {
         #[command(subcommand)]

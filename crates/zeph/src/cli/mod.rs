@@ -105,7 +105,7 @@ pub(crate) fn main() -> Exit {
 /// The use of standard error by a command.
 fn console(cli: &Cli) -> Console {
     match &cli.command {
-        Some(Command::Acp) => Console::Taken,
+        Some(Command::Acp { setup: false }) => Console::Taken,
         // A log line would destroy the screen.
         None if cli.tui => Console::Taken,
         _ => Console::Messages,
@@ -177,7 +177,9 @@ async fn dispatch(cli: Cli) -> Exit {
             };
             run::one_shot(&global, &turn, source).await
         }
-        Some(Command::Acp) => report(acp::run(&global).await),
+        // An editor adds the flag to the arguments of its agent, for the login in a terminal.
+        Some(Command::Acp { setup: true }) => report(doctor::run(&global, false).await),
+        Some(Command::Acp { setup: false }) => report(acp::run(&global).await),
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Scheduler { command }) => report(scheduler::run(&global, command).await),
