@@ -11,7 +11,7 @@ use crate::host::Prompt;
 /// The prompt of these blocks.
 ///
 /// # Errors
-/// If a block has a type that is not supported, or if the prompt is empty.
+/// If a block has a type that is not supported, if models refuse an image, or if the prompt is empty.
 pub(super) fn prompt(blocks: Vec<ContentBlock>, takes_images: bool) -> Result<Prompt, Error> {
     let is_typed = matches!(blocks.as_slice(), [ContentBlock::Text(_)]);
     let mut prompt = Prompt {
@@ -37,10 +37,17 @@ pub(super) fn prompt(blocks: Vec<ContentBlock>, takes_images: bool) -> Result<Pr
                 }
                 _ => return Err(invalid("a resource without text is not supported")),
             },
-            ContentBlock::Image(image) if takes_images => prompt.images.push(ImageContent {
-                media_type: image.mime_type,
-                data: image.data,
-            }),
+            ContentBlock::Image(image) if takes_images => {
+                let image = ImageContent {
+                    media_type: image.mime_type,
+                    data: image.data,
+                };
+                // A provider would refuse each later request of the session.
+                if let Some(fault) = image.fault() {
+                    return Err(invalid(format!("an image cannot be sent: {fault}")));
+                }
+                prompt.images.push(image);
+            }
             ContentBlock::Image(_) => return Err(invalid("the model does not take images")),
             ContentBlock::Audio(_) => return Err(invalid("audio is not supported")),
             _ => return Err(invalid("the type of a content block is not supported")),
@@ -125,6 +132,31 @@ mod tests {
                 false,
             ),
         );
+    }
+
+    /// Proves ACP-7: a broken image would block the session.
+    #[test]
+    fn image_that_models_refuse_is_refused() {
+        let image = |kind: &str, data: &str| {
+            let image = json!([{"type": "image", "mimeType": kind, "data": data}]);
+            parsed(image, true).map(|prompt| prompt.images.len())
+        };
+        let largest = "A".repeat((5 << 20) / 3 * 4);
+        for kind in ["image/png", "image/jpeg", "image/gif", "image/webp"] {
+            assert_eq!(image(kind, "AA==").unwrap(), 1, "{kind}");
+        }
+        assert_eq!(image("image/png", &format!("{largest}AAA=")).unwrap(), 1);
+        let refused = [
+            ("image/svg+xml", "AA=="),
+            ("", "AA=="),
+            ("image/png", ""),
+            ("image/png", "not base64"),
+            ("image/png", &format!("{largest}AAAA")),
+        ];
+        for (kind, data) in refused {
+            let error = image(kind, data).unwrap_err();
+            assert_eq!(i32::from(error.code), -32602, "{kind}");
+        }
     }
 
     /// Proves ACP-7.

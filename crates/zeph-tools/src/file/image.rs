@@ -14,6 +14,25 @@ use crate::output::{ImageContent, ToolOutput};
 
 /// The maximum size in bytes of an image for a model.
 const MAX_IMAGE_BYTES: u64 = 5 << 20;
+/// The types of images that models accept.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+impl ImageContent {
+    /// The reason why models refuse this image; `None` if the type, the encoding and the size are valid. The image may
+    /// be incomplete.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        if !IMAGE_TYPES.contains(&self.media_type.as_str()) {
+            return Some("its type is not PNG, JPEG, GIF or WebP");
+        }
+        match STANDARD.decode(&self.data) {
+            Err(_) => Some("its data is not base64"),
+            Ok(bytes) if bytes.is_empty() => Some("it has no data"),
+            Ok(bytes) if bytes.len() as u64 > MAX_IMAGE_BYTES => Some("it has more than 5 MiB"),
+            Ok(_) => None,
+        }
+    }
+}
 
 /// Returns the result of `read` for an image of the type `media`: the image, if the model accepts images.
 pub(super) fn answer(
