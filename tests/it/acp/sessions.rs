@@ -396,6 +396,42 @@ fn list_has_pages_and_filters_by_directory() {
     );
 }
 
+/// Proves ACP-1, ACP-1a: the session belongs to the real directory, as in a terminal.
+#[test]
+fn directory_with_a_link_or_a_slash_is_the_real_one() {
+    let server = OpenAi::start(|_, _| Reply::text("Hello."));
+    let home = Home::openai(&server);
+    let link = home.root().join("link");
+    std::os::unix::fs::symlink(home.project(), &link).unwrap();
+    let directories = [
+        home.project(),
+        link.clone(),
+        home.project().join(""),
+        link.join(""),
+    ];
+    let mut editor = Editor::open(&home);
+    let mut opened: Vec<_> = directories
+        .iter()
+        .map(|cwd| {
+            let session = editor.session(cwd);
+            editor.prompt(&session, "go");
+            session
+        })
+        .collect();
+    opened.sort();
+    for cwd in &directories {
+        let listed = editor.call("session/list", json!({ "cwd": cwd }));
+        let listed = listed["sessions"].as_array().unwrap().iter();
+        let ids = listed.map(|it| it["sessionId"].as_str().unwrap().to_owned());
+        let mut ids: Vec<_> = ids.collect();
+        ids.sort();
+        assert_eq!(ids, opened, "{}", cwd.display());
+    }
+    editor.leave().code(0);
+    let opened: Vec<_> = opened.iter().map(String::as_str).collect();
+    home.zeph(["sessions", "list"]).code(0).prints(&opened);
+}
+
 /// Proves ACP-1a: also a session that does not exist is deleted.
 #[test]
 fn delete_removes_a_session_and_ignores_unknown_ones() {

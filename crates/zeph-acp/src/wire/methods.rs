@@ -27,6 +27,7 @@ use zeph_tools::Mode;
 
 use super::backlog::Backlog;
 use super::error::{invalid, of_host};
+use super::opening::real_directory;
 use super::options::{MODE, kind, options};
 use super::prompt::prompt;
 use super::sessions::{OpenSession, Sessions, Turn, lock};
@@ -187,7 +188,8 @@ impl Server {
             if let Some(cwd) = &request.cwd {
                 check_absolute(cwd, "cwd")?;
             }
-            let all = server.host.list(request.cwd.as_deref()).await;
+            let cwd = request.cwd.map(real_directory);
+            let all = server.host.list(cwd.as_deref()).await;
             let all = all.map_err(of_host)?;
             let start = match &request.cursor {
                 None => 0,

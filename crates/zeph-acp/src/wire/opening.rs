@@ -192,6 +192,7 @@ impl Server {
             is_replayed: _,
         } = opening;
         check_directory(&cwd, "cwd")?;
+        let cwd = real_directory(cwd);
         for directory in &additional_directories {
             check_directory(directory, "additionalDirectories")?;
         }
@@ -278,6 +279,17 @@ fn announce_commands(session: &OpenSession) {
     session
         .channel
         .send(SessionUpdate::AvailableCommandsUpdate(update));
+}
+
+/// A directory without links and without a trailing `/`, as the terminal stores it with a session.
+///
+/// A directory that does not exist is unchanged.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "sessions of one directory have one path; the sandbox resolves it again for each call"
+)]
+pub(super) fn real_directory(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
 }
 
 fn check_directory(path: &Path, name: &str) -> Result<(), Error> {
