@@ -46,6 +46,24 @@ fn cancellation_ends_a_streaming_response() {
     }
 }
 
+/// Proves ACP-7, ACP-5a: a slash command that asks the model is cancelled.
+#[test]
+fn cancellation_ends_a_slash_command() {
+    let server = OpenAi::start(|n, _| match n {
+        1 => Reply::hang(),
+        _ => Reply::text("Went on."),
+    });
+    let home = Home::openai(&server);
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    assert_eq!(editor.prompt(&session, "one"), "end_turn");
+    let prompt = editor.send_prompt(&session, "/compact");
+    wait_for("the second request", || {
+        (server.requests().len() == 2).then_some(())
+    });
+    cancelled(&mut editor, &session, prompt);
+}
+
 /// Proves ACP-7: the command ends, and its call is failed.
 #[test]
 fn cancellation_ends_a_running_command() {

@@ -254,6 +254,11 @@ impl Server {
             let end = session.hosted.prompt(prompt, &turn.cancel).await;
             session.hosted.save_choices().await;
             let stop = end.map_err(of_host).and_then(|end| stop(&session, end));
+            // The protocol requires this reason after a cancellation, also for a command or a failure.
+            let stop = match turn.cancel.is_cancelled() {
+                true => Ok(StopReason::Cancelled),
+                false => stop,
+            };
             send_changed_options(&session);
             drop(turn);
             Ok(PromptResponse::new(stop?))
