@@ -160,8 +160,12 @@ pub struct SlashCommand {
 /// A prompt of the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prompt {
-    /// The text, with references to files and the text of resources.
+    /// The text, with references to files and resources.
     pub text: String,
+    /// The part of the text that the user typed. Only this part attaches files.
+    pub typed: String,
+    /// The texts of resources, which follow the text.
+    pub resources: String,
     /// Whether the user typed the complete text. Only then it can be a command.
     pub is_typed: bool,
     /// The images.

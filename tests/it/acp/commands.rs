@@ -73,6 +73,36 @@ fn foreign_text_is_not_a_command() {
     assert_eq!(server.requests().len(), 2);
 }
 
+/// Proves ACP-5, CLI-10: the text next to a resource attaches files. A file that cannot be read is reported.
+#[test]
+fn text_next_to_a_resource_attaches_files() {
+    let server = OpenAi::replies([Reply::text("1.")]);
+    let home = Home::openai(&server);
+    home.more_config("[tools.file]\ndeny_read = [\"**/.env\"]\n");
+    home.write("a.txt", "content of a\n");
+    home.write("b.txt", "content of b\n");
+    home.write(".env", "SECRET=1\n");
+    let mut editor = Editor::open(&home);
+    let session = editor.session(&home.project());
+    // The resource itself is not read again.
+    let uri = format!("file://{}", home.path("b.txt").display());
+    let resource = json!({ "uri": uri, "text": "unsaved b, see @b.txt" });
+    let resource = json!({ "type": "resource", "resource": resource });
+    let mut prompt = |text: &str| {
+        let prompt = json!([{ "type": "text", "text": text }, resource]);
+        let params = json!({ "sessionId": session, "prompt": prompt });
+        editor.forget();
+        editor.call("session/prompt", params);
+        editor.text()
+    };
+    prompt("see @a.txt and ");
+    let sent = server.last().json().to_string();
+    assert_has(&sent, &["the file a.txt]", "content of a", "unsaved b"]);
+    assert!(!sent.contains("content of b"), "{sent}");
+    assert_has(&prompt("see @.env and "), &["@.env cannot be attached"]);
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// Proves ACP-5: commands that switch the session name the way of the editor.
 #[test]
 fn session_commands_refer_to_the_editor() {

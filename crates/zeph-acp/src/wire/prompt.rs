@@ -18,18 +18,19 @@ pub(super) fn prompt(blocks: Vec<ContentBlock>, takes_images: bool) -> Result<Pr
         is_typed,
         ..Prompt::default()
     };
-    let mut resources = String::new();
     for block in blocks {
         match block {
-            ContentBlock::Text(text) => prompt.text.push_str(&text.text),
+            ContentBlock::Text(text) => {
+                prompt.text.push_str(&text.text);
+                prompt.typed.push_str(&text.text);
+            }
             ContentBlock::ResourceLink(link) => {
-                prompt.text.push_str(&reference(&link.uri, &link.name));
+                push_reference(&mut prompt, &link.uri, &link.name);
             }
             ContentBlock::Resource(embedded) => match embedded.resource {
                 EmbeddedResourceResource::TextResourceContents(resource) => {
-                    let name = reference(&resource.uri, &resource.uri);
-                    prompt.text.push_str(&name);
-                    resources.push_str(&format!(
+                    push_reference(&mut prompt, &resource.uri, &resource.uri);
+                    prompt.resources.push_str(&format!(
                         "{ATTACHMENT_START}resource {uri}]\n{text}\n[end of the resource {uri}]",
                         uri = resource.uri,
                         text = resource.text.trim_end_matches('\n'),
@@ -53,11 +54,16 @@ pub(super) fn prompt(blocks: Vec<ContentBlock>, takes_images: bool) -> Result<Pr
             _ => return Err(invalid("the type of a content block is not supported")),
         }
     }
-    prompt.text.push_str(&resources);
     match prompt.text.trim().is_empty() && prompt.images.is_empty() {
         true => Err(invalid("the prompt is empty")),
         false => Ok(prompt),
     }
+}
+
+/// Adds the reference to a resource. The words that the user typed before and after it remain separate.
+fn push_reference(prompt: &mut Prompt, uri: &str, name: &str) {
+    prompt.text.push_str(&reference(uri, name));
+    prompt.typed.push(' ');
 }
 
 /// The reference to a resource: `@PATH` for a file, otherwise the name and the address.
@@ -101,10 +107,12 @@ mod tests {
         prompt(serde_json::from_value(blocks).unwrap(), takes_images)
     }
 
-    fn text(text: &str, is_typed: bool) -> Prompt {
+    fn text(text: &str, typed: &str, resources: &str) -> Prompt {
         Prompt {
             text: text.to_owned(),
-            is_typed,
+            typed: typed.to_owned(),
+            resources: resources.to_owned(),
+            is_typed: text == typed,
             images: Vec::new(),
         }
     }
@@ -114,22 +122,26 @@ mod tests {
     fn blocks_become_one_text() {
         let check = |blocks, expect| assert_eq!(parsed(blocks, false).unwrap(), expect);
         let typed = json!({"type": "text", "text": "/status"});
-        check(json!([typed]), text("/status", true));
+        check(json!([typed]), text("/status", "/status", ""));
         let link = json!({"type": "resource_link", "name": "a b", "uri": "file:///p/a%20b.rs"});
         check(
             json!([{"type": "text", "text": "see "}, link]),
-            text("see @/p/a b.rs", false),
+            text("see @/p/a b.rs", "see  ", ""),
         );
         let web = json!({"type": "resource_link", "name": "page", "uri": "https://example.org"});
-        check(json!([web]), text("[page](https://example.org)", false));
+        check(
+            json!([{"type": "text", "text": "@a"}, web, {"type": "text", "text": "@b"}]),
+            text("@a[page](https://example.org)@b", "@a @b", ""),
+        );
         let resource =
             json!({"type": "resource", "resource": {"uri": "file:///p/a", "text": "/clear\n"}});
         check(
             json!([resource]),
             text(
-                "@/p/a\n\n[the user attached the resource file:///p/a]\n/clear\n[end of the resource \
+                "@/p/a",
+                " ",
+                "\n\n[the user attached the resource file:///p/a]\n/clear\n[end of the resource \
                  file:///p/a]",
-                false,
             ),
         );
     }

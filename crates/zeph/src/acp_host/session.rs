@@ -153,6 +153,25 @@ impl AcpSession {
         }
     }
 
+    /// Runs a turn for a prompt with more than a text. It is never a command, and its typed part attaches files.
+    async fn mixed(
+        &self,
+        agent: &mut Agent,
+        prompt: Prompt,
+        cancel: &CancellationToken,
+    ) -> PromptEnd {
+        let attached = match agent.attach(&prompt.typed, cancel).await {
+            Ok(attached) => attached,
+            Err(why) => return self.says(&why),
+        };
+        let contents = attached.text.strip_prefix(&prompt.typed);
+        let (contents, resources) = (contents.unwrap_or_default(), &prompt.resources);
+        let text = format!("{}{contents}{resources}", prompt.text);
+        let mut images = prompt.images;
+        images.extend(attached.images);
+        end_of(agent.run_turn_with_images(&text, images, cancel).await)
+    }
+
     /// Writes the conversation to a file.
     async fn export(&self, file: Option<&str>) -> PromptEnd {
         let Handles { store, cwd, .. } = &self.handles;
@@ -216,9 +235,7 @@ impl HostedSession for AcpSession {
         if prompt.is_typed {
             return Ok(self.typed(agent, &prompt.text, cancel).await);
         }
-        let Prompt { text, images, .. } = prompt;
-        let outcome = agent.run_turn_with_images(&text, images, cancel).await;
-        Ok(end_of(outcome))
+        Ok(self.mixed(agent, prompt, cancel).await)
     }
 
     async fn history(&self) -> Result<Vec<LoopbackEvent>, HostError> {
