@@ -316,7 +316,9 @@ impl Recall {
     }
 
     fn go(&mut self, is_earlier: bool, current: &str) -> Option<String> {
-        if self.at == self.texts.len() {
+        // A changed text is a new draft, so that it is not lost.
+        if self.texts.get(self.at).is_none_or(|shown| shown != current) {
+            self.at = self.texts.len();
             current.clone_into(&mut self.draft);
         }
         self.at = match is_earlier {
@@ -359,6 +361,25 @@ mod tests {
         check(true, "two\nlines");
         check(false, "draft");
         check(false, "draft");
+    }
+
+    /// Proves CLI-4 for the full screen: a recalled input that the user changes is the new draft.
+    #[test]
+    fn changed_recalled_input_becomes_the_draft() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut input = input(&dir);
+        for text in ["a", "b"] {
+            input.set(text);
+            input.submit();
+        }
+        input.recall(true);
+        input.set("new");
+        for (is_earlier, expect) in [(false, "new"), (true, "b"), (true, "a"), (false, "b")] {
+            input.recall(is_earlier);
+            assert_eq!(input.text(), expect);
+        }
+        input.recall(false);
+        assert_eq!(input.text(), "new");
     }
 
     #[test]
