@@ -396,8 +396,8 @@ impl App {
     fn complete(&mut self) -> Option<Action> {
         let popup = self.popup.take()?;
         let chosen = popup.chosen()?;
-        let with = format!("{} ", chosen.value);
-        self.input.replace(chosen.span.0, chosen.span.1, &with);
+        let (start, end) = chosen.span;
+        self.input.replace(start, end, &chosen.inserted());
         self.edited()
     }
 
@@ -619,6 +619,7 @@ mod tests {
                 value: "/helper".to_owned(),
                 description: String::new(),
                 span: (0, 5),
+                append_whitespace: true,
             }],
         };
         screen.app.suggest(suggestions("/he"));
@@ -632,6 +633,27 @@ mod tests {
             screen.key(KeyCode::Enter),
             Some(Action::Submit("/help".to_owned()))
         );
+    }
+
+    /// Proves CLI-4 for the full screen: after a directory no space follows, and its content is requested.
+    #[test]
+    fn completed_directory_requests_its_content() {
+        for (typed, value) in [("@sr", "@src/"), ("@\"my", "@\"my dir/")] {
+            let mut screen = Screen::new();
+            screen.type_text(typed);
+            screen.app.suggest(Suggestions {
+                text: typed.to_owned(),
+                all: vec![super::super::completion::Suggestion {
+                    value: value.to_owned(),
+                    description: String::new(),
+                    span: (0, typed.len()),
+                    append_whitespace: false,
+                }],
+            });
+            let content = Action::Complete(value.to_owned(), value.len());
+            assert_eq!(screen.key(KeyCode::Tab), Some(content));
+            assert_eq!(screen.app.input.text(), value);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use reedline::Completer;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::sanitize::visible;
-use crate::terminal::Words;
+use crate::terminal::{Words, open_quote};
 
 /// A text that can be inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,16 @@ pub(super) struct Suggestion {
     pub(super) description: String,
     /// The replaced range, in bytes.
     pub(super) span: (usize, usize),
+    /// A space follows the text: it is complete.
+    pub(super) append_whitespace: bool,
+}
+
+impl Suggestion {
+    /// The text, with the space that follows it.
+    pub(super) fn inserted(&self) -> String {
+        let space = if self.append_whitespace { " " } else { "" };
+        format!("{}{space}", self.value)
+    }
 }
 
 /// The suggestions for a text.
@@ -76,6 +86,7 @@ fn complete(words: &mut Words, text: &str, cursor: usize) -> Vec<Suggestion> {
         value: it.value.clone(),
         description: visible(it.description.as_deref().unwrap_or_default()),
         span: (it.span.start, it.span.end),
+        append_whitespace: it.append_whitespace,
     });
     all.collect()
 }
@@ -83,7 +94,7 @@ fn complete(words: &mut Words, text: &str, cursor: usize) -> Vec<Suggestion> {
 /// Whether the text before the cursor may have suggestions.
 pub(super) fn is_completable(before: &str) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
-    word.starts_with('@') || before.trim_start().starts_with('/')
+    word.starts_with('@') || before.trim_start().starts_with('/') || open_quote(before).is_some()
 }
 
 /// The list of suggestions below the prompt.
@@ -134,6 +145,8 @@ mod tests {
         check("/model x", true);
         check("see @src", true);
         check("see @", true);
+        check("see @\"my dir/", true);
+        check("see @\"my dir/a b\" now", false);
         check("mail@host", false);
         check("see /etc", false);
         check("", false);
@@ -149,6 +162,7 @@ mod tests {
                     value: (*value).to_owned(),
                     description: String::new(),
                     span: (0, 5),
+                    append_whitespace: true,
                 })
                 .collect(),
         };

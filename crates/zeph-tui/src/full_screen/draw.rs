@@ -481,6 +481,7 @@ mod tests {
                     value: format!("/{at}"),
                     description: "d".to_owned(),
                     span: (0, 1),
+                    append_whitespace: true,
                 })
                 .collect(),
         });

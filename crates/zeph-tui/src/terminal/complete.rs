@@ -241,7 +241,7 @@ fn word(line: &str, pos: usize) -> Option<Word<'_>> {
 }
 
 /// The start and the path of a mention with a quote that is not closed: `@"my f`.
-fn open_quote(before: &str) -> Option<(usize, &str)> {
+pub(crate) fn open_quote(before: &str) -> Option<(usize, &str)> {
     let start = before.rfind("@\"")?;
     let path = &before[start + 2..];
     let is_start = before[..start]

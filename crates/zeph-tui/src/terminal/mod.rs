@@ -52,7 +52,7 @@ pub use style::{Style, TerminalEnv};
 mod shared {
     pub(crate) use super::branch::branch_of;
     pub(crate) use super::clipboard::sequence as clipboard_sequence;
-    pub(crate) use super::complete::Words;
+    pub(crate) use super::complete::{Words, open_quote};
     pub(crate) use super::history::InputHistory;
     pub(crate) use super::interactive::{cost as cost_line, is_broken_off, trouble};
     pub(crate) use super::keyboard::{Keyboard, is_connected};
