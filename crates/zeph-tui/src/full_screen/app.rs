@@ -153,7 +153,7 @@ impl App {
                 self.hint = None;
                 self.key(key, at, all)
             }
-            Event::Paste(text) => self.paste(&text, at),
+            Event::Paste(text) => self.paste(&text, at, all),
             Event::Mouse(mouse) => {
                 self.mouse(mouse, all);
                 None
@@ -196,12 +196,20 @@ impl App {
         }
     }
 
-    fn paste(&mut self, text: &str, at: Instant) -> Option<Action> {
+    fn paste(&mut self, text: &str, at: Instant, all: &Transcript) -> Option<Action> {
+        if let Some(picker) = &mut self.picker {
+            picker.paste(text);
+            return None;
+        }
         let is_taken = self
             .dialog
             .as_mut()
             .is_some_and(|dialog| dialog.paste(text, at));
         if is_taken {
+            return None;
+        }
+        if let Some(search) = &mut self.search {
+            search.paste(text, all, &mut self.blocks);
             return None;
         }
         self.input.paste(text);
@@ -685,6 +693,33 @@ mod tests {
         screen.app.handle(click, screen.now, &screen.all);
         let after = screen.app.blocks.visible(&screen.all, 20, 5);
         assert_ne!(before, after);
+    }
+
+    /// Proves CLI-5: pasted text goes to the visible search and not to the prompt.
+    #[test]
+    fn paste_goes_to_the_search_or_the_list_of_sessions() {
+        let mut screen = Screen::new();
+        let paste = |screen: &mut Screen, text: &str| {
+            let event = Event::Paste(text.to_owned());
+            assert_eq!(screen.app.handle(event, screen.now, &screen.all), None);
+            assert!(screen.app.input.is_empty());
+        };
+        screen.control('f');
+        paste(&mut screen, "nee\x1b[31mdle\r\n");
+        let query = screen.app.search.as_ref().map(Search::query);
+        assert_eq!(query, Some("needle"));
+        let entry = |id: &str, title: &str| crate::terminal::PickerEntry {
+            id: id.to_owned(),
+            date: String::new(),
+            title: title.to_owned(),
+            directory: String::new(),
+            is_here: true,
+        };
+        let entries = vec![entry("1", "other"), entry("2", "needle")];
+        screen.app.picker = Some(SessionPicker::new(entries));
+        paste(&mut screen, "needle\n");
+        let picked = screen.key(KeyCode::Enter);
+        assert_eq!(picked, Some(Action::Picked(Some("2".to_owned()))));
     }
 
     #[test]

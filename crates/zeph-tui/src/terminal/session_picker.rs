@@ -28,12 +28,14 @@ use super::restore;
 use super::signals::leave_unless_handled;
 use super::style::{BOLD, DIM, Style};
 use crate::pipe::pipe;
-use crate::sanitize::visible;
+use crate::sanitize::{clean, visible};
 
 /// The time between two checks of the size of the terminal.
 const CHECK: Duration = Duration::from_millis(100);
 /// The time after which an incomplete sequence of bytes is complete.
 const PAUSE: Duration = Duration::from_millis(25);
+/// The maximum number of characters of a pasted text.
+const MAX_PASTED_CHARS: usize = 1024;
 /// Rows that are not entries: the heading, the search, the directory and the keys.
 const OTHER_ROWS: usize = 4;
 /// The width from which on a column shows the directories.
@@ -165,6 +167,14 @@ impl SessionPicker {
             _ => {}
         }
         Picked::Open
+    }
+
+    /// Adds pasted text to the search, without its control characters.
+    pub(crate) fn paste(&mut self, text: &str) {
+        let characters = clean(text);
+        let characters = characters.chars().filter(|c| !c.is_control());
+        self.query.extend(characters.take(MAX_PASTED_CHARS));
+        self.filter();
     }
 
     /// The lines of a screen of this size, and the place of the cursor: column and row.
@@ -431,6 +441,10 @@ fn press(picker: &mut SessionPicker, event: &Event) -> Picked {
     match event {
         // A key that is released is reported only by some terminals.
         Event::Key(key) if key.kind != KeyEventKind::Release => picker.press(*key),
+        Event::Paste(text) => {
+            picker.paste(text);
+            Picked::Open
+        }
         _ => Picked::Open,
     }
 }
