@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, openai_config};
+use crate::rig::{Api, Home, OpenAi, Reply, Terminal, assert_has, openai_config};
 
 fn reply(value: &Value) -> Reply {
     Reply::raw(200, "application/json", value.to_string())
@@ -144,11 +144,47 @@ fn reported_context_window_is_used() {
         let found = window(&format!("{}{more}", other(kind, &server.url())));
         assert_eq!(found, expect, "{kind} {path} {more}");
     }
-    let api = crate::rig::Api::Ollama;
+    let api = Api::Ollama;
     let server = OpenAi::start(move |_, _| api.text("Hello."));
     server.about_models("/api/show", reply(&show));
     assert_eq!(window(&other("ollama", &server.url())), "40960");
     assert_eq!(server.last().json()["options"]["num_ctx"], 40960);
+}
+
+/// Proves LLM-13, AGT-4: the reported window limits the conversation from its first large request on, in the turn that
+/// learns it and in the next process.
+#[test]
+fn reported_window_is_known_before_compaction() {
+    const ROUNDS: usize = 4;
+    let server = OpenAi::start(|n, request| {
+        let path = json!({ "path": format!("{n}.txt") });
+        let reply = match n < ROUNDS {
+            true => Api::Ollama.call("", "", "read", &path),
+            false => Api::Ollama.text("Done."),
+        };
+        reply.usage(request.raw.len() / 4)
+    });
+    let info = json!({"model_info": {"qwen3.context_length": 131_072}});
+    server.about_models("/api/show", reply(&info));
+    let home = Home::new();
+    home.config(&other("ollama", &server.url()));
+    for n in 0..ROUNDS {
+        let line = format!("file {n} has many short words on each of its lines\n");
+        home.write(&format!("{n}.txt"), &line.repeat(500));
+    }
+    for (prompt, messages) in [("read the files", 9), ("and now", 11)] {
+        let args = ["--yes", "--continue", "--output-format", "json"];
+        let output = home.zeph(args).stdin(prompt).code(0);
+        assert_eq!(output.json()["stop_reason"], "done", "{output}");
+        assert!(!output.stderr.contains("compacted"), "{output}");
+        let last = server.last();
+        let text = last.json()["messages"].to_string();
+        assert!(text.len() > ROUNDS * 24_000, "{}", text.len());
+        assert!(!text.contains("moved out of the context"), "{prompt}");
+        // The system prompt, and all messages so far.
+        assert_eq!(last.messages().len(), messages + 1, "{prompt}");
+        assert_eq!(last.json()["options"]["num_ctx"], 131_072);
+    }
 }
 
 /// Proves LLM-13: within a session, the server is asked for its models once; `/model` and the completion share the list.

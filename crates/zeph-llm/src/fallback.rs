@@ -128,6 +128,10 @@ impl LlmProvider for Fallback {
         self.now().context_window()
     }
 
+    async fn learn_window(&self) {
+        self.now().learn_window().await;
+    }
+
     fn prices(&self) -> Option<Prices> {
         self.last().prices()
     }

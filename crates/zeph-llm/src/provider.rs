@@ -219,8 +219,13 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// The maximum number of tokens of a request and its response. A server may report it with the first request.
+    /// The maximum number of tokens of a request and its response. A server may report it, see
+    /// [`LlmProvider::learn_window`].
     fn context_window(&self) -> usize;
+
+    /// Asks the server once for the window of the model, if it is not known. Without a response in time, the window
+    /// does not change.
+    async fn learn_window(&self) {}
 
     /// The prices of its tokens; `None` if they are not known.
     fn prices(&self) -> Option<Prices> {

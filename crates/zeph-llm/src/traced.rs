@@ -245,6 +245,10 @@ impl LlmProvider for Traced {
         self.inner.context_window()
     }
 
+    async fn learn_window(&self) {
+        self.inner.learn_window().await;
+    }
+
     fn prices(&self) -> Option<Prices> {
         self.inner.prices()
     }

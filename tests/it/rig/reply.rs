@@ -99,11 +99,15 @@ impl Reply {
         }
     }
 
-    /// Sets the number of reported prompt tokens, which is 1000 by default.
+    /// Sets the number of prompt tokens that Chat Completions or Ollama reports, which is 1000 by default.
     pub(crate) fn usage(mut self, prompt_tokens: usize) -> Self {
         let body = String::from_utf8_lossy(&self.body).into_owned();
         let said = format!("\"prompt_tokens\":{prompt_tokens},");
-        self.body = body.replace("\"prompt_tokens\":1000,", &said).into_bytes();
+        let body = body.replace("\"prompt_tokens\":1000,", &said);
+        let said = format!("\"prompt_eval_count\":{prompt_tokens}");
+        self.body = body
+            .replace("\"prompt_eval_count\":1000", &said)
+            .into_bytes();
         self
     }
 

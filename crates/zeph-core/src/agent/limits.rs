@@ -101,22 +101,20 @@ impl Limits {
     /// The limits at the start of a turn. `window` is the window of the model in tokens.
     #[must_use]
     pub fn new(config: &AgentConfig, policy: IterationPolicy, window: usize) -> Self {
-        let budget = context_budget(config, window);
-        let four_fifths = budget / 5 * 4;
-        let compaction = &config.compaction;
         Self {
             policy,
             next_check_in: Some(policy.check_in),
-            // Compaction comes before this limit.
-            context_limit: match compaction.enabled {
-                true => compaction.tokens(budget).max(four_fifths),
-                false => four_fifths,
-            },
+            context_limit: context_limit(config, window),
             iterations: 0,
             quota: None,
             last: None,
             equal: 0,
         }
+    }
+
+    /// Sets the window of the model, which a server may report during a turn.
+    pub fn set_window(&mut self, config: &AgentConfig, window: usize) {
+        self.context_limit = context_limit(config, window);
     }
 
     /// Iterations so far.
@@ -186,6 +184,16 @@ pub fn context_budget(config: &AgentConfig, window: usize) -> usize {
     config.context_budget_tokens.unwrap_or(window)
 }
 
+/// The number of tokens that stops a turn. Compaction comes before this limit.
+fn context_limit(config: &AgentConfig, window: usize) -> usize {
+    let budget = context_budget(config, window);
+    let four_fifths = budget / 5 * 4;
+    match config.compaction.enabled {
+        true => config.compaction.tokens(budget).max(four_fifths),
+        false => four_fifths,
+    }
+}
+
 /// A hash that is equal for iterations with the same calls and the same results. Call ids, times, durations and
 /// references of stored outputs do not count.
 fn fingerprint<'a>(steps: impl Iterator<Item = Step<'a>>) -> u64 {
@@ -248,6 +256,10 @@ mod tests {
         assert_eq!(quota.before_request(0, false), over);
         assert_eq!(quota.before_request(0, true), over);
         assert_eq!(quota.before_request(801, false), Some(Limit::Context));
+        let mut larger = limits(&without_compaction());
+        larger.set_window(&without_compaction(), 2000);
+        assert_eq!(larger.before_request(1600, false), None);
+        assert_eq!(larger.before_request(1601, false), Some(Limit::Context));
         let unset = limits(&without_compaction());
         assert_eq!(unset.before_request(800, false), None);
         assert_eq!(unset.before_request(801, false), Some(Limit::Context));

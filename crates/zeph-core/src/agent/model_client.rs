@@ -16,6 +16,10 @@ use super::tool_selection::ToolSelection;
 use crate::channel::Channel;
 use crate::spending::{AuxiliaryUsage, Spending};
 
+/// The minimum size of a conversation before the server is asked for the window of the model. Shorter ones fit the
+/// windows of usual models.
+const MIN_LEARNING_TOKENS: usize = 4096;
+
 /// Sends the conversation of a session to a model.
 pub(super) struct ModelClient {
     pub(super) provider: Arc<dyn LlmProvider>,
@@ -39,6 +43,18 @@ pub(super) struct PartialResponse {
 }
 
 impl ModelClient {
+    /// The window of the model. Before the conversation can exceed the default window, the server is asked for it.
+    pub(super) async fn window(&self, tokens: usize, cancel: &CancellationToken) -> usize {
+        if tokens >= MIN_LEARNING_TOKENS {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {}
+                () = self.provider.learn_window() => {}
+            }
+        }
+        self.provider.context_window()
+    }
+
     /// Selects the tools for a turn that begins with the prompt `query`. Returns a warning for the user.
     pub(super) async fn begin_turn(
         &mut self,

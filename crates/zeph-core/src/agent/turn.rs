@@ -135,6 +135,9 @@ impl Agent {
             self.add_submitted_prompts(cancel).await?;
             self.report_servers();
             registry = self.tools.with_later_tools(registry);
+            let tokens = self.session.history.estimated_tokens();
+            let window = self.model.window(tokens, cancel).await;
+            limits.set_window(&self.config, window);
             self.compact_if_needed(cancel, outcome).await;
             let tokens = self.session.history.estimated_tokens();
             let is_attended = self.is_attended();

@@ -345,6 +345,10 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
         self.limits.window.tokens()
     }
 
+    async fn learn_window(&self) {
+        self.ask_window().await;
+    }
+
     fn prices(&self) -> Option<Prices> {
         self.limits.prices
     }
@@ -366,7 +370,7 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
         let mut answer = ResponseBuilder::default();
         let mut body = self.body(request, None)?;
         if body.len() >= MIN_REQUEST_BYTES {
-            self.learn_window().await;
+            self.ask_window().await;
             body = self.body(request, None)?;
         }
         loop {

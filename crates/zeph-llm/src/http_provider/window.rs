@@ -63,7 +63,7 @@ impl Window {
 impl<W: Wire> RemoteProvider<W> {
     /// Asks the server once for the window of the model, if it is not known. A server that does not respond in time,
     /// or not with a window, is not asked again.
-    pub(super) async fn learn_window(&self) {
+    pub(super) async fn ask_window(&self) {
         let ask = async || {
             let reported = tokio::time::timeout(TIME_LIMIT, self.reported_window()).await;
             let reported = reported.unwrap_or_default();

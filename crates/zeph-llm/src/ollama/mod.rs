@@ -84,6 +84,10 @@ impl LlmProvider for OllamaProvider {
         self.remote.context_window()
     }
 
+    async fn learn_window(&self) {
+        self.remote.learn_window().await;
+    }
+
     fn prices(&self) -> Option<Prices> {
         self.remote.prices()
     }

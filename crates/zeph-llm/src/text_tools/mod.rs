@@ -172,6 +172,10 @@ impl LlmProvider for TextTools {
         self.inner.context_window()
     }
 
+    async fn learn_window(&self) {
+        self.inner.learn_window().await;
+    }
+
     fn prices(&self) -> Option<Prices> {
         self.inner.prices()
     }
