@@ -260,6 +260,9 @@ fn line_editing_supports_pastes_lines_and_reasons() {
         expect = { last_user_contains = "line one\nline two" }
         text = "Pasted."
         [[steps]]
+        expect = { last_user_contains = "one \\\ntwo" }
+        text = "Unchanged."
+        [[steps]]
         expect = { last_user_contains = "first\nsecond\nthird" }
         calls = [{ tool = "bash", input = { command = "touch made" } }]
         [[steps]]
@@ -274,8 +277,13 @@ fn line_editing_supports_pastes_lines_and_reasons() {
     terminal.type_keys("\r");
     terminal.shows("Pasted.");
     terminal.prompts("");
+    terminal.type_keys("\x1b[200~one \\\rtwo\x1b[201~");
+    terminal.shows("› one \\\n… two");
+    terminal.type_keys("\r");
+    terminal.shows("Unchanged.");
+    terminal.prompts("");
     terminal.type_keys("first\\\r");
-    terminal.shows("› first\\\n…");
+    terminal.shows("› first\n…");
     terminal.type_keys("second");
     terminal.shows("… second");
     terminal.type_keys("\x1b\r");

@@ -6,14 +6,12 @@
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use reedline::{
     Color, DefaultHinter, EditCommand, Highlighter, Prompt, PromptEditMode, PromptHistorySearch,
     PromptHistorySearchStatus, PromptViMode, Reedline, ReedlineMenu, Signal, StyledText,
-    ValidationResult, Validator,
 };
 use tempfile::TempPath;
 use tokio::sync::oneshot;
@@ -24,7 +22,7 @@ use super::completion_menu::CompletionMenu;
 use super::external_editor::prompt_file;
 use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
-use super::prompt_keys::{self, MENU, PromptKeys};
+use super::prompt_keys::{self, LineState, MENU, PromptKeys, is_continued};
 use super::screen::terminal_size;
 use crate::config::KeyBindings;
 use crate::host::ViewHost;
@@ -133,7 +131,7 @@ impl Editor {
         let thread = std::thread::Builder::new()
             .name("line editor".to_owned())
             .spawn(move || {
-                let empty = Arc::new(AtomicBool::new(true));
+                let state = Arc::new(LineState::default());
                 let mut editor = match look.plain {
                     true => None,
                     false => Some(build(
@@ -141,7 +139,7 @@ impl Editor {
                         history,
                         &look,
                         buffer.as_ref(),
-                        Arc::clone(&empty),
+                        Arc::clone(&state),
                     )),
                 };
                 while let Ok(request) = receive.recv() {
@@ -152,7 +150,7 @@ impl Editor {
                         status: (look.status)(),
                     };
                     let input = match &mut editor {
-                        Some(editor) => read(editor, &prompt, &empty, request.text),
+                        Some(editor) => read(editor, &prompt, &state, request.text),
                         None => read_plain(),
                     };
                     // The receiver may be gone if the process is exiting.
@@ -257,9 +255,9 @@ fn build(
     history: Option<InputHistory>,
     look: &Look,
     buffer: Option<&(Vec<String>, TempPath)>,
-    empty: Arc<AtomicBool>,
+    state: Arc<LineState>,
 ) -> Reedline {
-    let keys = PromptKeys::new(look.keys, buffer.is_some(), Arc::clone(&empty));
+    let keys = PromptKeys::new(look.keys, buffer.is_some(), Arc::clone(&state));
     let mut editor = Reedline::create()
         .with_ansi_colors(look.colour)
         .use_bracketed_paste(true)
@@ -271,8 +269,7 @@ fn build(
         .with_quick_completions(true)
         .with_partial_completions(true)
         .with_hinter(Box::new(DefaultHinter::default()))
-        .with_highlighter(Box::new(Commands(empty)))
-        .with_validator(Box::new(Continued))
+        .with_highlighter(Box::new(Commands(state)))
         .with_history_exclusion_prefix(Some(" ".to_owned()));
     if let Some((words, file)) = buffer
         && let Some((program, arguments)) = words.split_first()
@@ -294,13 +291,13 @@ fn build(
 fn read(
     editor: &mut Reedline,
     prompt: &StatusPrompt,
-    empty: &AtomicBool,
+    state: &LineState,
     text: String,
 ) -> io::Result<Input> {
     if !is_connected() {
         return Ok(Input::End);
     }
-    empty.store(true, Ordering::Relaxed);
+    state.set("", 0);
     if !text.is_empty() {
         editor.run_edit_commands(&[EditCommand::InsertString(text)]);
     }
@@ -312,9 +309,9 @@ fn read(
             Some(key) => Input::Key(key),
             None => Input::Text(command),
         },
-        Signal::Success(text) => Input::Text(joined(&text)),
+        Signal::Success(text) => Input::Text(text),
         Signal::CtrlC => Input::Interrupted {
-            cleared: !empty.load(Ordering::Relaxed),
+            cleared: !state.is_empty(),
         },
         _ => Input::End,
     })
@@ -363,30 +360,12 @@ fn joined(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Whether a line ends with a backslash that is not itself escaped.
-fn is_continued(line: &str) -> bool {
-    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
-}
-
-/// A trailing backslash continues the input.
-struct Continued;
-
-impl Validator for Continued {
-    fn validate(&self, text: &str) -> ValidationResult {
-        if is_continued(text) {
-            ValidationResult::Incomplete
-        } else {
-            ValidationResult::Complete
-        }
-    }
-}
-
-/// Colours commands, and remembers whether the line is empty.
-struct Commands(Arc<AtomicBool>);
+/// Colours commands, and remembers the state of the text for the keys.
+struct Commands(Arc<LineState>);
 
 impl Highlighter for Commands {
-    fn highlight(&self, line: &str, _cursor: usize) -> StyledText {
-        self.0.store(line.is_empty(), Ordering::Relaxed);
+    fn highlight(&self, line: &str, cursor: usize) -> StyledText {
+        self.0.set(line, cursor);
         let colour = match line.chars().next() {
             Some('/') if !line.contains(char::is_whitespace) => Color::Cyan,
             Some('!') => Color::Yellow,
@@ -452,13 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trailing_backslash_continues() {
-        let check = |text, expect| assert_eq!(is_continued(text), expect, "{text:?}");
-        check("a\\", true);
-        check("a\\\\", false);
-        check("a\\\\\\", true);
-        check("a", false);
-        check("", false);
+    fn continued_lines_are_joined() {
         assert_eq!(
             joined("one\\\ntwo\nthree\\\\\nfour\\"),
             "one\ntwo\nthree\\\\\nfour\\"

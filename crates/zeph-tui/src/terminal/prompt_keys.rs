@@ -39,17 +39,80 @@ fn event(key: PromptKey) -> ReedlineEvent {
     })
 }
 
+/// Whether a line ends with a backslash that is not itself escaped.
+pub(super) fn is_continued(line: &str) -> bool {
+    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
+}
+
+/// The state of the text at the prompt, on which the effect of keys depends.
+#[derive(Debug, Default)]
+pub(super) struct LineState {
+    has_text: AtomicBool,
+    /// The cursor is after a backslash at the end of the text.
+    continues: AtomicBool,
+    /// Typed text belongs to the search of an earlier input.
+    is_search: AtomicBool,
+}
+
+impl LineState {
+    /// Stores the state of the text that the editor shows.
+    pub(super) fn set(&self, text: &str, cursor: usize) {
+        let continues = cursor == text.len() && is_continued(text);
+        self.has_text.store(!text.is_empty(), Ordering::Relaxed);
+        self.continues.store(continues, Ordering::Relaxed);
+        self.is_search.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the text is empty.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_text.load(Ordering::Relaxed)
+    }
+
+    /// Whether Enter continues the text. The editor shows the text only after a whole batch of keys, so each `event`
+    /// changes the state.
+    fn continues_at(&self, event: &ReedlineEvent) -> bool {
+        let continues = self.continues.load(Ordering::Relaxed);
+        let next = match event {
+            ReedlineEvent::None => continues,
+            ReedlineEvent::Enter => {
+                self.continues.store(false, Ordering::Relaxed);
+                return continues;
+            }
+            ReedlineEvent::Edit(commands) => commands.iter().fold(continues, after),
+            ReedlineEvent::SearchHistory => {
+                self.is_search.store(true, Ordering::Relaxed);
+                false
+            }
+            _ => false,
+        };
+        let is_search = self.is_search.load(Ordering::Relaxed);
+        self.continues.store(next && !is_search, Ordering::Relaxed);
+        false
+    }
+}
+
+/// Whether a text continues after an edit at its end.
+fn after(continues: bool, command: &EditCommand) -> bool {
+    match command {
+        EditCommand::InsertChar('\\') => !continues,
+        EditCommand::InsertString(text) if text.bytes().all(|byte| byte == b'\\') => {
+            continues != is_continued(text)
+        }
+        EditCommand::InsertString(text) => is_continued(text),
+        _ => false,
+    }
+}
+
 /// The keys of the prompt.
 pub(super) struct PromptKeys {
     inner: Box<dyn EditMode>,
     is_vi: bool,
-    /// Whether the text is empty.
-    is_empty: Arc<AtomicBool>,
+    state: Arc<LineState>,
 }
 
 impl PromptKeys {
     /// The keys of `bindings`. With an editor of the user, Ctrl-G opens it.
-    pub(super) fn new(bindings: KeyBindings, has_editor: bool, is_empty: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(bindings: KeyBindings, has_editor: bool, state: Arc<LineState>) -> Self {
         let is_vi = bindings == KeyBindings::Vi;
         let inner: Box<dyn EditMode> = match bindings {
             KeyBindings::Emacs => {
@@ -69,7 +132,7 @@ impl PromptKeys {
         Self {
             inner,
             is_vi,
-            is_empty,
+            state,
         }
     }
 
@@ -80,7 +143,7 @@ impl PromptKeys {
         };
         let is_plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         match key.code {
-            _ if !is_plain || !self.is_empty.load(Ordering::Relaxed) => None,
+            _ if !is_plain || !self.state.is_empty() => None,
             KeyCode::Char('?') if self.is_inserting() => Some(PromptKey::Help),
             KeyCode::Esc if !self.is_vi => Some(PromptKey::Escape),
             _ => None,
@@ -101,12 +164,18 @@ impl EditMode for PromptKeys {
         }
         // A whole batch of keys is read before the editor shows the text again.
         if adds_text(&terminal_event) {
-            self.is_empty.store(false, Ordering::Relaxed);
+            self.state.has_text.store(true, Ordering::Relaxed);
         }
-        match ReedlineRawEvent::try_from(terminal_event) {
-            Ok(raw) => self.inner.parse_event(raw),
-            Err(()) => ReedlineEvent::None,
+        let Ok(raw) = ReedlineRawEvent::try_from(terminal_event) else {
+            return ReedlineEvent::None;
+        };
+        let is_inserting = self.is_inserting();
+        let event = self.inner.parse_event(raw);
+        if self.state.continues_at(&event) && is_inserting {
+            let newline = vec![EditCommand::Backspace, EditCommand::InsertNewline];
+            return ReedlineEvent::Edit(newline);
         }
+        event
     }
 
     fn edit_mode(&self) -> PromptEditMode {
@@ -156,5 +225,95 @@ fn add_keys(keys: &mut Keybindings, has_editor: bool) {
     match has_editor {
         true => control('g', ReedlineEvent::OpenEditor),
         false => control('g', event(PromptKey::NoEditor)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{Event, KeyEvent};
+
+    use super::*;
+
+    #[test]
+    fn trailing_backslash_continues() {
+        let check = |text, expect| assert_eq!(is_continued(text), expect, "{text:?}");
+        check("a\\", true);
+        check("a\\\\", false);
+        check("a\\\\\\", true);
+        check("a", false);
+        check("", false);
+    }
+
+    fn keys(bindings: KeyBindings, text: &str, cursor: usize) -> PromptKeys {
+        let state = Arc::new(LineState::default());
+        state.set(text, cursor);
+        PromptKeys::new(bindings, false, state)
+    }
+
+    /// Whether Enter after a batch of events removes the backslash and begins a line.
+    fn begins_line(keys: &mut PromptKeys, events: Vec<Event>) -> bool {
+        let mut press = |event: Event| match ReedlineRawEvent::try_from(event) {
+            Ok(raw) => keys.parse_event(raw),
+            Err(()) => ReedlineEvent::None,
+        };
+        for event in events {
+            press(event);
+        }
+        let newline = vec![EditCommand::Backspace, EditCommand::InsertNewline];
+        press(key(KeyCode::Enter)) == ReedlineEvent::Edit(newline)
+    }
+
+    fn key(code: KeyCode) -> Event {
+        Event::Key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    fn paste(text: &str) -> Event {
+        Event::Paste(text.to_owned())
+    }
+
+    /// Proves CLI-4: only a backslash before the cursor at Enter continues the text, also within a batch of keys.
+    #[test]
+    fn backslash_at_enter_begins_a_line() {
+        let slash = || key(KeyCode::Char('\\'));
+        let check = |text: &str, events: Vec<Event>, expect| {
+            for bindings in [KeyBindings::Emacs, KeyBindings::Vi] {
+                let mut keys = keys(bindings, text, text.len());
+                let label = format!("{text:?} {events:?}");
+                assert_eq!(begins_line(&mut keys, events.clone()), expect, "{label}");
+            }
+        };
+        check("a\\", vec![], true);
+        check("a", vec![], false);
+        check("a", vec![slash()], true);
+        check("a", vec![slash(), slash()], false);
+        check("a\\", vec![key(KeyCode::Char('b'))], false);
+        check("a\\", vec![key(KeyCode::Backspace)], false);
+        check("a\\", vec![key(KeyCode::Left)], false);
+        check("a\\", vec![Event::FocusGained], true);
+        check("", vec![paste("a \\\rb")], false);
+        check("", vec![paste("a\rb\\")], true);
+        check("a\\", vec![paste("\\\\")], true);
+        check("a\\", vec![paste("\\")], false);
+        check("a\\", vec![paste("")], true);
+        assert!(!begins_line(
+            &mut keys(KeyBindings::Emacs, "a\\", 1),
+            vec![]
+        ));
+    }
+
+    #[test]
+    fn backslash_of_the_search_begins_no_line() {
+        let control = Event::Key(KeyEvent::new(KeyCode::Char('r'), KeyModifiers::CONTROL));
+        let mut keys = keys(KeyBindings::Emacs, "a\\", 2);
+        let events = vec![control, key(KeyCode::Char('\\'))];
+        assert!(!begins_line(&mut keys, events));
+        keys.state.set("b\\", 2);
+        assert!(begins_line(&mut keys, Vec::new()));
+    }
+
+    #[test]
+    fn enter_in_the_normal_mode_of_vi_begins_no_line() {
+        let mut keys = keys(KeyBindings::Vi, "a\\", 2);
+        assert!(!begins_line(&mut keys, vec![key(KeyCode::Esc)]));
     }
 }
