@@ -130,7 +130,7 @@ impl Agent {
             .list_conversations(Some(&here.project), MAX_LISTED);
         let mut sessions = read.await?;
         if sessions.iter().all(|session| session.id != here.id()) {
-            sessions.insert(0, here.store.find_session(here.id()).await?);
+            sessions.insert(0, here.store.session(here.id()).await?);
         }
         let ids: Vec<&str> = sessions.iter().map(|session| session.id.as_str()).collect();
         let width = unique_prefix(&ids);
