@@ -235,11 +235,10 @@ fn refuse_directory(cli: &Cli, directory: &Path, error: &std::io::Error) -> Exit
     };
     if format == OutputFormat::Text {
         stderr_line(&format!("error: {message}"));
-    } else {
-        let recorder = Recorder::new(format == OutputFormat::StreamJson, false);
-        recorder.finish(ResultObject::failed("", message));
+        return Exit::Usage;
     }
-    Exit::Usage
+    let recorder = Recorder::new(format == OutputFormat::StreamJson, false);
+    run::finish(&recorder, ResultObject::failed("", message), Exit::Usage)
 }
 
 /// Holds a conversation on the full screen, which `first_input` starts.

@@ -118,7 +118,7 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
 }
 
 /// Prints the result; one that could not be written is a failure.
-fn finish(recorder: &Recorder, result: ResultObject, exit: Exit) -> Exit {
+pub(super) fn finish(recorder: &Recorder, result: ResultObject, exit: Exit) -> Exit {
     if recorder.finish(result) {
         return exit;
     }
