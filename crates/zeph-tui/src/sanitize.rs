@@ -6,6 +6,9 @@
 
 use zeph_tools::hidden::Reader;
 
+/// The maximum number of characters that a paste adds to a field of one line.
+const MAX_PASTED_CHARS: usize = 1024;
+
 /// A filter that removes escape sequences and control characters other than `\n` and `\t` from a stream, in pieces of
 /// any size.
 ///
@@ -99,6 +102,13 @@ pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     Sanitizer::default().push(text, &mut out);
     out
+}
+
+/// The start of a pasted text for a field of one line, without escape sequences and control characters.
+pub(crate) fn pasted_words(text: &str) -> String {
+    let text = clean(text);
+    let characters = text.chars().filter(|c| !c.is_control());
+    characters.take(MAX_PASTED_CHARS).collect()
 }
 
 pub use zeph_tools::hidden::revealed as visible;

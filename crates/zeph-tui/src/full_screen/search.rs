@@ -1,13 +1,11 @@
 //! The search in the conversation.
 
 use super::blocks::Blocks;
-use crate::sanitize::clean;
+use crate::sanitize::pasted_words;
 use crate::view::Transcript;
 
 /// The maximum number of matches that are counted.
 const MAX_MATCHES: usize = 9999;
-/// The maximum number of characters of a pasted text.
-const MAX_PASTED_CHARS: usize = 1024;
 
 /// A search: the words, and the matching lines of the completely expanded conversation.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,9 +34,7 @@ impl Search {
 
     /// Adds pasted text without its control characters, and shows the last match.
     pub(super) fn paste(&mut self, text: &str, all: &Transcript, blocks: &mut Blocks) {
-        let characters = clean(text);
-        let characters = characters.chars().filter(|c| !c.is_control());
-        self.query.extend(characters.take(MAX_PASTED_CHARS));
+        self.query.push_str(&pasted_words(text));
         self.find(all, blocks);
     }
 

@@ -28,14 +28,12 @@ use super::restore;
 use super::signals::leave_unless_handled;
 use super::style::{BOLD, DIM, Style};
 use crate::pipe::pipe;
-use crate::sanitize::{clean, visible};
+use crate::sanitize::{pasted_words, visible};
 
 /// The time between two checks of the size of the terminal.
 const CHECK: Duration = Duration::from_millis(100);
 /// The time after which an incomplete sequence of bytes is complete.
 const PAUSE: Duration = Duration::from_millis(25);
-/// The maximum number of characters of a pasted text.
-const MAX_PASTED_CHARS: usize = 1024;
 /// Rows that are not entries: the heading, the search, the directory and the keys.
 const OTHER_ROWS: usize = 4;
 /// The width from which on a column shows the directories.
@@ -171,9 +169,7 @@ impl SessionPicker {
 
     /// Adds pasted text to the search, without its control characters.
     pub(crate) fn paste(&mut self, text: &str) {
-        let characters = clean(text);
-        let characters = characters.chars().filter(|c| !c.is_control());
-        self.query.extend(characters.take(MAX_PASTED_CHARS));
+        self.query.push_str(&pasted_words(text));
         self.filter();
     }
 
