@@ -68,14 +68,21 @@ fn project_key(project: &Path) -> String {
 }
 
 macro_rules! select_session {
-    ($rest:literal) => {
+    ($($rest:tt)*) => {
         concat!(
             "SELECT s.id, s.project, s.title, s.provider, s.model, s.created_at, s.updated_at,
                 (SELECT count(*) FROM message m WHERE m.session = s.number),
                 (SELECT count(*) FROM tool_audit a WHERE a.session = s.id AND a.id > s.audit_floor)
              FROM session s ",
-            $rest
+            $($rest)*
         )
+    };
+}
+
+/// The condition of sessions with a message. A call without a model has a session without messages.
+macro_rules! has_message {
+    () => {
+        "EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)"
     };
 }
 
@@ -203,14 +210,14 @@ impl Store {
     pub async fn latest_session(&self, project: &Path) -> Result<Option<SessionInfo>, StoreError> {
         let select = Statement::per_dialect(
             select_session!(
-                "WHERE s.project = ?1 AND s.parent IS NULL
-                   AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
-                 ORDER BY s.activity DESC LIMIT 1"
+                "WHERE s.project = ?1 AND s.parent IS NULL AND ",
+                has_message!(),
+                " ORDER BY s.activity DESC LIMIT 1"
             ),
             select_session!(
-                "WHERE s.project = ?1 AND s.parent IS NULL AND s.owner = current_user
-                   AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
-                 ORDER BY s.activity DESC LIMIT 1"
+                "WHERE s.project = ?1 AND s.parent IS NULL AND s.owner = current_user AND ",
+                has_message!(),
+                " ORDER BY s.activity DESC LIMIT 1"
             ),
         );
         let mut found = self.sessions(select.bind(project_key(project))).await?;
@@ -240,8 +247,7 @@ impl Store {
         self.sessions(select).await
     }
 
-    /// Up to `limit` sessions with a message, of `project` or of all, the latest activity first. A call without a model has
-    /// a session without messages.
+    /// Up to `limit` sessions with a message, of `project` or of all, the latest activity first.
     ///
     /// # Errors
     /// A failure of the database.
@@ -252,15 +258,16 @@ impl Store {
     ) -> Result<Vec<SessionInfo>, StoreError> {
         let select = match project {
             Some(project) => query(select_session!(
-                "WHERE s.project = ?2 AND s.parent IS NULL
-                   AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
-                 ORDER BY s.activity DESC LIMIT ?1"
+                "WHERE s.project = ?2 AND s.parent IS NULL AND ",
+                has_message!(),
+                " ORDER BY s.activity DESC LIMIT ?1"
             ))
             .bind(limit)
             .bind(project_key(project)),
             None => query(select_session!(
-                "WHERE s.parent IS NULL AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
-                 ORDER BY s.activity DESC LIMIT ?1"
+                "WHERE s.parent IS NULL AND ",
+                has_message!(),
+                " ORDER BY s.activity DESC LIMIT ?1"
             ))
             .bind(limit),
         };
@@ -280,8 +287,8 @@ impl Store {
         self.write_to_session(id, delete.bind(id)).await
     }
 
-    /// Deletes the user's sessions without messages and calls that began before `before`, in milliseconds since the Unix epoch.
-    /// Sessions in use stay. Returns the number of deleted sessions.
+    /// Deletes the user's sessions without messages and calls that began before `before`, in milliseconds since the Unix
+    /// epoch. Sessions in use stay. Returns the number of deleted sessions.
     ///
     /// # Errors
     /// A failure of the database or of a lock.
