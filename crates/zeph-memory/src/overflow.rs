@@ -213,8 +213,8 @@ impl Store {
         Ok(entries.into_iter().map(|(entry, _)| entry).collect())
     }
 
-    /// Removes the user's outputs that were stored before `since` (milliseconds since the Unix epoch), the oldest first and a
-    /// few at a time. Returns their number.
+    /// Removes the user's outputs that were stored before `since` (milliseconds since the Unix epoch), the oldest first
+    /// and a few at a time. Returns their number.
     ///
     /// # Errors
     /// A failure of the database; earlier removals stay in force.

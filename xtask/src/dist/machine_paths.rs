@@ -62,8 +62,8 @@ impl MachinePaths {
     /// The start of the first text that begins with one of the folders.
     fn found(&self, bytes: &[u8]) -> Option<String> {
         let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        let mut ends = starts.map(|(at, _)| bytes.split_at(at));
-        let (_, text) = ends.find(|(before, text)| {
+        let mut splits = starts.map(|(at, _)| bytes.split_at(at));
+        let (_, text) = splits.find(|(before, text)| {
             let mut folders = self.0.iter();
             folders.any(|(folder, _)| is_at(folder, before, text))
         })?;
@@ -79,9 +79,9 @@ fn is_at(folder: &Path, before: &[u8], text: &[u8]) -> bool {
     };
     let is_part_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let is_at_root = folder.components().count() <= 2;
-    let is_path = |before: &[u8]| before.last().is_some_and(is_part_of_name);
+    let follows_name = before.last().is_some_and(is_part_of_name);
     let is_whole = rest.first().is_none_or(|byte| !is_part_of_name(byte));
-    is_whole && !(is_at_root && is_path(before))
+    is_whole && !(is_at_root && follows_name)
 }
 
 #[cfg(test)]

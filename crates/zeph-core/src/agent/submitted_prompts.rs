@@ -1,4 +1,5 @@
-//! Prompts of the user as messages. Those that the user submits during a turn join the conversation before the next request.
+//! Prompts of the user as messages. Those that the user submits during a turn join the conversation before the next
+//! request.
 
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{Message, MessagePart};

@@ -152,8 +152,8 @@ struct Target<'s> {
     number: i64,
 }
 
-/// Whether the messages `copied` are the first ones of `messages`, or all of them. A message can have been rewound or shortened since it was
-/// copied, but not only there.
+/// Whether the messages `copied` are the first ones of `messages`, or all of them. A message can have been rewound or
+/// shortened since it was copied, but not only there.
 fn is_beginning(copied: &[Values], messages: &[Values]) -> bool {
     let is_earlier = |(old, new): (&Values, &Values)| {
         old[..SHOWN] == new[..SHOWN]
