@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use zeph_tools::EventSink;
 use zeph_tools::question::QuestionPort;
+use zeph_tools::words::split_words;
 
 use crate::connection::{Caller, ServerPrompt};
 use crate::failure::About;
@@ -111,15 +112,6 @@ fn usage(prompt: &ServerPrompt) -> String {
     arguments.join(" ")
 }
 
-/// The replacement of `#`, which would begin a comment. The character is not assigned.
-const HASH: &str = "\u{10fffe}";
-
-/// The words of `text`; `None` if a quote is not closed. Quotes group words, and `#` is an ordinary character.
-fn words(text: &str) -> Option<Vec<String>> {
-    let words = shlex::split(&text.replace('#', HASH))?;
-    Some(words.iter().map(|word| word.replace(HASH, "#")).collect())
-}
-
 /// The arguments that `text` gives: `name=value`, or values in the order of the arguments. Quotes group words.
 fn values(prompt: &ServerPrompt, text: &str) -> Result<Map<String, Value>, String> {
     let mut values = Map::new();
@@ -137,7 +129,7 @@ fn values(prompt: &ServerPrompt, text: &str) -> Result<Map<String, Value>, Strin
             values.insert(name.to_owned(), json!(text));
         }
     } else {
-        let words = words(text).ok_or("a quote is not closed")?;
+        let words = split_words(text).ok_or("a quote is not closed")?;
         for word in words {
             let named = word
                 .split_once('=')

@@ -1,15 +1,14 @@
 //! The arguments in the text of a custom command: `$ARGUMENTS`, and `$1` to `$9`.
 
+use zeph_tools::words::split_words;
+
 /// The place of all arguments.
 const ALL: &str = "ARGUMENTS";
-
-/// The replacement of `#`, which would begin a comment. The character is not assigned.
-const HASH: &str = "\u{10fffe}";
 
 /// The text with the arguments in their places. If it has no place, the arguments follow it. Text of arguments is not
 /// expanded again.
 pub(super) fn expand(body: &str, arguments: &str) -> String {
-    let words = words(arguments)
+    let words = split_words(arguments)
         .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect());
     let mut text = String::with_capacity(body.len() + arguments.len());
     let mut has_place = false;
@@ -35,12 +34,6 @@ pub(super) fn expand(body: &str, arguments: &str) -> String {
         text.push_str(arguments);
     }
     text
-}
-
-/// The words of the arguments; `None` if a quote is not closed. Quotes group words, and `#` is an ordinary character.
-fn words(arguments: &str) -> Option<Vec<String>> {
-    let words = shlex::split(&arguments.replace('#', HASH))?;
-    Some(words.iter().map(|word| word.replace(HASH, "#")).collect())
 }
 
 /// The number after `$`, and the text after it. `$10` is not a place.

@@ -54,3 +54,4 @@ pub mod time;
 pub mod tool_set;
 pub mod trust;
 pub mod user_terminal;
+pub mod words;
