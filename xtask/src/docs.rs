@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use anyhow::{Result, anyhow};
 use xshell::cmd;
 
-use crate::lint;
+use crate::features::Features;
 use crate::project::{Project, TextFile, verdict};
 
 /// Checks the documentation. With `pictures`, the pictures of the terminal are drawn again first, and the files that
@@ -24,8 +24,7 @@ pub(crate) fn run(project: &Project, pictures: bool) -> Result<()> {
     }
     verdict("docs", &check(project)?)?;
     build_book(project)?;
-    let args = format!("doc --workspace --no-deps --features {}", lint::FEATURES);
-    let doc = project.cargo(&args);
+    let doc = project.cargo("doc --no-deps").args(Features::All.args());
     Ok(doc.env("RUSTDOCFLAGS", "-D warnings").run()?)
 }
 

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::features::Features;
 use crate::project::{Project, verdict};
 
 /// Examples with a promised maximum of lines, without comments, blank lines and allowances for the lints of this
@@ -20,10 +21,9 @@ const MAX_LINES: &[(&str, usize)] = &[("greet", 20), ("shorten", 10), ("agent", 
 ///
 /// # Errors
 /// An example fails, prints something else, or is too long.
-pub(crate) fn run(project: &Project) -> Result<()> {
-    project
-        .cargo("build --quiet --workspace --examples")
-        .run()?;
+pub(crate) fn run(project: &Project, features: Features) -> Result<()> {
+    let build = project.cargo("build --quiet --examples");
+    build.args(features.args()).run()?;
     let folder = project.target_dir()?.join("debug/examples");
     let mut findings = Vec::new();
     let mut count = 0;

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
+use crate::features::Features;
 use crate::project::Project;
 
-/// All features of the binary. `ci` checks the default features, and sets of fewer features, on their own.
-pub(crate) const FEATURES: &str = "zeph/candle,zeph/otel,zeph/postgres,zeph/secret-service";
-
 pub(crate) fn run(project: &Project) -> Result<()> {
-    let args = format!("clippy --workspace --all-targets --features {FEATURES} -- -D warnings");
-    Ok(project.cargo(&args).run()?)
+    let clippy = project
+        .cargo("clippy --all-targets")
+        .args(Features::All.args());
+    Ok(clippy.args(["--", "-D", "warnings"]).run()?)
 }

@@ -16,6 +16,8 @@ mod deny;
 mod dist;
 mod docs;
 mod examples;
+mod feature_sets;
+mod features;
 mod flags;
 mod fmt;
 mod fuzz;
@@ -24,7 +26,6 @@ mod live;
 mod load;
 mod mcp_clients;
 mod mcp_servers;
-mod optional_parts;
 mod packages;
 mod postgres;
 mod process;
@@ -80,7 +81,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Dist(flags) if flags.check => dist::check::run(&project),
         XtaskCmd::Dist(flags) => dist::run(&project, &flags),
         XtaskCmd::Prose(_) => prose::run(&project),
-        XtaskCmd::Examples(_) => examples::run(&project),
+        XtaskCmd::Examples(_) => examples::run(&project, features::Features::Default),
         XtaskCmd::Packages(_) => crate_packages::run(&project),
         XtaskCmd::Workflows(_) => workflows::run(&project),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::optional_parts::PACKAGES;
+use crate::features::Features;
 use crate::project::Project;
+use crate::test::{has_nextest, threads};
 
 /// The user that runs the server if this runs as root, which the server refuses.
 const NOBODY: u32 = 65534;
@@ -28,20 +29,17 @@ pub(crate) fn run(project: &Project) -> Result<()> {
     let _path = project.sh.push_env("PATH", path);
     let server = Server::start(&programs, &FOR_TESTS)?;
     let _url = project.sh.push_env("ZEPH_TEST_POSTGRES", server.url());
-    let tests = match crate::test::has_nextest(project) {
-        true => format!(
-            "nextest run {PACKAGES} --test-threads {} -E",
-            crate::test::threads()
-        ),
-        false => {
-            let memory = "test -p zeph-memory --features postgres --lib --tests";
-            project.cargo(memory).run()?;
-            let binary = format!("test {PACKAGES} --lib --bins --tests -- postgres::");
-            return Ok(project.cargo(&binary).run()?);
-        }
-    };
-    let chosen = "package(zeph-memory) | (package(zeph) & test(postgres::))";
-    Ok(project.cargo(&tests).arg(chosen).run()?)
+    if has_nextest(project) {
+        let tests = project.cargo("nextest run").args(Features::All.args());
+        let tests = tests.arg("--test-threads").arg(threads().to_string());
+        let chosen = "package(zeph-memory) | (package(zeph) & test(postgres::))";
+        return Ok(tests.arg("-E").arg(chosen).run()?);
+    }
+    project
+        .cargo("test -p zeph-memory --features postgres --lib --tests")
+        .run()?;
+    let binary = project.cargo("test -p zeph --features postgres --bins --tests -- postgres::");
+    Ok(binary.run()?)
 }
 
 /// The folder of the programs of the server, which is installed if it is missing.

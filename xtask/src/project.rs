@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use xshell::{Cmd, Shell, cmd};
 
+use crate::features::Features;
+
 /// Entries without own sources. `.git` is a file in a linked work tree. Directories with a `CACHEDIR.TAG` are
 /// skipped too.
 const SKIPPED: &[&str] = &[".git", "target", ".zeph", "corpus", "artifacts"];
@@ -16,8 +18,8 @@ pub(crate) struct Project {
     pub(crate) root: PathBuf,
     pub(crate) sh: Shell,
     metadata: Value,
-    /// Whether this run has built the tests of the workspace, and so the debug binary.
-    has_built_tests: Cell<bool>,
+    /// The features with which this run has built the tests of the workspace, and so the debug binary.
+    built_tests: Cell<Option<Features>>,
 }
 
 /// A text file of the checkout.
@@ -44,7 +46,7 @@ impl Project {
             root,
             sh,
             metadata,
-            has_built_tests: Cell::new(false),
+            built_tests: Cell::new(None),
         })
     }
 
@@ -60,20 +62,19 @@ impl Project {
     }
 
     /// Records that the tests of the workspace are built.
-    pub(crate) fn set_tests_built(&self) {
-        self.has_built_tests.set(true);
+    pub(crate) fn set_tests_built(&self, features: Features) {
+        self.built_tests.set(Some(features));
     }
 
-    /// Builds the debug binary with the default features, and returns its path.
+    /// Builds the debug binary, and returns its path.
     ///
     /// The build of the tests contains a binary. With dependencies of tests, some crates have more features; a build of the
     /// binary alone would compile them again.
     pub(crate) fn debug_binary(&self) -> Result<PathBuf> {
-        let args = match self.has_built_tests.get() {
-            true => "build --workspace --tests",
-            false => "build -p zeph --bin zeph",
-        };
-        self.cargo(args).run()?;
+        match self.built_tests.get() {
+            Some(features) => self.cargo("build --tests").args(features.args()).run()?,
+            None => self.cargo("build -p zeph --bin zeph").run()?,
+        }
         let name = format!("zeph{}", std::env::consts::EXE_SUFFIX);
         Ok(self.target_dir()?.join("debug").join(name))
     }

@@ -2,21 +2,24 @@
 
 use anyhow::Result;
 
+use crate::features::Features;
 use crate::project::Project;
 
 pub(crate) fn run(project: &Project, filter: Option<&str>) -> Result<()> {
-    tests(project, filter)?;
-    doc_tests(project, filter)
+    tests(project, Features::Default, filter)?;
+    doc_tests(project, Features::Default, filter)
 }
 
 /// Runs cargo-nextest if it is installed, else `cargo test`.
-pub(crate) fn tests(project: &Project, filter: Option<&str>) -> Result<()> {
-    let args = match has_nextest(project) {
-        true => format!("nextest run --workspace --test-threads {}", threads()),
-        false => "test --workspace --lib --bins --tests".to_owned(),
+pub(crate) fn tests(project: &Project, features: Features, filter: Option<&str>) -> Result<()> {
+    let command = match has_nextest(project) {
+        true => project
+            .cargo("nextest run --test-threads")
+            .arg(threads().to_string()),
+        false => project.cargo("test --lib --bins --tests"),
     };
-    project.cargo(&args).args(filter).run()?;
-    project.set_tests_built();
+    command.args(features.args()).args(filter).run()?;
+    project.set_tests_built(features);
     Ok(())
 }
 
@@ -32,6 +35,7 @@ pub(crate) fn threads() -> usize {
 }
 
 /// Runs the examples in the documentation of the library crates.
-pub(crate) fn doc_tests(project: &Project, filter: Option<&str>) -> Result<()> {
-    Ok(project.cargo("test --doc --workspace").args(filter).run()?)
+pub(crate) fn doc_tests(project: &Project, features: Features, filter: Option<&str>) -> Result<()> {
+    let command = project.cargo("test --doc").args(features.args());
+    Ok(command.args(filter).run()?)
 }
