@@ -13,7 +13,7 @@ use zeph_tools::Confirmation;
 use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use zeph_tools::user_terminal::UserTerminal;
 
-use super::keys::ReaderControl;
+use super::key_reader::ReaderControl;
 use super::question::{Answer, Question};
 use crate::config::TerminalConfig;
 use crate::sanitize::first_line;

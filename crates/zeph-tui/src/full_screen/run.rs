@@ -21,7 +21,7 @@ use super::completion::Completion;
 use super::dialog::Dialog;
 use super::draw::{Scene, draw};
 use super::input::Input;
-use super::keys::{KeyReader, TerminalInput};
+use super::key_reader::{KeyReader, TerminalInput};
 use super::screen::{self, FullScreen};
 use super::show::Chosen;
 use super::signals::Signals;

@@ -15,8 +15,8 @@ use zeph_tools::question::{QuestionRequest, ServerAnswer, ServerQuestion};
 use zeph_tools::user_terminal::UserTerminal;
 
 use super::check_in_dialog;
+use super::key_press::KeyPress;
 use super::keyboard::{Keyboard, Pressed, is_connected};
-use super::keys::KeyPress;
 use super::lend::{LendableScreen, OutputEnd, TerminalLender};
 use super::notify;
 use super::restore;

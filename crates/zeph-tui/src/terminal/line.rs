@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::keys::{KeyDecoder, KeyPress};
+use super::key_press::{KeyDecoder, KeyPress};
 
 /// The most characters of a line in a dialog.
 const MAX_LINE_CHARS: usize = 2000;

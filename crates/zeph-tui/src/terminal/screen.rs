@@ -13,7 +13,7 @@ use zeph_memory::Task;
 
 use super::call_question::CallQuestion;
 use super::commit::{Commit, Target};
-use super::keys::KeyPress;
+use super::key_press::KeyPress;
 use super::live_region::{LiveRegion, LiveRows, Size};
 use super::live_rows::LiveView;
 use super::style::Style;

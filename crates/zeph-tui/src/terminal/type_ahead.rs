@@ -15,8 +15,8 @@ use rustix::termios::OptionalActions;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::channel::Shared;
+use super::key_press::{KeyDecoder, KeyPress};
 use super::keyboard::{Keyboard, Mode, single_key_mode};
-use super::keys::{KeyDecoder, KeyPress};
 use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
 
 /// The time between two checks whether another reader waits. A longer pause ends a control sequence.

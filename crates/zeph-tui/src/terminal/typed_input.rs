@@ -1,6 +1,6 @@
 //! The text that the user types while a turn runs, and the inputs that wait.
 
-use super::keys::KeyPress;
+use super::key_press::KeyPress;
 use super::line::Line;
 use super::queue::Queue;
 
