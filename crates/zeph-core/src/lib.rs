@@ -29,7 +29,6 @@ mod summarizer;
 
 pub use tokio_util::sync::CancellationToken;
 
-pub use agent::commands::{COMMANDS, Command, is_built_in};
 pub use agent::compact::Compressor;
 pub use agent::history::{History, HistoryError};
 pub use agent::hooks::{HookReply, SessionHooks};
@@ -37,6 +36,7 @@ pub use agent::limits::IterationPolicy;
 pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;
 pub use agent::replay;
+pub use agent::slash_commands::{COMMANDS, Command, is_built_in};
 pub use agent::tool_runner::NO_SERVER;
 pub use agent::tool_runner::attachments::ATTACHMENT_START;
 pub use agent::tool_runner::caller::CallerIdentity;

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_llm::LlmProvider;
 use zeph_tools::Mode;
 
-use super::commands::{Input, parse, starts_with_path};
+use super::slash_commands::{Input, parse, starts_with_path};
 use super::{Agent, Reply};
 use crate::channel::LoopbackEvent;
 use crate::custom_commands::{CustomCommand, CustomCommands};

@@ -5,7 +5,6 @@
 
 mod builder;
 mod check_in;
-pub mod commands;
 pub mod compact;
 mod custom;
 mod hallucination;
@@ -22,7 +21,9 @@ pub mod reformat;
 pub mod replay;
 mod response_relay;
 mod rewind;
+mod run_slash_command;
 mod session;
+pub mod slash_commands;
 mod spans;
 mod status;
 mod strip_reasoning;
@@ -43,9 +44,7 @@ use zeph_llm::Message;
 use crate::channel::{Channel, LoopbackEvent};
 use crate::config::AgentConfig;
 use crate::custom_commands::CustomCommands;
-use crate::reload::ConfigUpdate;
 pub use builder::AgentBuilder;
-use commands::{Command, Input, parse, starts_with_path};
 use compact::Compressor;
 use history::HistoryError;
 use hooks::SessionHooks;
@@ -53,6 +52,7 @@ use limits::IterationPolicy;
 use model_client::ModelClient;
 use outcome::TurnOutcome;
 use session::Session;
+use slash_commands::{Input, parse, starts_with_path};
 use sub_agent::ParentAgent;
 use tool_runner::ToolRunner;
 pub use tool_runner::file_attachments::AttachedPrompt;
@@ -190,18 +190,7 @@ impl Agent {
                     Err(error) => Reply::Failed(error.to_string()),
                 }
             }
-            Input::Command(Command::Quit) => Reply::Quit,
-            Input::Command(Command::Init) => self.init(cancel).await,
-            Input::Command(Command::Review) => self.review(None, cancel).await,
-            Input::Command(Command::Diff) => self.diff(cancel).await,
-            Input::Command(Command::DiffSession) => self.session_diff().await,
-            Input::Command(Command::Jobs) => self.jobs(cancel).await.into(),
-            Input::Command(Command::Copy) => match self.last_response() {
-                Some(text) => Reply::Copy(text),
-                None => Reply::Failed("there is no response to copy yet".to_owned()),
-            },
-            Input::Command(Command::Compact) => self.compact_on_command(cancel).await.into(),
-            Input::Command(Command::Models) => Reply::Switch(SessionSwitch::Models),
+            Input::Command(command) => self.run_slash_command(command, cancel).await,
             Input::Unblock(tool) => self.tools.unblock(self.session.id(), tool).into(),
             Input::Approve(server, yes) => {
                 self.tools.wait_for_servers().await;
@@ -215,13 +204,6 @@ impl Agent {
             Input::Review(target) => self.review(Some(target), cancel).await,
             Input::StopJob(job) => self.stop_job(job, cancel).await.into(),
             Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
-            Input::Command(Command::Resume) => Reply::Switch(SessionSwitch::ChooseSession),
-            Input::Command(Command::Fork) => Reply::Switch(SessionSwitch::Fork),
-            Input::Command(Command::Export) => Reply::Switch(SessionSwitch::Export(None)),
-            Input::Command(command) => match self.run_command(command).await {
-                Ok(output) => output.into(),
-                Err(error) => Reply::Failed(error.to_string()),
-            },
             Input::Export(file) => Reply::Switch(SessionSwitch::Export(Some(file.to_owned()))),
             Input::Rename(title) => match self.rename(title).await {
                 Ok(text) => Reply::Text(text),
@@ -273,67 +255,6 @@ impl Agent {
         let mut prompt = files.await?;
         prompt.text.push_str(&attached);
         Ok(prompt)
-    }
-
-    async fn run_command(&mut self, command: Command) -> Result<CommandOutput, HistoryError> {
-        let (session, tools) = (&mut self.session, &mut self.tools);
-        Ok(match command {
-            Command::Help => {
-                tools.wait_for_servers().await;
-                Ok(commands::help(self.unavailable) + &tools.prompt_help() + &self.commands.help())
-            }
-            Command::Clear => {
-                session.clear().await?;
-                tools.clear(session);
-                self.model.selection.forget();
-                Ok("A new conversation starts. The old messages stay in the store.".to_owned())
-            }
-            Command::Status => Ok(self.status().await),
-            Command::Cost => Ok(self.cost()),
-            Command::Tools => Ok(tools.listing(session.id())),
-            Command::Skills => Ok(tools.skills.listing()),
-            Command::Unblock => Err(tools.blocked_hint(session.id())),
-            Command::Mcp => {
-                tools.wait_for_servers().await;
-                Ok(tools.server_listing())
-            }
-            Command::McpApprove => {
-                Err("/mcp approve NAME takes the name of a server; /mcp lists them".to_owned())
-            }
-            Command::StopJob => {
-                Err("/jobs stop N takes the number of a job; /jobs lists them".to_owned())
-            }
-            Command::Sessions => Ok(self.session_list().await?),
-            Command::Reload => match &tools.dispatcher.reload {
-                Some(reload) => match reload.reload().await {
-                    ConfigUpdate::Taken(text) => Ok(text),
-                    ConfigUpdate::Refused(text) => Err(text),
-                },
-                None => Err("this session has no configuration files to read again".to_owned()),
-            },
-            Command::Modes => Ok(tools.mode_listing()),
-            Command::Undo => tools.undo_last(session).await?,
-            Command::UndoForget => tools.forget_last_change(session.id()).await,
-            Command::Rename => Err("/rename TITLE takes the new title of this session".to_owned()),
-            Command::Rewind => Ok(self.rewind_list().await?),
-            Command::Permissions => tools.list_permissions(session.id()).await,
-            Command::PermissionsRemove(number) => {
-                tools.remove_permission(session.id(), number).await
-            }
-            // `handle` runs these.
-            Command::Compact
-            | Command::Models
-            | Command::Init
-            | Command::Review
-            | Command::Diff
-            | Command::DiffSession
-            | Command::Jobs
-            | Command::Copy
-            | Command::Resume
-            | Command::Fork
-            | Command::Export
-            | Command::Quit => Ok(String::new()),
-        })
     }
 
     /// `/rename TITLE`

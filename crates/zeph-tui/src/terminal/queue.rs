@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use zeph_core::agent::commands::{Input, parse};
+use zeph_core::agent::slash_commands::{Input, parse};
 
 /// Submitted inputs that no turn has taken, the oldest first.
 #[derive(Debug, Default)]
