@@ -175,9 +175,21 @@ impl ProviderKind {
         }
     }
 
+    /// Whether the models of the provider are on a server.
+    #[must_use]
+    pub fn has_server(self) -> bool {
+        match self {
+            Self::Claude | Self::Openai | Self::Ollama => true,
+            Self::Candle | Self::Scripted => false,
+        }
+    }
+
     /// Whether its API has embeddings.
     fn has_embeddings(self) -> bool {
-        matches!(self, Self::Openai | Self::Ollama)
+        match self {
+            Self::Openai | Self::Ollama => true,
+            Self::Claude | Self::Candle | Self::Scripted => false,
+        }
     }
 
     /// The variable that holds the key of the vendor's own server.
@@ -325,6 +337,14 @@ impl ProviderConfig {
         })
     }
 
+    /// Whether the server offers the models of its vendor, whose windows and features are known.
+    pub(crate) fn has_vendor_models(&self) -> bool {
+        match self.kind {
+            ProviderKind::Claude | ProviderKind::Openai => self.is_vendor(),
+            ProviderKind::Ollama | ProviderKind::Candle | ProviderKind::Scripted => false,
+        }
+    }
+
     /// Returns the reason why the provider has no embeddings, and the fix; `None` if it may have them. For a
     /// model in this process, only an inspection of the model shows that.
     #[must_use]
@@ -355,8 +375,7 @@ impl ProviderConfig {
     /// Whether a provider takes images: as configured, otherwise whether the server is the vendor's. Local models
     /// rarely do.
     pub(crate) fn takes_images(&self) -> bool {
-        let usual = || self.kind != ProviderKind::Ollama && self.is_vendor();
-        self.images.unwrap_or_else(usual)
+        self.images.unwrap_or_else(|| self.has_vendor_models())
     }
 
     /// Whether the model calls tools.

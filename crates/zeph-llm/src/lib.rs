@@ -9,7 +9,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-pub mod build;
+pub mod build_provider;
 #[cfg(feature = "candle")]
 pub mod candle;
 #[cfg(not(feature = "candle"))]
@@ -41,7 +41,7 @@ pub mod traced;
 pub mod usage;
 
 pub use async_trait::async_trait;
-pub use build::{build_provider, build_traced_provider};
+pub use build_provider::{build_provider, build_traced_provider};
 pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig};
 pub use effort::Effort;
 pub use error::{LlmError, LlmErrorKind};

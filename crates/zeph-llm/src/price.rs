@@ -19,8 +19,10 @@ impl ProviderConfig {
             ProviderKind::Scripted | ProviderKind::Ollama | ProviderKind::Candle => {
                 Some(Prices::default())
             }
-            kind if self.is_vendor() => listed(kind.as_str(), &self.model),
-            _ => None,
+            ProviderKind::Claude | ProviderKind::Openai if self.is_vendor() => {
+                listed(self.kind.as_str(), &self.model)
+            }
+            ProviderKind::Claude | ProviderKind::Openai => None,
         }
     }
 

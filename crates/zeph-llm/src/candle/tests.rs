@@ -12,7 +12,7 @@ use super::grammar::Form;
 use super::prompt;
 use super::testing::{self, SeededRng};
 use super::thread_pool::Cores;
-use crate::build::build_provider;
+use crate::build_provider::build_provider;
 use crate::config::{ProviderConfig, ProviderKind, RetryConfig};
 use crate::error::LlmErrorKind;
 use crate::message::Message;

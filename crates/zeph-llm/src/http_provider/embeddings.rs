@@ -72,7 +72,7 @@ impl Source {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct EmbeddingsRequest<'a> {
     model: &'a str,
     input: &'a [&'a str],
 }
@@ -99,17 +99,17 @@ impl<W: Wire> RemoteProvider<W> {
     }
 
     async fn batch(&self, source: &Source, texts: &[&str]) -> Result<Embeddings, LlmError> {
-        let asked = Asked {
+        let request = EmbeddingsRequest {
             model: &source.model.name,
             input: texts,
         };
-        let body = serde_json::to_vec(&asked)
+        let body = serde_json::to_vec(&request)
             .map_err(|error| self.error(source.protocol(&error.to_string())))?;
         let body = Bytes::from(body);
         let mut retries = Retries::begin(self.retry);
         loop {
-            let answer = match self.once(source, body.clone()).await {
-                Ok(answer) => answer,
+            let response = match self.once(source, body.clone()).await {
+                Ok(response) => response,
                 Err(error) => {
                     retries
                         .wait(error, "It is sent again.", &mut |_| ())
@@ -117,12 +117,12 @@ impl<W: Wire> RemoteProvider<W> {
                     continue;
                 }
             };
-            let read = (source.api.read)(&answer).and_then(|made| {
+            let read = (source.api.read)(&response).and_then(|made| {
                 check(&made.vectors, texts.len())?;
                 Ok(made)
             });
             return read.map_err(|message| {
-                let start = excerpt(&String::from_utf8_lossy(&answer));
+                let start = excerpt(&String::from_utf8_lossy(&response));
                 self.error(source.protocol(&format!("{message}: {start}")))
             });
         }

@@ -37,7 +37,7 @@ use reqwest::{Client, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use zeph_backoff::parse_retry_after;
 
-use crate::config::{ProviderConfig, ProviderKind, RetryConfig};
+use crate::config::{ProviderConfig, RetryConfig};
 use crate::endpoint::Endpoint;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::http::{LazyClient, read_capped};
@@ -81,11 +81,10 @@ pub(crate) struct Limits {
 impl Limits {
     /// The configured values; `window` is the default of the window. The windows of vendors are known.
     pub(crate) fn of(config: &ProviderConfig, window: usize) -> Self {
-        let is_known = config.is_vendor() && config.kind != ProviderKind::Ollama;
         Self {
             window: match config.context_window {
                 Some(tokens) => Window::fixed(tokens),
-                None if is_known => Window::fixed(window),
+                None if config.has_vendor_models() => Window::fixed(window),
                 None => Window::reported_or(window),
             },
             images: config.takes_images(),

@@ -21,7 +21,7 @@ use crate::telemetry;
 
 /// The vendors that are used if no provider is configured and the variable of their key is set, in this order. Each
 /// has a default model and a variable for another server.
-const VENDORS: [Vendor; 2] = [
+const VENDORS: &[Vendor] = &[
     Vendor {
         key: "ANTHROPIC_API_KEY",
         base_url: "ANTHROPIC_BASE_URL",
@@ -37,7 +37,9 @@ const VENDORS: [Vendor; 2] = [
 ];
 
 /// The variables that hold the keys of vendors.
-pub(super) const VENDOR_KEYS: [&str; 2] = [VENDORS[0].key, VENDORS[1].key];
+pub(super) fn vendor_keys<'a>() -> impl Iterator<Item = &'a str> {
+    VENDORS.iter().map(|vendor| vendor.key)
+}
 
 /// The error text with the ways to configure a provider.
 const NO_PROVIDER: &str = "no provider is configured, so there is no model. Three ways to continue:\n\

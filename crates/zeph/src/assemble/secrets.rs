@@ -10,7 +10,7 @@ use zeph_tools::shell::ShellEnvConfig;
 use zeph_tools::shell::env::filtered_secrets;
 
 use super::mcp::McpTokens;
-use super::provider::VENDOR_KEYS;
+use super::provider::vendor_keys;
 use crate::config::{Environment, Loaded, TelemetryConfig};
 use crate::keys::KeyStore;
 use crate::output::{redact, stderr_line};
@@ -32,9 +32,7 @@ const MIN_KEY_RUN: usize = 16;
 /// like secrets, and values that look like keys. The configuration may name any variable as the key of a provider. All
 /// later output of the program omits them.
 pub(crate) fn withhold_environment(env: &Environment) {
-    let keys = VENDOR_KEYS
-        .iter()
-        .filter_map(|name| env.var(name)?.to_str());
+    let keys = vendor_keys().filter_map(|name| env.var(name)?.to_str());
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
     let mut likely = filtered_secrets(&vars, &ShellEnvConfig::default());
     let others = vars.iter().filter_map(|(_, value)| value.to_str());
@@ -75,7 +73,7 @@ pub(crate) fn withhold(
     let providers = config.llm.providers.iter();
     let names = providers.filter_map(|provider| provider.key_env());
     let keys = names
-        .chain(VENDOR_KEYS)
+        .chain(vendor_keys())
         .filter_map(|name| env.var(name)?.to_str());
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
     let mut likely = filtered_secrets(&vars, &config.tools.shell.env);

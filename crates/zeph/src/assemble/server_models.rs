@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind, ServerModel};
+use zeph_llm::{LlmProvider, ProviderConfig, ServerModel};
 
 use super::provider::unpriced;
 use crate::config::{Environment, Loaded};
@@ -42,7 +42,7 @@ impl ServerModels {
             configs.push(current);
         }
         let sources = configs.into_iter().map(|config| Source {
-            provider: match has_server(config) {
+            provider: match config.kind.has_server() {
                 true => unpriced(config, loaded, env).map_err(|error| format!("{error:#}")),
                 false => Err("it has no server".to_owned()),
             },
@@ -69,10 +69,8 @@ impl ServerModels {
     /// The models of each provider with a server, in the order of the configuration. All servers without a valid list
     /// are asked at the same time.
     pub(crate) async fn list(&self) -> Vec<(&ProviderConfig, Listing)> {
-        let with_server = self
-            .sources
-            .iter()
-            .filter(|source| has_server(&source.config));
+        let sources = self.sources.iter();
+        let with_server = sources.filter(|source| source.config.kind.has_server());
         let all = with_server.map(async |source| (&source.config, self.listing(source).await));
         join_all(all).await
     }
@@ -110,7 +108,8 @@ impl ServerModels {
     pub(crate) async fn current_listing(&self) -> Listing {
         let name = self.current().name;
         let mut sources = self.sources.iter();
-        match sources.find(|source| source.config.name == name && has_server(&source.config)) {
+        let is_current = |source: &&Source| source.config.name == name;
+        match sources.find(|source| is_current(source) && source.config.kind.has_server()) {
             Some(source) => self.listing(source).await,
             None => Ok(Vec::new()),
         }
@@ -120,9 +119,4 @@ impl ServerModels {
     pub(super) fn configs(&self) -> impl Iterator<Item = &ProviderConfig> {
         self.sources.iter().map(|source| &source.config)
     }
-}
-
-/// Whether the models of a provider are on a server.
-fn has_server(config: &ProviderConfig) -> bool {
-    !matches!(config.kind, ProviderKind::Candle | ProviderKind::Scripted)
 }
