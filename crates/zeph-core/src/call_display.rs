@@ -1,4 +1,4 @@
-//! The title and the locations of a call, from its tool and its arguments.
+//! The display of a call, from its tool and its arguments: title, locations, kind of result. One row per tool.
 
 use std::path::{Path, PathBuf};
 
@@ -7,25 +7,61 @@ use serde_json::Value;
 /// Characters of a title.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// Tool id, verb of the title, and the argument that the title shows. The verb of a command is empty.
-const TITLES: &[(&str, &str, &str)] = &[
-    ("bash", "", "command"),
-    ("shell", "", "command"),
-    ("read", "Read", "path"),
-    ("write", "Write", "path"),
-    ("edit", "Edit", "path"),
-    ("list_directory", "List", "path"),
-    ("delete_path", "Delete", "path"),
-    ("move_path", "Move", "source"),
-    ("copy_path", "Copy", "source"),
-    ("create_directory", "Create", "path"),
-    ("grep", "Search for", "pattern"),
-    ("search", "Search for", "query"),
-    ("search_code", "Search for", "query"),
-    ("find_path", "Find", "pattern"),
-    ("fetch", "Fetch", "url"),
-    ("web_scrape", "Fetch", "url"),
-    ("task", "Task:", "description"),
+/// The kind of a result for display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ResultKind {
+    /// Output that is shown.
+    #[default]
+    Output,
+    /// Text that exists elsewhere. A long result is only counted.
+    Listing,
+    /// The task list, which is a block of its own.
+    TaskList,
+}
+
+/// The id of a tool, its title, and the kind of its results. A title is a verb and the argument that follows it; without
+/// one, it is the id. The verb of a command is empty.
+type Row = (
+    &'static str,
+    Option<(&'static str, &'static str)>,
+    ResultKind,
+);
+
+/// The tools with an own display.
+const TOOLS: &[Row] = &[
+    ("add_task", None, ResultKind::TaskList),
+    ("bash", Some(("", "command")), ResultKind::Output),
+    ("copy_path", Some(("Copy", "source")), ResultKind::Output),
+    (
+        "create_directory",
+        Some(("Create", "path")),
+        ResultKind::Output,
+    ),
+    ("delete_path", Some(("Delete", "path")), ResultKind::Output),
+    ("edit", Some(("Edit", "path")), ResultKind::Output),
+    ("fetch", Some(("Fetch", "url")), ResultKind::Listing),
+    ("find_path", Some(("Find", "pattern")), ResultKind::Listing),
+    ("get_file_tree", None, ResultKind::Listing),
+    ("grep", Some(("Search for", "pattern")), ResultKind::Listing),
+    (
+        "list_directory",
+        Some(("List", "path")),
+        ResultKind::Listing,
+    ),
+    ("list_tasks", None, ResultKind::TaskList),
+    ("move_path", Some(("Move", "source")), ResultKind::Output),
+    ("read", Some(("Read", "path")), ResultKind::Listing),
+    ("search", Some(("Search for", "query")), ResultKind::Listing),
+    (
+        "search_code",
+        Some(("Search for", "query")),
+        ResultKind::Listing,
+    ),
+    ("shell", Some(("", "command")), ResultKind::Output),
+    ("task", Some(("Task:", "description")), ResultKind::Output),
+    ("update_task", None, ResultKind::TaskList),
+    ("web_scrape", Some(("Fetch", "url")), ResultKind::Listing),
+    ("write", Some(("Write", "path")), ResultKind::Output),
 ];
 
 /// The arguments that name files.
@@ -35,8 +71,11 @@ const PATHS: [&str; 3] = ["path", "source", "destination"];
 #[must_use]
 pub fn title(tool: &str, params: &Value) -> String {
     let argument = |name: &str| params.get(name).and_then(Value::as_str);
-    let entry = TITLES.iter().find(|(id, ..)| *id == tool);
-    let shown = entry.and_then(|(_, verb, name)| Some((*verb, argument(name)?)));
+    let entry = TOOLS.iter().find(|(id, ..)| *id == tool);
+    let shown = entry.and_then(|(_, title, _)| {
+        let (verb, name) = (*title)?;
+        Some((verb, argument(name)?))
+    });
     let text = match shown {
         Some(("", command)) => command.to_owned(),
         Some((verb, subject)) => match argument("destination") {
@@ -46,6 +85,13 @@ pub fn title(tool: &str, params: &Value) -> String {
         None => tool.to_owned(),
     };
     one_line(&text)
+}
+
+/// The kind of the results of a tool.
+#[must_use]
+pub fn result_kind(tool: &str) -> ResultKind {
+    let entry = TOOLS.iter().find(|(id, ..)| *id == tool);
+    entry.map_or_else(ResultKind::default, |(.., kind)| *kind)
 }
 
 /// The first line of a text. A cut is marked.

@@ -4,6 +4,7 @@
 //! its result when it ends and every block before it is printed, so a result is always below its call.
 
 use ratatui_core::text::Line;
+use zeph_core::call_display::ResultKind;
 
 use super::screen::DisplayMode;
 use super::style::Style;
@@ -12,9 +13,6 @@ use crate::view::render::{
     DIM, Detail, MarkdownStream, block_lines, call_result, call_title, to_ansi,
 };
 use crate::view::{Block, Call, Severity, Transcript};
-
-/// The tools whose result is the task list, which is a block of its own.
-const TASK_TOOLS: [&str; 3] = ["add_task", "list_tasks", "update_task"];
 
 /// Lines of a prompt that are printed. A longer one was pasted.
 const MAX_PROMPT_LINES: usize = 20;
@@ -245,7 +243,7 @@ impl Commit {
             return false;
         }
         let is_success = call.result.as_ref().is_some_and(|it| it.failure.is_none());
-        let is_task = TASK_TOOLS.contains(&call.tool.as_str()) && is_success;
+        let is_task = call.result_kind() == ResultKind::TaskList && is_success;
         if is_task && target.style.animate {
             return true;
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use zeph_core::call_display;
+use zeph_core::call_display::{self, ResultKind};
 use zeph_tools::{FileChange, FilterStats, ToolErrorCategory};
 
 use super::OutputTail;
@@ -46,6 +46,11 @@ impl Call {
     /// The action in one line, as received: a view makes it safe for its terminal.
     pub(crate) fn title(&self) -> String {
         call_display::title(&self.tool, &self.params)
+    }
+
+    /// The kind of its result.
+    pub(crate) fn result_kind(&self) -> ResultKind {
+        call_display::result_kind(&self.tool)
     }
 
     /// Whether the call has not ended.

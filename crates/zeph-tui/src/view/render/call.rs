@@ -6,6 +6,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
+use zeph_core::call_display::ResultKind;
 use zeph_tools::FilterStats;
 use zeph_tools::cache::split_note;
 use zeph_tools::plural::pluralize;
@@ -28,20 +29,6 @@ const MAX_REMARKS: usize = 4;
 const MAX_WHOLE_LINES: u64 = 5;
 /// The beginning of the remark about a failed command.
 const EXIT_CODE: &str = "exit code";
-/// The tools of the task list, which is a block of its own.
-const TASK_TOOLS: [&str; 3] = ["add_task", "list_tasks", "update_task"];
-/// Tools whose results are text that exists elsewhere. A long result is only counted.
-const LISTING_TOOLS: [&str; 9] = [
-    "read",
-    "grep",
-    "search",
-    "search_code",
-    "find_path",
-    "list_directory",
-    "get_file_tree",
-    "fetch",
-    "web_scrape",
-];
 /// Shorter calls show no duration.
 const MIN_SHOWN_DURATION: Duration = Duration::from_secs(1);
 /// The prefix of the first line of a result.
@@ -100,7 +87,7 @@ fn is_command(call: &Call) -> bool {
 }
 
 fn is_listing(call: &Call) -> bool {
-    LISTING_TOOLS.contains(&call.tool.as_str())
+    call.result_kind() == ResultKind::Listing
 }
 
 /// The target of a call whose title is the name of its tool: a well-known argument, otherwise all of them.
@@ -249,7 +236,7 @@ impl View {
             return;
         }
         let total = call.output.total().max(count_lines(output));
-        let has_block = TASK_TOOLS.contains(&call.tool.as_str()) && self.detail != Detail::Full;
+        let has_block = call.result_kind() == ResultKind::TaskList && self.detail != Detail::Full;
         if has_block || output.trim().is_empty() {
             self.summary("done", DIM, all);
         } else if total <= 1 {
