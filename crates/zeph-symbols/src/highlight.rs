@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use tree_sitter::{InputEdit, Parser, Point, Query, QueryCursor, StreamingIterator as _, Tree};
 
@@ -82,70 +82,78 @@ impl Highlights {
         })
     }
 
-    /// The query of a language. If several patterns match a node, the last one counts.
+    /// The query of a language.
     fn of(language: Language) -> Option<&'static Self> {
-        static ALL: [OnceLock<Option<Highlights>>; 9] = [const { OnceLock::new() }; 9];
-        let at = match language {
-            Language::C => 0,
-            Language::CHeader | Language::Cpp => 1,
-            Language::Go => 2,
-            Language::Java => 3,
-            Language::JavaScript => 4,
-            Language::Json => 5,
-            Language::Python => 6,
-            Language::Rust => 7,
-            Language::TypeScript => 8,
+        let query = match language {
+            Language::C => &C,
+            Language::CHeader | Language::Cpp => &CPP,
+            Language::Go => &GO,
+            Language::Java => &JAVA,
+            Language::JavaScript => &JAVASCRIPT,
+            Language::Json => &JSON,
+            Language::Python => &PYTHON,
+            Language::Rust => &RUST,
+            Language::TypeScript => &TYPESCRIPT,
         };
-        let new = || match language {
-            Language::C => Self::new(
-                tree_sitter_c::LANGUAGE.into(),
-                &[tree_sitter_c::HIGHLIGHT_QUERY],
-            ),
-            Language::CHeader | Language::Cpp => Self::new(
-                tree_sitter_cpp::LANGUAGE.into(),
-                &[
-                    tree_sitter_c::HIGHLIGHT_QUERY,
-                    tree_sitter_cpp::HIGHLIGHT_QUERY,
-                ],
-            ),
-            Language::Go => Self::new(
-                tree_sitter_go::LANGUAGE.into(),
-                &[tree_sitter_go::HIGHLIGHTS_QUERY],
-            ),
-            Language::Java => Self::new(
-                tree_sitter_java::LANGUAGE.into(),
-                &[tree_sitter_java::HIGHLIGHTS_QUERY],
-            ),
-            Language::JavaScript => Self::new(
-                tree_sitter_javascript::LANGUAGE.into(),
-                &[
-                    tree_sitter_javascript::HIGHLIGHT_QUERY,
-                    tree_sitter_javascript::JSX_HIGHLIGHT_QUERY,
-                ],
-            ),
-            Language::Json => Self::new(
-                tree_sitter_json::LANGUAGE.into(),
-                &[tree_sitter_json::HIGHLIGHTS_QUERY, JSON_KEYS],
-            ),
-            Language::Python => Self::new(
-                tree_sitter_python::LANGUAGE.into(),
-                &[tree_sitter_python::HIGHLIGHTS_QUERY],
-            ),
-            Language::Rust => Self::new(
-                tree_sitter_rust::LANGUAGE.into(),
-                &[tree_sitter_rust::HIGHLIGHTS_QUERY],
-            ),
-            Language::TypeScript => Self::new(
-                tree_sitter_typescript::LANGUAGE_TSX.into(),
-                &[
-                    tree_sitter_javascript::HIGHLIGHT_QUERY,
-                    tree_sitter_typescript::HIGHLIGHTS_QUERY,
-                ],
-            ),
-        };
-        ALL[at].get_or_init(new).as_ref()
+        query.as_ref()
     }
 }
+
+// If several patterns of a query match a node, the last one counts.
+
+static C: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [tree_sitter_c::HIGHLIGHT_QUERY];
+    Highlights::new(tree_sitter_c::LANGUAGE.into(), &queries)
+});
+
+static CPP: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [
+        tree_sitter_c::HIGHLIGHT_QUERY,
+        tree_sitter_cpp::HIGHLIGHT_QUERY,
+    ];
+    Highlights::new(tree_sitter_cpp::LANGUAGE.into(), &queries)
+});
+
+static GO: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [tree_sitter_go::HIGHLIGHTS_QUERY];
+    Highlights::new(tree_sitter_go::LANGUAGE.into(), &queries)
+});
+
+static JAVA: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [tree_sitter_java::HIGHLIGHTS_QUERY];
+    Highlights::new(tree_sitter_java::LANGUAGE.into(), &queries)
+});
+
+static JAVASCRIPT: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [
+        tree_sitter_javascript::HIGHLIGHT_QUERY,
+        tree_sitter_javascript::JSX_HIGHLIGHT_QUERY,
+    ];
+    Highlights::new(tree_sitter_javascript::LANGUAGE.into(), &queries)
+});
+
+static JSON: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [tree_sitter_json::HIGHLIGHTS_QUERY, JSON_KEYS];
+    Highlights::new(tree_sitter_json::LANGUAGE.into(), &queries)
+});
+
+static PYTHON: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [tree_sitter_python::HIGHLIGHTS_QUERY];
+    Highlights::new(tree_sitter_python::LANGUAGE.into(), &queries)
+});
+
+static RUST: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [tree_sitter_rust::HIGHLIGHTS_QUERY];
+    Highlights::new(tree_sitter_rust::LANGUAGE.into(), &queries)
+});
+
+static TYPESCRIPT: LazyLock<Option<Highlights>> = LazyLock::new(|| {
+    let queries = [
+        tree_sitter_javascript::HIGHLIGHT_QUERY,
+        tree_sitter_typescript::HIGHLIGHTS_QUERY,
+    ];
+    Highlights::new(tree_sitter_typescript::LANGUAGE_TSX.into(), &queries)
+});
 
 /// A highlighter that colours a text line by line.
 #[derive(Clone)]
