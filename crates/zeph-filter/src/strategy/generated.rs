@@ -1,9 +1,7 @@
 //! Folders with generated or fetched content, such as `node_modules` and `target`.
 
-use memchr::memchr_iter;
-
 /// Names of folders whose content tools fetch or generate.
-const MADE: &[&str] = &[
+const GENERATED: &[&str] = &[
     "node_modules",
     "target",
     ".git",
@@ -22,42 +20,23 @@ const MADE: &[&str] = &[
     "coverage",
 ];
 
-/// By the first byte of a name: the lengths of those in [`MADE`] that begin with it, a bit for each.
-const MADE_LENGTHS: [u16; 256] = {
-    let mut lengths = [0; 256];
-    let mut at = 0;
-    while at < MADE.len() {
-        lengths[MADE[at].as_bytes()[0] as usize] |= 1 << MADE[at].len();
-        at += 1;
-    }
-    lengths
-};
-
 /// Whether tools generate or fetch the content of a directory with this name.
-pub(super) fn is_made(name: &str) -> bool {
-    let first = name.as_bytes().first();
-    let lengths = first.map_or(0, |first| MADE_LENGTHS[usize::from(*first)]);
-    name.len() < 16 && lengths & (1 << name.len()) != 0 && MADE.contains(&name)
+pub(super) fn is_generated(name: &str) -> bool {
+    GENERATED.contains(&name)
 }
 
-/// The end of the first generated folder in `path`, as an offset in bytes.
-pub(super) fn made(path: &str) -> Option<usize> {
-    let mut start = 0;
-    for end in memchr_iter(b'/', path.as_bytes()) {
-        if is_made(&path[start..end]) {
-            return Some(end);
-        }
-        start = end + 1;
-    }
-    None
+/// The end of the first generated folder that contains `path`, as an offset in bytes.
+pub(super) fn generated_parent_end(path: &str) -> Option<usize> {
+    path.rsplit_once('/')
+        .and_then(|(folder, _)| generated_end(folder))
 }
 
 /// The end of the first generated folder in `folder`, which may be one itself.
-pub(super) fn made_folder(folder: &str) -> Option<usize> {
+pub(super) fn generated_end(folder: &str) -> Option<usize> {
     let mut start = 0;
     for part in folder.split('/') {
         let end = start + part.len();
-        if is_made(part) {
+        if is_generated(part) {
             return Some(end);
         }
         start = end + 1;

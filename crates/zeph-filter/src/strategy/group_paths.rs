@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use memchr::memrchr;
 
-use super::generated::made_folder;
+use super::generated::generated_end;
 use super::top_k_counter::Counts;
 
 /// Folders that are distinguished while paths are added.
@@ -112,12 +112,12 @@ impl Places {
     /// Merges the subfolders of generated folders into these, if there are other folders.
     fn close_made(&mut self) {
         let names = self.groups.keys();
-        let others = names.filter(|key| made_folder(key).is_none());
+        let others = names.filter(|key| generated_end(key).is_none());
         if others.count() < 2 {
             return;
         }
         for (key, group) in self.take() {
-            let end = made_folder(&key).unwrap_or(key.len());
+            let end = generated_end(&key).unwrap_or(key.len());
             let (head, rest) = key.split_at(end);
             let below = rest.split('/').find(|part| !part.is_empty());
             let folder = self.groups.entry(head.to_owned()).or_default();

@@ -1,7 +1,7 @@
 //! Entries of a tree with a budget per branch: every top-level entry stays, and big branches become counts.
 
 use crate::line::{Line, OwnedLine, Sink};
-use crate::strategy::generated::is_made;
+use crate::strategy::generated::is_generated;
 use crate::strategy::group_paths::share;
 
 /// Nodes that are stored below the top level.
@@ -97,7 +97,7 @@ impl Branches {
             children: Vec::new(),
             uncounted: 0,
             total: 0,
-            made: is_made(name.trim_end_matches('/')),
+            made: is_generated(name.trim_end_matches('/')),
             shown: false,
             folded: 0,
         });

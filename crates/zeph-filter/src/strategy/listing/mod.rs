@@ -15,7 +15,7 @@ use memchr::memrchr;
 use serde::Deserialize;
 use std::collections::HashMap;
 
-use super::generated::made;
+use super::generated::generated_parent_end;
 use super::group_paths::{Budget, Places};
 use super::line_buffer::HeldLines;
 use super::{FilterConfidence, Strategy, StrategyFactory};
@@ -131,7 +131,7 @@ impl Listing {
         let early = std::mem::take(&mut self.early);
         let mut reader = Reader::new(self.params.format == Format::Ls);
         self.made_counts = early.iter().any(|held| match reader.read(held.text) {
-            Entry::Path(path) => made(path).is_none(),
+            Entry::Path(path) => generated_parent_end(path).is_none(),
             Entry::Other | Entry::Section => false,
         });
         early.iter().for_each(|line| self.sort(line, out));
@@ -152,7 +152,7 @@ impl Listing {
         if self.folder != folder {
             self.folder.clear();
             self.folder.push_str(folder);
-            let end = made(folder).filter(|_| self.made_counts);
+            let end = generated_parent_end(folder).filter(|_| self.made_counts);
             let (made, index) = (&mut self.made, &mut self.made_index);
             self.in_made = end.and_then(|end| {
                 let name = &path[..end];
