@@ -343,7 +343,7 @@ fn verify_finds_changed_entries() {
     };
     check(
         "UPDATE tool_audit SET call = '{\"command\":\"echo x\"}' WHERE id = 3",
-        "row 3: it was edited",
+        "row 3: entry was modified",
     );
     check("DELETE FROM tool_audit WHERE id = 2", "row 3");
     check(

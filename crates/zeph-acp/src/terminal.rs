@@ -170,7 +170,7 @@ impl CommandRunner for TerminalRunner {
         _side: Option<OwnedFd>,
     ) -> Result<Box<dyn RunningCommand>, RunError> {
         Err(RunError::Terminal(
-            "commands that the user typed do not run in it".to_owned(),
+            "a client terminal does not run commands that the user typed".to_owned(),
         ))
     }
 
@@ -178,7 +178,7 @@ impl CommandRunner for TerminalRunner {
         Ok(None)
     }
 
-    async fn hides(&self) -> bool {
+    async fn enforces_deny_read(&self) -> bool {
         false
     }
 

@@ -115,7 +115,7 @@ impl LocalRunner {
 
     async fn supervisor_hides(&self) -> bool {
         match self.connect().await {
-            Ok(connection) => connection.hides().await,
+            Ok(connection) => connection.enforces_deny_read().await,
             Err(_) => false,
         }
     }
@@ -282,7 +282,7 @@ impl CommandRunner for LocalRunner {
         ))
     }
 
-    async fn hides(&self) -> bool {
+    async fn enforces_deny_read(&self) -> bool {
         self.is_hiding() && (seatbelt::is_there() || self.supervisor_hides().await)
     }
 

@@ -232,7 +232,7 @@ pub trait CommandRunner: Send + Sync {
     async fn self_confined(&self, command: CommandSpec) -> Result<Option<CommandSpec>, RunError>;
 
     /// Whether denied files that exist when a command starts are hidden from it.
-    async fn hides(&self) -> bool;
+    async fn enforces_deny_read(&self) -> bool;
 
     /// Ends all processes that commands left behind, and waits until they are gone.
     async fn shutdown(&self);

@@ -8,23 +8,23 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// The minimum number of bits of a vector.
-const FEWEST: usize = 512;
+const MIN_BITS: usize = 512;
 /// The maximum number of bits of a vector. The vectors themselves decide finer differences.
-const MAX_CANDIDATES: usize = 1024;
+const MAX_BITS: usize = 1024;
 /// The number of rounds of the rotation.
 const ROUNDS: u64 = 3;
 /// The number of bytes of a word of bits.
-const WORD: usize = size_of::<u64>();
+const WORD_BYTES: usize = size_of::<u64>();
 
 /// Returns the number of bytes of the bits of a vector of `length` numbers.
 pub(crate) fn width(length: usize) -> usize {
-    length.clamp(FEWEST, MAX_CANDIDATES).next_multiple_of(64) / 8
+    length.clamp(MIN_BITS, MAX_BITS).next_multiple_of(64) / 8
 }
 
 /// Computes the bits of `vector`, which take [`width`] bytes.
 pub(crate) fn signs(vector: &[f32]) -> Vec<u8> {
     let mut turned = vector.to_vec();
-    turned.resize(vector.len().max(FEWEST).next_power_of_two(), 0.0);
+    turned.resize(vector.len().max(MIN_BITS).next_power_of_two(), 0.0);
     for round in 0..ROUNDS {
         flip(&mut turned, round);
         transform(&mut turned);
@@ -114,7 +114,7 @@ impl Nearest {
 }
 
 fn words(signs: &[u8]) -> impl Iterator<Item = u64> {
-    let (words, _) = signs.as_chunks::<WORD>();
+    let (words, _) = signs.as_chunks::<WORD_BYTES>();
     words.iter().map(|word| u64::from_le_bytes(*word))
 }
 

@@ -85,7 +85,7 @@ impl CommandRunner for Recording {
         }))
     }
 
-    async fn hides(&self) -> bool {
+    async fn enforces_deny_read(&self) -> bool {
         false
     }
 

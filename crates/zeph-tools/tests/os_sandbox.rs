@@ -495,7 +495,7 @@ impl CommandRunner for Lacking {
         Ok(None)
     }
 
-    async fn hides(&self) -> bool {
+    async fn enforces_deny_read(&self) -> bool {
         false
     }
 

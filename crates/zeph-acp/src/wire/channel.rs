@@ -43,7 +43,7 @@ pub(super) struct AcpChannel {
     has_notices: bool,
     /// The elicitations that the client shows.
     elicitation: Option<ElicitationCapabilities>,
-    /// Whether each call is approved once, and the MCP servers of the client.
+    /// Whether calls and the MCP servers of the client are approved without a question.
     assume_yes: bool,
     /// Removes terminal control from texts.
     clean: fn(&str) -> String,
@@ -287,7 +287,7 @@ impl AcpChannel {
         answer.unwrap_or(false)
     }
 
-    /// Whether each call is approved once, and the MCP servers of the client.
+    /// Whether calls and the MCP servers of the client are approved without a question.
     pub(super) fn assumes_yes(&self) -> bool {
         self.assume_yes
     }

@@ -165,7 +165,7 @@ impl History {
             self.estimate.add(&row.message);
             join(&mut messages, row.message);
         }
-        let missing = make_whole(&mut messages);
+        let missing = repair_results(&mut messages);
         self.id = Uuid::new_v4();
         self.messages = messages;
         if let Some(results) = missing {
@@ -271,7 +271,7 @@ impl History {
             return Ok(());
         }
         self.id = Uuid::new_v4();
-        if let Some(results) = make_whole(&mut self.messages) {
+        if let Some(results) = repair_results(&mut self.messages) {
             self.push(results, None).await?;
         }
         Ok(())
@@ -302,7 +302,7 @@ impl History {
     }
 
     /// Whether a prompt or a result contains `word`.
-    pub(super) fn is_said(&self, word: &str) -> bool {
+    pub(super) fn has_text(&self, word: &str) -> bool {
         let said = |part: &MessagePart| match part {
             MessagePart::Text { text } => text.contains(word),
             MessagePart::ToolResult { content, .. } => content.contains(word),
@@ -413,7 +413,7 @@ fn is_settled(messages: &[Message]) -> bool {
 
 /// Gives every call exactly one result. Results without a call and duplicates are removed. A missing result in the
 /// middle is inserted; missing results at the end are returned, so that they can be stored.
-fn make_whole(messages: &mut Vec<Message>) -> Option<Message> {
+fn repair_results(messages: &mut Vec<Message>) -> Option<Message> {
     let mut at = 0;
     let mut open: Vec<String> = Vec::new();
     while let Some(message) = messages.get_mut(at) {
@@ -563,7 +563,7 @@ mod tests {
     fn call_without_a_result_gets_one() {
         let mut messages = vec![Message::user("go"), calls(&["a", "b"])];
         join(&mut messages, results(&["a"]));
-        let missing = make_whole(&mut messages).unwrap();
+        let missing = repair_results(&mut messages).unwrap();
         join(&mut messages, missing);
         assert!(is_whole(&messages), "{messages:?}");
         let MessagePart::ToolResult {
@@ -613,7 +613,7 @@ mod tests {
             join(&mut messages, message);
         }
         let mut stored = messages.clone();
-        let missing = make_whole(&mut stored).unwrap();
+        let missing = repair_results(&mut stored).unwrap();
         assert_eq!(
             missing.parts.len(),
             1,
@@ -625,7 +625,7 @@ mod tests {
         assert!(is_image(&stored[2].parts[1]) && is_result(&stored[2].parts[2]));
 
         join(&mut messages, Message::user("and?"));
-        assert_eq!(make_whole(&mut messages), None);
+        assert_eq!(repair_results(&mut messages), None);
         let kinds: Vec<_> = messages[2]
             .parts
             .iter()
@@ -640,7 +640,7 @@ mod tests {
         let mut messages = vec![Message::user("go"), calls(&["a"]), results(&["a"])];
         messages.push(Message::assistant("done"));
         let before = messages.clone();
-        assert_eq!(make_whole(&mut messages), None);
+        assert_eq!(repair_results(&mut messages), None);
         assert_eq!(messages, before);
     }
 
@@ -658,7 +658,7 @@ mod tests {
                     _ => results(&["b", "stray"]),
                 });
             }
-            if let Some(missing) = make_whole(&mut messages) {
+            if let Some(missing) = repair_results(&mut messages) {
                 join(&mut messages, missing);
             }
             prop_assert!(is_whole(&messages), "{:?}", messages);

@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// Whether the supervisor can hide files from commands, if it was started for that.
-    pub(crate) async fn hides(&self) -> bool {
+    pub(crate) async fn enforces_deny_read(&self) -> bool {
         let mut hides = self.hides.clone();
         // An error means that the supervisor ended before it reported this.
         let told = hides.wait_for(Option::is_some).await;

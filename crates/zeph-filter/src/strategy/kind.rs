@@ -3,9 +3,9 @@
 use crate::facts::{Shape, Shapes};
 
 /// Shown lines of one shape that are warnings or errors of a log.
-const ALIKE: u64 = 5;
+const MAX_SHOWN_WARNINGS: u64 = 5;
 /// Shown lines of one shape that report failed operations.
-const COMPLAINTS: u64 = 20;
+const MAX_SHOWN_FAILURES: u64 = 20;
 
 /// The kind of lines with one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Kind {
             Some(Shape::Chatter | Shape::Warning) => Self::Alike,
             Some(Shape::Complaint) => Self::Complaint,
             Some(_) => Self::Fact,
-            None if warns(text) => Self::Alike,
+            None if has_warning_keyword(text) => Self::Alike,
             None => Self::Plain,
         }
     }
@@ -35,15 +35,15 @@ impl Kind {
     pub(super) fn shown(self) -> u64 {
         match self {
             Self::Plain => 1,
-            Self::Alike => ALIKE,
-            Self::Complaint => COMPLAINTS,
+            Self::Alike => MAX_SHOWN_WARNINGS,
+            Self::Complaint => MAX_SHOWN_FAILURES,
             Self::Fact => u64::MAX,
         }
     }
 }
 
 /// Returns true if a line contains a keyword of warnings and errors, in any case.
-fn warns(text: &str) -> bool {
+fn has_warning_keyword(text: &str) -> bool {
     const WORDS: [&str; 6] = ["warn", "fail", "error", "panic", "fatal", "exception"];
     let lower = text.to_ascii_lowercase();
     WORDS.iter().any(|word| lower.contains(word))

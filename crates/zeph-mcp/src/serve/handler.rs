@@ -141,7 +141,7 @@ impl Handler {
             false => context.client_capabilities(),
         };
         if !question::is_shown_by(capabilities.as_ref()) {
-            return AskBy::Nobody;
+            return AskBy::Unsupported;
         }
         if !is_stateless {
             return AskBy::Request(context.peer.clone());

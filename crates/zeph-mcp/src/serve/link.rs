@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// The way in which a client is asked.
 pub(super) enum AskBy {
     /// The client cannot be asked.
-    Nobody,
+    Unsupported,
     /// The server sends a request to the client.
     Request(Peer<RoleServer>),
     /// The question becomes the result of the call. It is stored here, and `cancel` ends the call.
@@ -88,7 +88,7 @@ impl CallLink {
 #[async_trait]
 impl CallClient for CallLink {
     fn can_ask(&self) -> bool {
-        !matches!(self.ask_by, AskBy::Nobody)
+        !matches!(self.ask_by, AskBy::Unsupported)
     }
 
     fn can_ask_while_running(&self) -> bool {
@@ -97,7 +97,7 @@ impl CallClient for CallLink {
 
     async fn ask(&self, question: CallQuestion) -> CallDecision {
         match &self.ask_by {
-            AskBy::Nobody => CallDecision::Reject("the client cannot ask the user".to_owned()),
+            AskBy::Unsupported => CallDecision::Reject("the client cannot ask the user".to_owned()),
             AskBy::Request(peer) => {
                 let Some(form) = form(&question) else {
                     return CallDecision::Reject("the question has no form".to_owned());
@@ -179,7 +179,7 @@ mod tests {
     /// Proves MCP-10: a client that does not read gets the end of the output.
     #[test]
     fn waiting_output_is_bounded() {
-        let link = CallLink::new(AskBy::Nobody);
+        let link = CallLink::new(AskBy::Unsupported);
         for _ in 0..1000 {
             link.output("ä".repeat(100));
         }

@@ -22,7 +22,7 @@ use crate::store::Store;
 /// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Entries in the chain that are right, from the first on.
+    /// The number of valid entries from the start of the chain.
     pub entries: u64,
     /// Entries from before the chain.
     pub unchained: u64,
@@ -58,7 +58,7 @@ impl Known {
     }
 
     /// Whether a reference determines the minimum end of the chain.
-    fn tells_the_end(&self) -> bool {
+    fn has_known_end(&self) -> bool {
         self.links.iter().any(|link| link.seq > 0)
     }
 }
@@ -196,7 +196,7 @@ impl Rows {
         };
         for (name, text) in [("call", &entry.call), ("repairs", &entry.repairs)] {
             if serde_json::from_str::<IgnoredAny>(text).is_err() {
-                return Err(format!("its `{name}` is not JSON: it was edited"));
+                return Err(format!("entry was modified (its `{name}` is not JSON)"));
             }
         }
         let before = Link {
@@ -204,7 +204,7 @@ impl Rows {
             hash: prev.clone(),
         };
         if chain::seal(&entry.fields(), &before).link != *link {
-            return Err("it was edited: its hash does not match its fields".to_owned());
+            return Err("entry was modified (its hash does not match its fields)".to_owned());
         }
         let first = self.check.last().is_none();
         self.check.entry(link, prev)?;
@@ -388,7 +388,7 @@ impl Lines {
                     });
             if !sealed {
                 self.number -= 1;
-                return Err("it was edited: it differs from the written entry".to_owned());
+                return Err("entry was modified (it differs from the written entry)".to_owned());
             }
             self.verdict.notes.push(format!(
                 "line {} is incomplete ({} bytes, no entry): a process ended while it wrote; the \
@@ -423,7 +423,7 @@ fn finish(
         verdict.wrong = Some(reason);
         return verdict;
     }
-    if !known.tells_the_end() && verdict.entries > 0 {
+    if !known.has_known_end() && verdict.entries > 0 {
         let words = format!(
             "{missing}: missing entries at the end cannot be detected; --head SEQ:HASH compares \
              with a noted head"

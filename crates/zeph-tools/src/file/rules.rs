@@ -91,7 +91,7 @@ impl ReadRules {
         let mut rules = self.allow.written.clone();
         rules.dedup();
         Some(format!(
-            "`[tools.file] allow_read` permits {} alone",
+            "`[tools.file] allow_read` permits only {}",
             rules.join(", ")
         ))
     }
@@ -240,7 +240,7 @@ fn real_form(glob: &str) -> Option<String> {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "rules are held against real paths, and what they begin with is looked up once"
+    reason = "rules match real paths; their fixed prefix is resolved once"
 )]
 pub(super) fn real_path(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()

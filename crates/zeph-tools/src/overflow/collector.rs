@@ -12,7 +12,7 @@ use super::truncate::{self, Size, TruncatedText, half};
 pub struct OutputCollector {
     threshold: usize,
     most_bytes: u64,
-    frugal: bool,
+    has_low_memory: bool,
     /// The start of the text: the first characters, up to the threshold.
     first: String,
     chars: usize,
@@ -45,7 +45,7 @@ impl OutputCollector {
         Self {
             threshold: config.threshold,
             most_bytes: config.byte_limit(),
-            frugal: false,
+            has_low_memory: false,
             first: String::new(),
             chars: 0,
             rest: None,
@@ -56,7 +56,7 @@ impl OutputCollector {
     #[must_use]
     pub fn with_low_memory(self) -> Self {
         Self {
-            frugal: true,
+            has_low_memory: true,
             ..self
         }
     }
@@ -78,7 +78,11 @@ impl OutputCollector {
         let mut rest = Rest {
             last: VecDeque::new(),
             size: Size::default(),
-            spill: if self.frugal { spill.frugal() } else { spill },
+            spill: if self.has_low_memory {
+                spill.with_low_memory()
+            } else {
+                spill
+            },
         };
         rest.push(&self.first, last_bytes);
         rest.push(text, last_bytes);

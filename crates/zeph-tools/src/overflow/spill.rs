@@ -70,7 +70,7 @@ impl SpillBuffer {
 
     /// Limits the memory use, for a buffer that is one of many.
     #[must_use]
-    pub fn frugal(self) -> Self {
+    pub fn with_low_memory(self) -> Self {
         Self {
             packed: SpooledTempFile::new(LITTLE),
             ..self

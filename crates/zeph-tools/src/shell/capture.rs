@@ -175,7 +175,7 @@ impl Capture {
 
     /// Reduces the memory for output that is too long, for use in one of many jobs.
     #[must_use]
-    pub fn frugal(self) -> Self {
+    pub fn with_low_memory(self) -> Self {
         Self {
             merged: self.merged.with_low_memory(),
             ..self

@@ -205,13 +205,14 @@ impl ShellExecutor {
     /// Whether files that the read rules deny are hidden from commands, if they exist when a command starts. If there
     /// are such rules, this starts the supervisor process.
     pub async fn enforces_deny_read(&self) -> bool {
-        self.admission.reads().denies() && self.runner.hides().await
+        self.admission.reads().denies() && self.runner.enforces_deny_read().await
     }
 
     /// Updates the gate, which is stricter if denied files are not hidden.
     async fn find_out_what_is_hidden(&self) {
         if self.admission.reads().denies() {
-            self.admission.set_hidden(self.runner.hides().await);
+            self.admission
+                .set_hidden(self.runner.enforces_deny_read().await);
         }
     }
 

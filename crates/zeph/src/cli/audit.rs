@@ -24,13 +24,13 @@ use crate::output::sanitize::{clean, visible};
 use crate::output::{for_terminal, stderr_line};
 
 /// The interval of checks with `--follow`.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The longest text of a column, in characters.
-const COLUMN: usize = 24;
+const MAX_COLUMN_CHARS: usize = 24;
 /// The characters that a line shows of the name of a chain.
 const CHAIN_CHARS: usize = 12;
 /// The longest arguments that a line shows, in characters.
-const ARGUMENTS: usize = 100;
+const MAX_ARGUMENT_CHARS: usize = 100;
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: AuditCommand) -> anyhow::Result<Exit> {
@@ -153,7 +153,7 @@ async fn verify(
         }
     };
     for (place, verdict) in &verdicts {
-        print(&told(place, verdict))?;
+        print(&describe_verdict(place, verdict))?;
     }
     Ok(
         match verdicts.iter().all(|(_, verdict)| verdict.wrong.is_none()) {
@@ -173,7 +173,7 @@ fn chain_name(writer: &Writer) -> String {
 }
 
 /// The verdict as text.
-fn told(place: &str, verdict: &Verdict) -> String {
+fn describe_verdict(place: &str, verdict: &Verdict) -> String {
     let mut text = String::new();
     let entries = counted_as(verdict.entries, "entry", "entries");
     // Writing into a string cannot fail.
@@ -216,7 +216,7 @@ async fn tail(store: &Store, lines: u32, follow: bool, json: bool) -> anyhow::Re
             filter.after = newest.last().map_or(0, |last| last.id);
         }
         limit = u32::MAX;
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -242,8 +242,8 @@ fn line(entry: &StoredAudit) -> String {
         "{:>6}  {}  {:<9}  {:<14}  {:>6} ms",
         seq,
         time(entry.ts),
-        short(&entry.result, COLUMN),
-        short(&entry.tool, COLUMN),
+        short(&entry.result, MAX_COLUMN_CHARS),
+        short(&entry.tool, MAX_COLUMN_CHARS),
         entry.duration_ms,
     );
     let mut add = |words: String| {
@@ -254,9 +254,9 @@ fn line(entry: &StoredAudit) -> String {
         add(format!("exit {code}"));
     }
     if let Some(category) = &entry.error_category {
-        add(short(category, COLUMN));
+        add(short(category, MAX_COLUMN_CHARS));
     }
-    add(short(&entry.call, ARGUMENTS));
+    add(short(&entry.call, MAX_ARGUMENT_CHARS));
     add(format!("({})", short(&entry.session, 40)));
     text
 }

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use super::row::Row;
-use super::walk::{Found, walk};
+use super::walk::{Argument, walk};
 use super::{Rows, Table, file_name};
 use crate::syntax::word::Word;
 
@@ -79,7 +79,7 @@ fn listed(table: &Table, name: &str, rows: &Rows<'_>, arguments: &[Word]) -> usi
     }
     let found = walk(row, &arguments[*from..]);
     let subcommand = found.iter().find_map(|found| match found {
-        Found::Operand(at) | Found::Hole(at) => Some(from + at),
+        Argument::Operand(at) | Argument::Hole(at) => Some(from + at),
         _ => None,
     });
     subcommand.unwrap_or(arguments.len())
@@ -100,9 +100,11 @@ fn unlisted(rows: &Rows<'_>, arguments: &[Word]) -> Vec<usize> {
             .get(index + 1)
             .map_or(arguments.len(), |(_, next)| next - 1);
         let arguments = arguments.get(*from..end).unwrap_or_default();
-        let at = |found: Found| match found {
-            Found::Unknown(at) | Found::Partial(at) | Found::Hole(at) => Some(from + at + 1),
-            Found::Option { .. } | Found::Operand(_) => None,
+        let at = |found: Argument| match found {
+            Argument::Unknown(at) | Argument::Partial(at) | Argument::Hole(at) => {
+                Some(from + at + 1)
+            }
+            Argument::Option { .. } | Argument::Operand(_) => None,
         };
         unlisted.extend(walk(row, arguments).into_iter().filter_map(at));
     }

@@ -3,7 +3,7 @@
 use super::languages::{Effect, effect};
 use super::row::{FromInput, Kind, Language, Rest, Row};
 use super::table;
-use super::walk::{Found, walk};
+use super::walk::{Argument, walk};
 use crate::judge::evaluate::{CommandContext, Decider, Input};
 use crate::judge::shells::is_descriptor;
 use crate::syntax::word::Word;
@@ -109,14 +109,14 @@ impl Decider<'_> {
         };
         for item in found {
             match item {
-                Found::Operand(at) => seen.operands.push(at),
-                Found::Unknown(at) => seen.unknown = seen.unknown.or(Some(at)),
-                Found::Partial(at) => seen.partial = seen.partial.or(Some(at)),
-                Found::Hole(at) => {
+                Argument::Operand(at) => seen.operands.push(at),
+                Argument::Unknown(at) => seen.unknown = seen.unknown.or(Some(at)),
+                Argument::Partial(at) => seen.partial = seen.partial.or(Some(at)),
+                Argument::Hole(at) => {
                     seen.hole = seen.hole.or(Some(at));
                     seen.operands.push(at);
                 }
-                Found::Option { opt, value, next } => match opt.kind {
+                Argument::Option { opt, value, next } => match opt.kind {
                     Some(Kind::Nothing) => seen.nothing = true,
                     Some(Kind::RestAfter) => {
                         self.simple(arguments.get(next..).unwrap_or_default(), around);

@@ -22,7 +22,7 @@ pub use harmless::{ProgramOptions, program_options};
 pub(super) use languages::awk_starts_commands;
 use row::{Keys, Kind, Row, Written, matches};
 pub(super) use sed::sed_only_reads_input;
-use walk::{Found, first_operand, walk};
+use walk::{Argument, first_operand, walk};
 
 use super::blocklist::file_name;
 use crate::syntax::word::Word;
@@ -201,7 +201,7 @@ pub(super) fn takes_options(words: &[Word]) -> bool {
         row.language != row::Language::Sed
             && row.rest.is_none()
             && row.starts()
-            && found.iter().any(|found| matches!(found, Found::Hole(_)))
+            && found.iter().any(|found| matches!(found, Argument::Hole(_)))
     })
 }
 
@@ -223,9 +223,9 @@ pub(super) fn runs(words: &[Word]) -> bool {
 }
 
 impl Row {
-    fn starts_command(&self, found: &Found) -> bool {
-        let Found::Option { opt, value, .. } = found else {
-            return matches!(found, Found::Partial(_)) && self.has_runs();
+    fn starts_command(&self, found: &Argument) -> bool {
+        let Argument::Option { opt, value, .. } = found else {
+            return matches!(found, Argument::Partial(_)) && self.has_runs();
         };
         match (opt.kind, value) {
             (Some(Kind::Setting), Some(value)) => self.setting_kind(value).is_none_or(Kind::runs),

@@ -5,7 +5,7 @@ use crate::syntax::word::Word;
 
 /// An item of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Argument {
     /// An option of the row.
     Option {
         opt: Opt,
@@ -24,7 +24,7 @@ pub(super) enum Found {
 }
 
 /// The items of `arguments`, up to the words that belong to another command.
-pub(super) fn walk(row: &Row, arguments: &[Word]) -> Vec<Found> {
+pub(super) fn walk(row: &Row, arguments: &[Word]) -> Vec<Argument> {
     let mut reader = Reader {
         row,
         arguments,
@@ -48,7 +48,7 @@ pub(super) fn first_operand(row: Option<&Row>, arguments: &[Word]) -> Option<usi
     };
     reader.read(true);
     reader.found.iter().find_map(|found| match found {
-        Found::Operand(at) | Found::Hole(at) => Some(*at),
+        Argument::Operand(at) | Argument::Hole(at) => Some(*at),
         _ => None,
     })
 }
@@ -57,7 +57,7 @@ struct Reader<'r> {
     row: &'r Row,
     arguments: &'r [Word],
     at: usize,
-    found: Vec<Found>,
+    found: Vec<Argument>,
     /// Whether all further words are operands.
     ended: bool,
 }
@@ -72,7 +72,7 @@ impl Reader<'_> {
             let text = word.prefix();
             let at = self.at;
             if word.pattern().is_none() && text.is_empty() && !self.ended {
-                self.found.push(Found::Hole(at));
+                self.found.push(Argument::Hole(at));
             } else if !self.ended && word.known() == Some("--") {
                 self.at += 1;
                 self.ended = stops || self.row.dashes_end;
@@ -101,7 +101,7 @@ impl Reader<'_> {
                 self.at += 1;
                 continue;
             } else {
-                self.found.push(Found::Operand(at));
+                self.found.push(Argument::Operand(at));
             }
             self.at += 1;
             operands += 1;
@@ -112,7 +112,7 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, opt: Opt, value: Option<Word>, next: usize) {
-        self.found.push(Found::Option { opt, value, next });
+        self.found.push(Argument::Option { opt, value, next });
     }
 
     /// Takes the next word as a value.
@@ -140,11 +140,11 @@ impl Reader<'_> {
                     self.push(opt, value, next);
                 }
                 Some(opt) => self.push(opt, None, 1),
-                None => self.found.push(Found::Unknown(0)),
+                None => self.found.push(Argument::Unknown(0)),
             }
         }
         if word.known().is_none() {
-            self.found.push(Found::Partial(0));
+            self.found.push(Argument::Partial(0));
         }
     }
 
@@ -156,11 +156,11 @@ impl Reader<'_> {
         let name = &text[dashes.min(end)..end];
         let attached = (end < text.len()).then(|| word.after(end + 1));
         if attached.is_none() && word.known().is_none() {
-            self.found.push(Found::Partial(at));
+            self.found.push(Argument::Partial(at));
             return false;
         }
         let Some(opt) = self.row.long_option(name, &text[dashes.min(text.len())..]) else {
-            self.found.push(Found::Unknown(at));
+            self.found.push(Argument::Unknown(at));
             return false;
         };
         let value = match (opt.arity, attached) {
@@ -189,7 +189,7 @@ impl Reader<'_> {
             };
             from += length;
             let Some(opt) = opt else {
-                self.found.push(Found::Unknown(at));
+                self.found.push(Argument::Unknown(at));
                 if self.row.rest.is_some() {
                     return false;
                 }
@@ -219,7 +219,7 @@ impl Reader<'_> {
             return opt.ends;
         }
         if word.known().is_none() {
-            self.found.push(Found::Partial(at));
+            self.found.push(Argument::Partial(at));
         }
         false
     }

@@ -105,7 +105,7 @@ impl Batch {
                     mentioned: &|word| {
                         session.system.text().contains(word)
                             || earlier.iter().any(|text| text.contains(word))
-                            || session.history.is_said(word)
+                            || session.history.has_text(word)
                     },
                 };
                 let suspects = hallucination::suspects(def, &request.input, &known);

@@ -21,7 +21,7 @@ impl PendingOutput {
     /// Returns an empty buffer.
     pub(super) fn new(config: OverflowConfig, secrets: Arc<SecurityPatterns>) -> Self {
         Self {
-            capture: Capture::new(&config, &secrets).frugal(),
+            capture: Capture::new(&config, &secrets).with_low_memory(),
             config,
             secrets,
             empty: true,
@@ -46,7 +46,7 @@ impl PendingOutput {
     /// Returns the output so far. An incomplete character stays in the buffer.
     pub(super) fn take(&mut self) -> Captured {
         self.empty = true;
-        let next = Capture::new(&self.config, &self.secrets).frugal();
+        let next = Capture::new(&self.config, &self.secrets).with_low_memory();
         std::mem::replace(&mut self.capture, next).hand_over(&mut self.capture)
     }
 }
