@@ -74,6 +74,24 @@ pub(crate) fn raw_text(
     Ok(text)
 }
 
+/// Returns the unchanged text of all text nodes in `id`, with a line end for each `<br>`.
+pub(crate) fn text_with_line_breaks(
+    document: &Document,
+    id: NodeId,
+    limit: &PageLimit,
+) -> Result<String, PageError> {
+    let mut text = String::new();
+    for node in document.descendants(id) {
+        limit.check()?;
+        match document.get(node).map(|node| &node.kind) {
+            Some(NodeKind::Text { content }) => text.push_str(content),
+            Some(NodeKind::Element { name, .. }) if name == "br" => text.push('\n'),
+            _ => {}
+        }
+    }
+    Ok(text)
+}
+
 /// A step of a [`Walk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {

@@ -135,7 +135,7 @@ fn render(
                     // Skips the end of the element as well.
                     walk.next();
                 } else if html::name(document, id) == "pre" && renderer.is_markdown() {
-                    let text = html::raw_text(document, id, limit)?;
+                    let text = html::text_with_line_breaks(document, id, limit)?;
                     renderer.out.fenced(&text);
                     walk.leave_out(id);
                     walk.next();

@@ -65,6 +65,7 @@ fn pages_become_markdown() {
     check("<blockquote>a<p>b</blockquote>c", "> a\n\n> b\n\nc");
     check("<pre>a\n  b &lt;</pre>c", "```\na\n  b <\n```\n\nc");
     check("<pre><code>a\n```\n</code></pre>", "````\na\n```\n````");
+    check("<pre><span>a</span><br>  b</pre>", "```\na\n  b\n```");
     check("<ul><li><pre>a\nb</pre></ul>", "- ```\n  a\n  b\n  ```");
     check("a <code>b  c</code>", "a `b c`");
     check(
