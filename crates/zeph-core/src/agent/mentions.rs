@@ -1,9 +1,10 @@
 //! Files that a prompt names: `@PATH`, `@PATH:10-20`, `@"PATH WITH SPACES"`, and the pasted path of an image.
 
 /// The characters that may precede `@`. After any other character, as in an address, it names no file.
-const OPENERS: [char; 5] = ['(', '[', '{', ',', ';'];
-/// The characters that end a sentence or close a bracket, and are not part of a path without quotes.
-const CLOSERS: [char; 10] = [',', '.', ';', ':', ')', ']', '}', '!', '?', '>'];
+pub(super) const OPENERS: [char; 5] = ['(', '[', '{', ',', ';'];
+/// The characters that end a sentence or close a bracket. They are not part of a URI, or of a path
+/// without quotes.
+pub(super) const CLOSERS: [char; 10] = [',', '.', ';', ':', ')', ']', '}', '!', '?', '>'];
 /// The endings of image files.
 const IMAGE_ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 

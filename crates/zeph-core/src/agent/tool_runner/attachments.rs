@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::{ToolCall, content_for_llm};
 
 use super::{ToolRunner, user_call_id};
+use crate::agent::mentions::{CLOSERS, OPENERS};
 
 /// The start of each attachment in the text of a prompt. The text before the first one is the input of the user.
 pub const ATTACHMENT_START: &str = "\n\n[the user attached the ";
@@ -97,12 +98,15 @@ impl ToolRunner {
 }
 
 /// The resources that a prompt names: words of the form `@SERVER:URI` with the name of a server.
+/// The word may follow a bracket, and punctuation at its end is not part of the URI.
 fn mentions(prompt: &str, is_server: impl Fn(&str) -> bool) -> Vec<(&str, &str)> {
+    let is_closer = |char: char| CLOSERS.contains(&char) || matches!(char, '"' | '\'');
     let mut found = Vec::new();
     for word in prompt.split_whitespace() {
-        let named = word.strip_prefix('@').and_then(|word| word.split_once(':'));
+        let mention = word.trim_start_matches(OPENERS).strip_prefix('@');
+        let named = mention.and_then(|mention| mention.split_once(':'));
         let Some((server, uri)) = named else { continue };
-        let uri = uri.trim_end_matches([',', ';', ')', '"', '\'']);
+        let uri = uri.trim_end_matches(is_closer);
         if !uri.is_empty() && is_server(server) && !found.contains(&(server, uri)) {
             found.push((server, uri));
         }
@@ -124,6 +128,11 @@ mod tests {
             "see @t:file:///a/b.txt, and @t:x:y",
             &[("t", "file:///a/b.txt"), ("t", "x:y")],
         );
+        check(
+            "see @t:x:y. (@t:x:z) @t:x:w?",
+            &[("t", "x:y"), ("t", "x:z"), ("t", "x:w")],
+        );
+        check("\"see @t:x:y.\"", &[("t", "x:y")]);
         check("@t:a @t:a", &[("t", "a")]);
         check("a@t:b @u:c @src/lib.rs @t: @t", &[]);
     }
