@@ -80,9 +80,9 @@ impl McpServers {
         text
     }
 
-    /// Returns the data of [`Self::listing`] as JSON.
+    /// Returns the data of [`Self::listing`] as JSON, one object for each server.
     #[must_use]
-    pub fn as_json(&self) -> serde_json::Value {
+    pub fn as_json(&self) -> Vec<serde_json::Value> {
         let servers = self.all();
         let servers = servers.iter().map(|server| {
             let state = server.state();

@@ -41,6 +41,16 @@ fn servers_are_configured_by_commands() {
     );
     home.zeph(["mcp", "disable", "files"]).code(0);
     assert_has(&file(&home), &["enabled = false\n"]);
+    let off = home.zeph(["mcp", "list"]).code(0);
+    assert_eq!(
+        off.stdout,
+        "files: off; `zeph mcp enable files` turns it on\n"
+    );
+    let off = home.zeph(["mcp", "list", "--json"]).code(0).json();
+    assert_eq!(off.as_array().map(Vec::len), Some(1));
+    assert_eq!(off[0]["name"], "files");
+    assert_eq!(off[0]["state"], "off");
+    assert_eq!(off[0]["connected"], false);
     let off = home.zeph(["mcp", "test", "files"]).code(1);
     assert_has(
         &off.stderr,

@@ -6,6 +6,7 @@ mod login;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
+use serde_json::{Value, json};
 use zeph_mcp::McpServerConfig;
 use zeph_tools::registry::nearest;
 
@@ -120,21 +121,42 @@ pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Res
 
 async fn list(loaded: &Loaded, env: &Environment, json: bool) -> anyhow::Result<Exit> {
     redaction_values(loaded, env);
-    let Some(mcp) = Mcp::start(loaded, env)? else {
+    let servers = &loaded.config.mcp.servers;
+    if servers.is_empty() {
         print(if json { "[]" } else { NONE })?;
         return Ok(Exit::Done);
-    };
-    mcp.servers.wait_for_result().await;
-    let listed = match json {
-        true => json_lines(&mcp.servers.as_json()),
-        false => Ok(visible(&mcp.servers.listing())),
-    };
-    mcp.close().await;
+    }
+    let (mut texts, mut objects) = (Vec::new(), Vec::new());
+    if let Some(mcp) = Mcp::start(loaded, env)? {
+        mcp.servers.wait_for_result().await;
+        texts.push(mcp.servers.listing());
+        objects.extend(mcp.servers.as_json());
+        mcp.close().await;
+    }
+    for server in servers.iter().filter(|server| !server.enabled) {
+        let name = &server.name;
+        texts.push(format!("{name}: off; `zeph mcp enable {name}` turns it on"));
+        objects.push(off_as_json(name));
+    }
     match json {
-        true => print_as_is(&listed?)?,
-        false => print(&listed?)?,
+        true => print_as_is(&json_lines(&objects)?)?,
+        false => print(&visible(&texts.join("\n")))?,
     }
     Ok(Exit::Done)
+}
+
+/// A disabled server, with the keys of the servers in `McpServers::as_json`.
+fn off_as_json(name: &str) -> Value {
+    json!({
+        "name": name,
+        "state": "off",
+        "connected": false,
+        "revision": null,
+        "tools": [],
+        "prompts": [],
+        "resources": [],
+        "refused": [],
+    })
 }
 
 /// The message if no server is configured.
