@@ -163,7 +163,7 @@ pub(super) fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<Exi
         "(not shown)".clone_into(secret);
     }
     if let Ok(Way::Url(url)) = server.way() {
-        shown.url = Some(without_query(url));
+        shown.url = Some(without_secrets(url));
     }
     if json {
         let mut form = serde_json::to_value(&shown)?;
@@ -201,14 +201,19 @@ fn is_reference(value: &str) -> bool {
         && words.all(is_scheme)
 }
 
-/// An address without the parts that may hold a key.
-fn without_query(url: &str) -> String {
+/// An address without the parts that may hold a key: user name, password, query and fragment.
+fn without_secrets(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
-    let shown = url.get(..end).unwrap_or_default();
-    match (shown.split_once("://"), shown.split_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://(not shown)@{host}"),
-        _ if end < url.len() => format!("{shown}?(not shown)"),
-        _ => shown.to_owned(),
+    let (shown, query) = url.split_at(end);
+    let query = if query.is_empty() { "" } else { "?(not shown)" };
+    let (scheme, rest) = shown.split_once(':').unwrap_or(("", shown));
+    // The parser accepts any number of slashes and backslashes before the authority.
+    let rest = rest.trim_start_matches(['/', '\\']);
+    let end = rest.find(['/', '\\']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://(not shown)@{host}{path}{query}"),
+        None => format!("{shown}{query}"),
     }
 }
 
@@ -256,9 +261,18 @@ mod tests {
         ] {
             assert!(!is_reference(hidden), "{hidden}");
         }
-        let check = |url, expect| assert_eq!(without_query(url), expect, "{url}");
+        let check = |url, expect| assert_eq!(without_secrets(url), expect, "{url}");
         check("https://e.org/mcp", "https://e.org/mcp");
         check("https://e.org/mcp?key=k", "https://e.org/mcp?(not shown)");
-        check("https://u:p@e.org/mcp", "https://(not shown)@e.org/mcp");
+        check("https://e.org/@a/mcp", "https://e.org/@a/mcp");
+        for address in ["https://u:p@e.org/mcp", "https://u:p@ss@e.org/mcp"] {
+            check(address, "https://(not shown)@e.org/mcp");
+        }
+        check("https:u:p@e.org/@a", "https://(not shown)@e.org/@a");
+        check("https:///u:p@e.org/@a", "https://(not shown)@e.org/@a");
+        check(
+            "https://u:p@e.org/mcp?key=k",
+            "https://(not shown)@e.org/mcp?(not shown)",
+        );
     }
 }
