@@ -25,7 +25,7 @@ impl McpServers {
                 let id = known.tool.def.id.to_string();
                 let shown = line(&known.tool.name, 64);
                 match known.standing {
-                    ToolTrust::Approved if !ids.insert(id) => {
+                    _ if !ids.insert(id) => {
                         out.push((shown, "another server has a tool with this id".to_owned()));
                     }
                     ToolTrust::Approved => usable += 1,

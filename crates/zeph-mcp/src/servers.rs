@@ -188,8 +188,8 @@ impl McpServers {
         server.is_ok_and(|server| server.with(|state| state.link.is_some()))
     }
 
-    /// Returns the approved tools, without those with an id that an earlier server uses. Tools of a server that failed
-    /// or is restarted are not offered.
+    /// Returns the approved tools, without those with an id that a tool of an earlier server has,
+    /// approved or not. Tools of a server that failed or is restarted are not offered.
     #[must_use]
     pub fn definitions(&self) -> Vec<ToolDef> {
         let mut definitions = Vec::new();
@@ -201,10 +201,10 @@ impl McpServers {
                     Phase::Connected | Phase::Connecting => Availability::AtOnce,
                     Phase::Waiting { .. } | Phase::Failed { .. } => Availability::NotNow,
                 };
-                let approved = state.tools.iter();
-                let approved = approved.filter(|known| known.standing == ToolTrust::Approved);
-                for known in approved {
-                    if ids.insert(known.tool.def.id.clone()) {
+                for known in &state.tools {
+                    // A call of the id is a call of the first tool that has it.
+                    let is_first = ids.insert(known.tool.def.id.clone());
+                    if is_first && known.standing == ToolTrust::Approved {
                         definitions.push(known.tool.def.clone().offered(offered));
                     }
                 }

@@ -258,7 +258,8 @@ fn no_server_process_outlives_the_agent() {
     }
 }
 
-/// Proves MCP-1: servers connect concurrently, and a duplicate tool id belongs to the first server.
+/// Proves MCP-1: servers connect concurrently. A duplicate tool id belongs to the first server,
+/// also before the approval of its tool.
 #[test]
 fn servers_run_concurrently() {
     let served = Served::new(&[echo()]);
@@ -273,26 +274,41 @@ fn servers_run_concurrently() {
         json!({ "name": "b_c", "inputSchema": { "type": "object" } }),
         json!({ "name": "c", "inputSchema": { "type": "object" } }),
     ]);
+    // `zeph tools list` waits for both servers, also if they start slowly.
+    let wait = "[mcp]\nstart_wait_ms = 600000\n";
     served
         .home
-        .config(&format!("{}{}", server("a"), server("a_b")));
-    for name in ["a", "a_b"] {
-        served.home.zeph(["mcp", "approve", name, "--yes"]).code(0);
-    }
-    let listed = served.home.zeph(["tools", "list"]).code(0).stdout;
-    let ids: Vec<&str> = listed
-        .lines()
-        .filter_map(|line| line.split(' ').next())
-        .filter(|id| id.starts_with("mcp_"))
-        .collect();
-    assert_eq!(ids, ["mcp_a_b_b_c", "mcp_a_b_c", "mcp_a_c"]);
+        .config(&format!("{wait}{}{}", server("a"), server("a_b")));
+    let check = |expect: &[&str]| {
+        let listed = served.home.zeph(["tools", "list"]).code(0).stdout;
+        let ids: Vec<&str> = listed
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+            .filter(|id| id.starts_with("mcp_"))
+            .collect();
+        assert_eq!(ids, expect);
+    };
+    let conflict = "c is not available: another server has a tool with this id";
+    served.home.zeph(["mcp", "approve", "a_b", "--yes"]).code(0);
+    check(&["mcp_a_b_b_c"]);
+    let reported = served.home.zeph(["mcp", "list"]).code(0).stdout;
+    assert_has(
+        &reported,
+        &[
+            "a: connected, 0 tools",
+            "a_b: connected, 1 tool\n",
+            conflict,
+        ],
+    );
+    served.home.zeph(["mcp", "approve", "a", "--yes"]).code(0);
+    check(&["mcp_a_b_b_c", "mcp_a_b_c", "mcp_a_c"]);
     let reported = served.home.zeph(["mcp", "list"]).code(0).stdout;
     assert_has(
         &reported,
         &[
             "a: connected, 2 tools",
             "a_b: connected, 1 tool\n",
-            "c is not available: another server has a tool with this id",
+            conflict,
         ],
     );
 }
