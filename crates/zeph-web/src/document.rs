@@ -94,7 +94,8 @@ impl<'a> HtmlElement<'a> {
         html::name(self.document, self.id)
     }
 
-    /// Returns the value of an attribute.
+    /// Returns the value of an attribute. `name` is its name in serialized HTML, in any case, such
+    /// as `viewbox` or `xlink:href`.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a str> {
         html::attribute(self.document, self.id, name)

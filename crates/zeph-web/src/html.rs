@@ -1,5 +1,6 @@
 //! HTML documents: parsing within limits, traversal without recursion, serialization.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use scrape_core::{
@@ -47,10 +48,16 @@ pub(crate) fn name(document: &Document, id: NodeId) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns an attribute of an element.
+/// Returns an attribute of an element. `name` is its name in serialized HTML, in any case, such as
+/// `viewbox` or `xlink:href`.
 pub(crate) fn attribute<'a>(document: &'a Document, id: NodeId, name: &str) -> Option<&'a str> {
     let attributes = document.get(id)?.kind.attributes()?;
-    attributes.get(name).map(String::as_str)
+    let value = attributes.get(name).or_else(|| {
+        let mut all = attributes.iter();
+        let found = all.find(|(key, _)| written(key).eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value)
+    });
+    value.map(String::as_str)
 }
 
 /// Whether the text in an element with this name is not part of the visible page.
@@ -198,11 +205,11 @@ pub(crate) fn outer_html(
 }
 
 /// Returns the serialized name of an attribute.
-fn written(name: &str) -> String {
+fn written(name: &str) -> Cow<'_, str> {
     for (namespace, prefix) in NAMESPACES {
         if let Some(local) = name.strip_prefix(namespace) {
-            return format!("{prefix}{local}");
+            return Cow::Owned(format!("{prefix}{local}"));
         }
     }
-    name.to_owned()
+    Cow::Borrowed(name)
 }

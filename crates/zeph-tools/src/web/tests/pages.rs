@@ -312,6 +312,23 @@ async fn web_scrape_returns_matches_in_page_order() {
         1,
     )
     .await;
+    // Names with capitals and prefixes.
+    server.on(
+        "/",
+        page("<svg viewBox='0 0 1 1'><use xlink:href='#a'/></svg>"),
+    );
+    check(
+        json!({"select": "svg", "extract": "attr:viewBox"}),
+        json!(["0 0 1 1"]),
+        1,
+    )
+    .await;
+    check(
+        json!({"select": "use", "extract": "attr:xlink:href"}),
+        json!(["#a"]),
+        1,
+    )
+    .await;
 }
 
 /// Proves WEB-1: also that no match is a success, and that ten is the default limit.
