@@ -1,8 +1,10 @@
 //! The `terraform` strategy: it retains the changes of a plan, operations of an apply that are not in the plan,
 //! errors, outputs and totals.
 //!
-//! OpenTofu prints the same. A plan has a line `  # ADDRESS will be …` for each resource, then a block with
-//! `+`, `-` and `~` before changes. Resources of one type often have equal changes, which are shown once.
+//! OpenTofu prints the same. A plan has a line `  # ADDRESS will be …` for each resource, then a
+//! block with `+`, `-` and `~` before changes. Resources of one type often have equal changes, which
+//! are shown once. A resource with elements of lists, or with several blocks of one name, is shown
+//! with all of its changes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -301,15 +303,19 @@ impl Run {
             number: span.number,
             text: &texts[span.start..span.end],
         });
-        for held in changes(lines, block.action) {
+        let told = changes(lines, block.action);
+        let has_elements = has_elements(&told);
+        for held in told {
             let trimmed = held.text.trim_ascii();
-            if said.contains(trimmed) {
-                again += 1;
-                continue;
-            }
-            if self.bytes < MAX_BYTES {
-                self.bytes += trimmed.len() + 48;
-                said.insert(trimmed.to_owned());
+            if !has_elements {
+                if said.contains(trimmed) {
+                    again += 1;
+                    continue;
+                }
+                if self.bytes < MAX_BYTES {
+                    self.bytes += trimmed.len() + 48;
+                    said.insert(trimmed.to_owned());
+                }
             }
             let text = &held.text[held.text.len().min(2)..];
             keep_cut(
@@ -391,6 +397,19 @@ fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Tol
         }
     }
     told
+}
+
+/// Returns true if an element of a list has lines of its own, or if an element or the start of a
+/// value occurs twice.
+///
+/// Without one of these lines, the next lines would appear to belong to another element.
+fn has_elements(changes: &[Told<'_>]) -> bool {
+    let mut seen = HashSet::new();
+    changes.iter().any(|change| {
+        let text = change.text.trim_ascii();
+        let value = text.trim_start_matches(['+', '-', '~', '/', '<', '=', ' ']);
+        value.starts_with(['{', '[']) || text.ends_with(['{', '[', '(', ',']) && !seen.insert(text)
+    })
 }
 
 /// Returns true if the line begins with a sign of change.
@@ -527,6 +546,46 @@ Plan: 0 to add, 1 to change, 1 to destroy.
 Plan: 0 to add, 1 to change, 1 to destroy."
         );
         assert_eq!(confidence, FilterConfidence::Full);
+    }
+
+    /// Proves OUT-7b: no line of an element appears below another element.
+    #[test]
+    fn elements_of_a_list_are_shown_whole() {
+        let elements = [(22, "10.0.0.0/8"), (443, "0.0.0.0/0"), (5432, "10.0.0.0/8")];
+        let check = |open: &str, close: &str| {
+            let mut plan = "  # aws_security_group.web will be created
+  + resource \"aws_security_group\" \"web\" {
+      + ingress = [
+"
+            .to_owned();
+            for (port, source) in elements {
+                plan += &format!(
+                    "          {open}
+              + cidr_blocks = [
+                  + \"{source}\",
+                ]
+              + from_port   = {port}
+            {close}
+"
+                );
+            }
+            plan += "        ]\n      + name    = \"web\"\n    }\n";
+            let (text, _) = run(Box::new(Run::default()), &plan, Some(0));
+            for (port, source) in elements {
+                let element = format!(
+                    "        {open}
+            + cidr_blocks = [
+                + \"{source}\",
+            + from_port   = {port}
+"
+                );
+                assert!(text.contains(&element), "{element}: {text}");
+            }
+            assert_eq!(text.matches(open).count(), 3, "{text}");
+            assert_eq!(text.matches("\"10.0.0.0/8\"").count(), 2, "{text}");
+        };
+        check("+ {", "},");
+        check("+ rule {", "}");
     }
 
     #[test]
