@@ -133,11 +133,21 @@ fn is_password(text: &str) -> bool {
     text.len() >= 4
         && !WORDS.contains(&lower.as_str())
         && !text.starts_with(['$', '{', '[', '(', '*', '%'])
-        && !text.contains(['$', ',', ')', '('])
+        && (!text.contains(['$', ',', ')', '(', ':']) || is_generated(text))
         && !is_placeholder(text)
         && variety(text) >= 3
-        && !text.contains(':')
         && !(text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 5)
+}
+
+/// Whether a text with signs that also occur in code, as in `user(:pass)`, is a generated password.
+///
+/// The marks that replace values have brackets, which are not valid in a password (RFC 3986,
+/// section 3.2.1).
+fn is_generated(text: &str) -> bool {
+    text.len() >= 8
+        && !text.contains(['[', ']'])
+        && !is_wordy(text)
+        && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// The signature of a shared access signature: base64 of 32 bytes, percent-encoded.
@@ -155,9 +165,39 @@ fn signature(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Proves OUT-21.
+    #[test]
+    fn password_with_any_valid_sign_is_redacted() {
+        let secrets = Arc::new(crate::SecurityPatterns::default());
+        for (start, password) in [
+            ("postgres://app", "S3cr$et9!"),
+            ("redis://", "pa:ss,w0rd9"),
+            ("amqp://a", "k3(Vq)9Zt"),
+        ] {
+            let text = format!("{start}:{password}@db/x");
+            let expect = format!("{start}:[redacted:url_credentials]@db/x");
+            assert_eq!(secrets.redact(&text).text, expect);
+        }
+        for text in [
+            "https://user:$PASS@h",
+            "scheme://user(:pass)@host",
+            "https://user:pass,word@h",
+            "http://localhost:8080,admin@example.org",
+        ] {
+            assert_eq!(secrets.redact(text).text, text);
+        }
+        // A mark is not part of a password that hides the token after it.
+        let body = "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6";
+        let text = format!("https://[redacted:url_credentials]:ghp_{body}@h");
+        let redacted = secrets.redact(&text).text;
+        assert!(!redacted.contains(body), "{redacted}");
+    }
 
     proptest! {
         /// Proves OUT-20: a full search finds no value in a skipped URL.

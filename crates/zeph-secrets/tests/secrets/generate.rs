@@ -301,6 +301,9 @@ const URLS: &[(&str, &str)] = &[
     ("json", "{\"amqp\":\"amqps://svc:@@mq.example/vhost\"}\n"),
 ];
 
+/// Signs in passwords of URLs that also occur in code.
+const URL_SIGNS: &[&str] = &["$", ",", "(", ")", ":"];
+
 /// A private key with `label`, wrapped to lines of `width`.
 fn key_lines(r: &mut Random, label: &str, headers: &[&str], width: usize) -> Vec<String> {
     let mut lines = vec![format!("-----BE{} {label}-----", "GIN")];
@@ -436,12 +439,15 @@ pub fn samples(seed: u64) -> Vec<Sample> {
         }
     }
     for (context, template) in URLS {
-        for _ in 0..10 {
-            let value = if r.below(2) == 0 {
+        for n in 0..10 {
+            let mut value = if r.below(2) == 0 {
                 r.alphanumeric(12)
             } else {
                 r.word(24)
             };
+            if n % 2 == 1 {
+                value.insert_str(6, &format!("{}b5c", URL_SIGNS[n / 2]));
+            }
             put("url_credentials", context, template, value);
         }
     }
