@@ -9,7 +9,7 @@ use super::line_buffer::{Line, is_base64};
 pub(super) const LITERALS: &[&str] = &["-----BEGIN ", "---- BEGIN "];
 
 /// The maximum length in characters of a key on one line.
-const MAX_KEY_CHARS: usize = 16 * 1024;
+pub(super) const MAX_KEY_CHARS: usize = 16 * 1024;
 /// The minimum number of base64 characters in a key.
 const MIN_KEY_CHARS: usize = 16;
 /// The width from which on a line of base64 belongs to a key, regardless of the line before it.

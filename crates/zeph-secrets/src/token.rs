@@ -41,14 +41,16 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     }
     let body = line.slice(start, end).trim_end_matches(['.', '-']);
     let is_random = match format.needs {
-        EntropyRule::Nothing => true,
+        EntropyRule::Nothing | EntropyRule::Certain => true,
         EntropyRule::Digit => has_digit_and_letter(body) || is_mixed(body),
         EntropyRule::Cases => is_mixed(body),
         EntropyRule::LongRun => body
             .split(['_', '-'])
             .any(|run| run.len() >= 20 && has_digit_and_letter(run)),
     };
-    let fits = is_random && variety(body) >= 8 && !is_placeholder(body);
+    // A long value in base64 can contain a word such as `todo` by chance.
+    let is_certain = format.needs == EntropyRule::Certain;
+    let fits = is_random && variety(body) >= 8 && (is_certain || !is_placeholder(body));
     fits.then_some((at..start + body.len(), format.kind))
 }
 

@@ -5,7 +5,8 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::line_buffer::{is_alphanumeric, is_word};
+use super::line_buffer::{is_alphanumeric, is_base64, is_word};
+use super::private_key::MAX_KEY_CHARS;
 
 /// The format of a token after its prefix.
 pub(super) struct TokenFormat {
@@ -22,6 +23,8 @@ pub(super) struct TokenFormat {
 pub(super) enum EntropyRule {
     /// None: the prefix suffices.
     Nothing,
+    /// None: the prefix suffices, and no placeholder has it.
+    Certain,
     /// A digit and a letter, or a change of case that is unusual for words.
     Digit,
     /// A change of case that is unusual for words.
@@ -63,6 +66,17 @@ const fn token(
         length,
         needs,
     }
+}
+
+/// The format of a private key in base64. `prefix` encodes the start of its BEGIN line (RFC 7468).
+const fn encoded_key(prefix: &'static str) -> TokenFormat {
+    token(
+        prefix,
+        Kind::PRIVATE_KEY,
+        is_base64,
+        40..MAX_KEY_CHARS,
+        EntropyRule::Certain,
+    )
 }
 
 /// All formats. A longer prefix precedes a prefix of it.
@@ -230,7 +244,7 @@ pub(super) const FORMATS: &[TokenFormat] = &[
     token(
         "whsec_",
         Kind::STRIPE,
-        super::line_buffer::is_base64,
+        is_base64,
         24..128,
         EntropyRule::Digit,
     ),
@@ -333,6 +347,12 @@ pub(super) const FORMATS: &[TokenFormat] = &[
         50..64,
         EntropyRule::Digit,
     ),
+    // PKCS #8, RSA, EC, OpenSSH, and encrypted PKCS #8.
+    encoded_key("LS0tLS1CRUdJTiBQUklWQVRFIEtFW"),
+    encoded_key("LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRV"),
+    encoded_key("LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFW"),
+    encoded_key("LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZ"),
+    encoded_key("LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRV"),
 ];
 
 /// The prefixes that are searched: those of [`FORMATS`], or the part that several share.
@@ -386,6 +406,7 @@ pub(super) const LITERALS: &[&str] = &[
     "glsa_",
     "hvs.",
     "AGE-SECRET-KEY-1",
+    "LS0tLS1CRUdJTiB",
     "eyJ",
     "hooks.slack.com/services/",
 ];

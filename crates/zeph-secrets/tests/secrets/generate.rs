@@ -396,6 +396,50 @@ fn keys(r: &mut Random, samples: &mut Vec<Sample>) {
     }
 }
 
+/// Labels of keys that are found in base64, too.
+pub const ENCODED_KEYS: &[&str] = &[
+    "PRIV_ATE KEY",
+    "RSA PRIV_ATE KEY",
+    "EC PRIV_ATE KEY",
+    "OPENSSH PRIV_ATE KEY",
+    "ENCRYPTED PRIV_ATE KEY",
+];
+
+/// Contexts of a key in base64, which replaces `@`.
+const ENCODED_CONTEXTS: &[(&str, &str)] = &[
+    ("kubeconfig", "    client-key-data: @\n"),
+    ("kubernetes secret", "    \"tls.key\": \"@\"\n"),
+];
+
+/// A PEM text with `count` lines of data, in base64.
+pub fn encoded_pem(r: &mut Random, label: &str, count: usize) -> String {
+    let label = label.replace('_', "");
+    let mut pem = format!("-----BE{} {label}-----\n", "GIN");
+    for _ in 0..count {
+        pem += &format!("{}\n", r.base64(64));
+    }
+    pem += &format!("-----E{} {label}-----\n", "ND");
+    encode_base64(pem.as_bytes())
+}
+
+/// Encodes bytes in base64 (RFC 4648, section 4).
+fn encode_base64(bytes: &[u8]) -> String {
+    let alphabet = [UPPER, LOWER, DIGITS, "+/"].concat();
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| chunk.get(at).copied().unwrap_or_default();
+        let word = u32::from_be_bytes([0, byte(0), byte(1), byte(2)]);
+        for place in 0..4 {
+            let sextet = (word >> (18 - 6 * place)) as usize & 63;
+            text.push(match place <= chunk.len() {
+                true => char::from(alphabet.as_bytes()[sextet]),
+                false => '=',
+            });
+        }
+    }
+    text
+}
+
 /// The labelled set.
 pub fn samples(seed: u64) -> Vec<Sample> {
     let mut r = Random(seed);
@@ -452,5 +496,16 @@ pub fn samples(seed: u64) -> Vec<Sample> {
         }
     }
     keys(&mut r, &mut samples);
+    for label in ENCODED_KEYS {
+        for (context, template) in ENCODED_CONTEXTS {
+            let value = encoded_pem(&mut r, label, 4);
+            samples.push(Sample {
+                kind: "private_key",
+                context,
+                text: template.replace('@', &value),
+                values: vec![value],
+            });
+        }
+    }
     samples
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use zeph_secrets::{ExtraPattern, KnownSecrets, SecurityConfig, SecurityPatterns, StreamRedactor};
 
-use crate::generate::samples;
+use crate::generate::{ENCODED_KEYS, encoded_pem, samples};
 use crate::negatives;
 use crate::random::Random;
 
@@ -66,6 +66,36 @@ fn endless_key_is_removed() {
         assert!(redacted.len() < 1000, "{} bytes are left", redacted.len());
         assert!(redacted.starts_with("[redacted:private_key]"), "{redacted}");
     }
+}
+
+/// Proves OUT-20, OUT-21: a private key in base64, as Kubernetes stores it, is removed whole.
+/// A certificate is unchanged.
+#[test]
+fn encoded_private_key_is_removed_whole() {
+    let secrets = Arc::new(SecurityPatterns::default());
+    let mut r = Random(13);
+    for label in ENCODED_KEYS {
+        for count in [2, 70] {
+            let key = encoded_pem(&mut r, label, count);
+            for (before, after) in [
+                ("    client-key-data: ", "\n"),
+                ("  tls.key: ", "\n"),
+                ("{\"tls.key\":\"", "\"}\n"),
+                ("PRIVATE_KEY=", "\n"),
+            ] {
+                let text = format!("{before}{key}{after}");
+                let expect = format!("{before}[redacted:private_key]{after}");
+                assert_eq!(secrets.redact(&text).text, expect, "{label}");
+                let cuts: Vec<usize> = (0..text.len()).step_by(100).collect();
+                assert_eq!(in_pieces(&secrets, &text, &cuts), expect, "{label}");
+            }
+        }
+    }
+    let key = encoded_pem(&mut r, ENCODED_KEYS[0], 70);
+    assert!(key.len() > 6000, "{}", key.len());
+    let certificate = encoded_pem(&mut r, "CERTIFICATE", 70);
+    let text = format!("certificate-authority-data: {certificate}\n");
+    assert_eq!(secrets.redact(&text).text, text);
 }
 
 /// Texts that consist of secrets, parts of them, and similar text.
