@@ -70,6 +70,15 @@ const SECRETS: &[&str] = &[
     "accesskey",
     "consumer_key",
 ];
+/// Suffixes of names of positions in a list that a service returns in pages.
+const PAGE_TOKENS: &[&str] = &[
+    "next_token",
+    "page_token",
+    "continuation_token",
+    "starting_token",
+    "pagination_token",
+    "sync_token",
+];
 
 impl Name {
     /// Classifies a name; `None` if it does not announce a secret.
@@ -109,6 +118,10 @@ impl Name {
         } else if ends(SECRETS) {
             (NameHint::Secret, NameKind::Plain)
         } else if words.ends_with("token") {
+            // An environment variable such as `REPO_SYNC_TOKEN` is a secret.
+            if !is_upper && ends(PAGE_TOKENS) {
+                return None;
+            }
             (NameHint::Token, NameKind::Plain)
         } else {
             return None;
@@ -193,7 +206,13 @@ mod tests {
         ] {
             check(name, Some(NameHint::Secret));
         }
-        for name in ["token", "authToken", "GITHUB_TOKEN", "access-token"] {
+        for name in [
+            "token",
+            "authToken",
+            "GITHUB_TOKEN",
+            "access-token",
+            "REPO_SYNC_TOKEN",
+        ] {
             check(name, Some(NameHint::Token));
         }
         for name in [
@@ -208,6 +227,12 @@ mod tests {
             "passwords",
             "keyboard",
             "monkey",
+            "NextToken",
+            "nextPageToken",
+            "NextContinuationToken",
+            "starting-token",
+            "pagination_token",
+            "nextSyncToken",
         ] {
             check(name, None);
         }
