@@ -456,6 +456,17 @@ fn text_around_binary_data_stays() {
     assert!(!filtered.text.contains("[binary output"));
 }
 
+/// Proves OUT-7: lines of a program that resemble those of a build stay.
+#[test]
+fn arrows_in_program_output_stay() {
+    let printed = joined(&lines("node# -> node2", 40)) + "40 edges\n";
+    for command in ["dotnet run", "dotnet test"] {
+        let filtered = FilterPipeline::default().filter(command, &printed, Some(0));
+        let text = filtered.text;
+        assert!(text.contains("node1 -> node2"), "{command}: {text}");
+    }
+}
+
 /// A command of every built-in rule, and some without one.
 fn commands() -> Vec<String> {
     let book = RuleSet::default();
