@@ -467,6 +467,31 @@ fn arrows_in_program_output_stay() {
     }
 }
 
+/// Proves OUT-7: the list of removed packages stays, although its signs resemble a spinner.
+#[test]
+fn removed_packages_stay() {
+    let removed = joined(&lines(" - black==24.1.#", 12));
+    let printed = format!("Resolved 9 packages in 2ms\nUninstalled 12 packages in 30ms\n{removed}");
+    for code in [0, 1] {
+        let filtered = FilterPipeline::default().filter("uv sync", &printed, Some(code));
+        let text = filtered.text;
+        assert!(text.contains("\n - black==24.1.0\n"), "{code}: {text}");
+    }
+}
+
+/// Proves OUT-7: the only line that names a missing dependency stays.
+#[test]
+fn missing_dependency_stays() {
+    let missing = "-- Could NOT find PkgConfig (missing: PKG_CONFIG_EXECUTABLE)\n";
+    let error = "CMake Error at CMakeLists.txt:9 (pkg_check_modules):\n  \
+                 Unknown CMake command \"pkg_check_modules\".\n";
+    let printed = "-- Detecting C compiler ABI info\n".repeat(9) + missing + error;
+    let filtered = FilterPipeline::default().filter("cmake -B build", &printed, Some(1));
+    let text = filtered.text;
+    assert!(text.contains("Could NOT find PkgConfig"), "{text}");
+    assert!(!text.contains("Detecting"), "{text}");
+}
+
 /// A command of every built-in rule, and some without one.
 fn commands() -> Vec<String> {
     let book = RuleSet::default();
