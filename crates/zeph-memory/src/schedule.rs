@@ -227,8 +227,21 @@ impl Store {
         Ok(!rows.is_empty())
     }
 
-    /// Claims a due time of a task, as a run with a lease (`lease_until`) or as a missed one. The first caller gets
-    /// the run's number. The task is then due at `next_at`.
+    /// The tasks of a project that a process is running.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn running_tasks(&self, project: &Path) -> Result<HashSet<i64>, StoreError> {
+        let select = query(
+            "SELECT DISTINCT task FROM schedule_run
+             WHERE state = 'running' AND task IN (SELECT id FROM schedule WHERE project = ?1)",
+        );
+        self.numbers(select.bind(key(project))).await
+    }
+
+    /// Claims a due time of a task, as a run with a lease (`lease_until`) or as a missed one. The
+    /// first caller gets the run's number. The task is then due at `next_at`. A time is not claimed
+    /// as a run while another run of the task is active; the task remains due then.
     ///
     /// # Errors
     /// A failure of the database.
@@ -249,6 +262,8 @@ impl Store {
         let insert = query(
             "INSERT INTO schedule_run (task, due_at, state, note, changed_at, lease_until)
              SELECT id, next_at, ?3, ?4, ?5, ?6 FROM schedule WHERE id = ?1 AND next_at = ?2
+               AND (?3 <> 'running'
+                    OR NOT EXISTS (SELECT 1 FROM schedule_run WHERE task = ?1 AND state = 'running'))
              ON CONFLICT (task, due_at) DO NOTHING RETURNING id",
         );
         let insert = insert
@@ -257,8 +272,11 @@ impl Store {
             .bind(state.as_str())
             .bind(note);
         let rows = self.write(insert.bind(now).bind(lease_until), 0).await?;
-        let update =
-            query("UPDATE schedule SET next_at = ?3 WHERE id = ?1 AND next_at = ?2 RETURNING id");
+        // The condition leaves a time due that no process claimed.
+        let update = query(
+            "UPDATE schedule SET next_at = ?3 WHERE id = ?1 AND next_at = ?2
+               AND EXISTS (SELECT 1 FROM schedule_run WHERE task = ?1 AND due_at = ?2) RETURNING id",
+        );
         self.write(update.bind(task.id).bind(task.next_at).bind(next_at), 0)
             .await?;
         let id = rows.first().map(|row| row.try_get(0)).transpose();
@@ -278,12 +296,17 @@ impl Store {
         let select = query(
             "SELECT due_at FROM schedule_run WHERE task = ?1 AND due_at >= ?2 AND due_at < ?3",
         );
-        let rows = self.fetch(select.bind(task).bind(from).bind(until)).await?;
-        let times = rows
+        self.numbers(select.bind(task).bind(from).bind(until)).await
+    }
+
+    /// The numbers in the first column of the rows.
+    async fn numbers(&self, select: Statement<'_>) -> Result<HashSet<i64>, StoreError> {
+        let rows = self.fetch(select).await?;
+        let numbers = rows
             .iter()
             .map(|row| row.try_get(0))
             .collect::<Result<_, _>>();
-        times.map_err(|error| self.sql(error))
+        numbers.map_err(|error| self.sql(error))
     }
 
     /// Reschedules a task; no effect if it was rescheduled or removed meanwhile.

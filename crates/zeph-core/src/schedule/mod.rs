@@ -186,6 +186,18 @@ impl Schedule {
         self.store.own_scheduled(&self.project).await
     }
 
+    /// The tasks of [`Schedule::own_tasks`] that may start: no process runs them, and they are not
+    /// in `busy`.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn free_tasks(&self, busy: &[i64]) -> Result<Vec<Scheduled>, StoreError> {
+        let running = self.store.running_tasks(&self.project).await?;
+        let mut tasks = self.own_tasks().await?;
+        tasks.retain(|task| !busy.contains(&task.id) && !running.contains(&task.id));
+        Ok(tasks)
+    }
+
     /// The last runs, the latest first.
     ///
     /// # Errors
@@ -262,15 +274,16 @@ impl Schedule {
         .unwrap_or_else(|| self.clock.now().time_zone().clone())
     }
 
-    /// Claims the next due task that is not in `busy`, for one of several processes. Records missed times.
+    /// Claims the next due task that is not in `busy` and that no process runs, for one of several
+    /// processes. Records missed times.
     ///
     /// # Errors
     /// A failure of the store.
     pub async fn take_due(&self, busy: &[i64]) -> Result<Option<DueRun>, StoreError> {
         self.settle().await?;
         let now = self.now_ms();
-        for task in self.own_tasks().await? {
-            if busy.contains(&task.id) || task.next_at.is_none_or(|due| due > now) {
+        for task in self.free_tasks(busy).await? {
+            if task.next_at.is_none_or(|due| due > now) {
                 continue;
             }
             let (next, between) = self.after(&task, now);

@@ -428,6 +428,8 @@ async fn reader_uses_only_their_own_rows() {
     assert_eq!((own.len(), own[0].prompt.as_str()), (1, "my task"));
     let run = other.claim_run(&own[0], None, Some(now + 60_000), "", now);
     assert!(run.await.unwrap().is_some());
+    let running = other.running_tasks(project).await.unwrap();
+    assert_eq!(running, std::collections::HashSet::from([own[0].id]));
     assert_eq!(other.delete_empty_sessions(i64::MAX).await.unwrap(), 0);
     assert_eq!(store.delete_empty_sessions(i64::MAX).await.unwrap(), 1);
 }

@@ -88,13 +88,11 @@ impl Runner {
         Ok(())
     }
 
-    /// The time until a task other than `busy` is due, according to the database.
+    /// The time until a task other than `busy` may start, according to the database.
     async fn until_next(&self, busy: Option<i64>) -> Result<Duration, StoreError> {
         let now = Timestamp::now().as_millisecond();
-        let tasks = self.schedule.own_tasks().await?;
-        let claimed = self.claimed(busy);
-        let free = tasks.iter().filter(|task| !claimed.contains(&task.id));
-        let next = free.filter_map(|task| task.next_at).min();
+        let tasks = self.schedule.free_tasks(&self.claimed(busy)).await?;
+        let next = tasks.iter().filter_map(|task| task.next_at).min();
         Ok(next.map_or(LOOK, |next| {
             Duration::from_millis(u64::try_from(next - now).unwrap_or(0))
                 .clamp(Duration::from_millis(50), LOOK)
