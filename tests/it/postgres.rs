@@ -6,6 +6,8 @@ mod approvals;
 mod page;
 #[cfg(feature = "postgres")]
 mod pooler;
+#[cfg(feature = "postgres")]
+mod scheduler;
 
 #[cfg(feature = "postgres")]
 mod shared {
@@ -18,7 +20,7 @@ mod shared {
     };
 
     /// A machine of a user: its own home, the shared store, and a model that answers `response N`.
-    fn machine(model: &OpenAi, server: &Postgres) -> Home {
+    pub(super) fn machine(model: &OpenAi, server: &Postgres) -> Home {
         let home = Home::new();
         home.config(&openai_config(&model.url()));
         home.more_config(&server.config());

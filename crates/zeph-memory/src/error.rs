@@ -343,6 +343,15 @@ impl StoreError {
         )
     }
 
+    /// Whether the database may be usable again later without a change of the configuration.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy { .. } | Self::ServerUnreachable { .. } | Self::ConnectionLost { .. }
+        )
+    }
+
     /// Whether a transaction failed because of another one, by a deadlock or a failed serialization. It had no effect, and may succeed
     /// the next time.
     pub(crate) fn is_conflict(&self) -> bool {

@@ -78,6 +78,8 @@ pub(super) fn connecting(server: &str, error: Error) -> StoreError {
             certificate(server, reason)
         }
         (Some("42501"), _) => rights(server, reason),
+        // It starts, shuts down, or has too many connections.
+        (Some(_), error) if is_lost(error) => StoreError::ServerUnreachable { server, reason },
         (Some(_), _) => StoreError::ServerRefused {
             server,
             reason,

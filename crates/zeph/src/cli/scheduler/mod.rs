@@ -15,7 +15,7 @@ use clap::Subcommand;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Channel, LoopbackEvent, Schedule, SystemClock};
-use zeph_memory::Store;
+use zeph_memory::{Store, StoreError};
 use zeph_tui::signals::cancel_on_signals;
 
 use super::args::GlobalArgs;
@@ -25,7 +25,7 @@ use crate::config::{Environment, Loaded};
 use crate::output::redact::redacted;
 use crate::output::sanitize::visible;
 use crate::output::stored_json;
-use runner::Runner;
+use runner::{LOOK, Runner, outage};
 
 /// The time that a running task has to end when the conversation ends.
 const AT_THE_END: Duration = Duration::from_secs(5);
@@ -147,6 +147,33 @@ async fn list(schedule: &Schedule, as_json: bool) -> anyhow::Result<String> {
     Ok(visible(&redacted(&lines.join("\n"))))
 }
 
+/// Opens the store. An outage is reported once, and the store is opened when it is over. `None` if
+/// cancelled.
+///
+/// # Errors
+/// If the database cannot be used.
+async fn open_available_store(
+    loaded: &Loaded,
+    channel: &Arc<dyn Channel>,
+    cancel: &CancellationToken,
+) -> Result<Option<Store>, StoreError> {
+    let mut is_reported = false;
+    loop {
+        let Some(opened) = cancel.run_until_cancelled(open_store(loaded)).await else {
+            return Ok(None);
+        };
+        match opened {
+            Err(error) if error.is_temporary() => {
+                if !std::mem::replace(&mut is_reported, true) {
+                    channel.emit(LoopbackEvent::Notice(outage(error)));
+                }
+            }
+            opened => return opened.map(Some),
+        }
+        let _ = cancel.run_until_cancelled(tokio::time::sleep(LOOK)).await;
+    }
+}
+
 /// Runs due tasks during a conversation. It ends with `conversation`, after the running task.
 ///
 /// # Errors
@@ -160,13 +187,15 @@ pub(super) async fn beside<T>(
 ) -> anyhow::Result<T> {
     let cancel = CancellationToken::new();
     let watch = async {
-        let store = open_store(loaded).await?;
+        let Some(store) = open_available_store(loaded, channel, &cancel).await? else {
+            return Ok(());
+        };
         let schedule = schedule(loaded, env, &store);
         let told_to = Some(Arc::clone(channel));
         let mut runner = Runner::new(global, loaded, env, schedule, told_to);
         let watched = runner.watch(&cancel).await;
         store.close().await?;
-        watched
+        anyhow::Ok(watched?)
     };
     let (mut watch, mut conversation) = (std::pin::pin!(watch), std::pin::pin!(conversation));
     tokio::select! {

@@ -28,7 +28,7 @@ use crate::terminal;
 
 /// The interval of checks for due tasks of other processes, and of lease renewals; much less than
 /// [`zeph_core::schedule::LEASE`].
-const LOOK: Duration = Duration::from_secs(2);
+pub(super) const LOOK: Duration = Duration::from_secs(2);
 /// The delay of a task that is not reported, in milliseconds.
 const PROMPT: i64 = 2000;
 
@@ -42,6 +42,8 @@ pub(super) struct Runner {
     told_to: Option<Arc<dyn Channel>>,
     /// The queue of claimed tasks.
     waiting: VecDeque<DueRun>,
+    /// Whether the current outage of the database was reported.
+    is_outage_reported: bool,
 }
 
 impl Runner {
@@ -65,6 +67,7 @@ impl Runner {
             schedule,
             told_to,
             waiting: VecDeque::new(),
+            is_outage_reported: false,
         }
     }
 
@@ -75,17 +78,39 @@ impl Runner {
         }
     }
 
-    /// Runs tasks as they become due, until cancelled.
+    /// Reports an outage of the database once, until it is over.
+    fn report_outage(&mut self, error: StoreError) {
+        if !std::mem::replace(&mut self.is_outage_reported, true) {
+            self.tell(outage(error));
+        }
+    }
+
+    /// Runs tasks as they become due, until cancelled. Continues after an outage of the database.
     ///
     /// # Errors
     /// If the database cannot be used.
-    pub(super) async fn watch(&mut self, cancel: &CancellationToken) -> anyhow::Result<()> {
+    pub(super) async fn watch(&mut self, cancel: &CancellationToken) -> Result<(), StoreError> {
         while !cancel.is_cancelled() {
-            self.due(cancel).await?;
-            let wait = self.until_next(None).await?;
+            let wait = match self.due_and_next(cancel).await {
+                Ok(wait) => {
+                    self.is_outage_reported = false;
+                    wait
+                }
+                Err(error) if error.is_temporary() => {
+                    self.report_outage(error);
+                    LOOK
+                }
+                Err(error) => return Err(error),
+            };
             let _ = cancel.run_until_cancelled(tokio::time::sleep(wait)).await;
         }
         Ok(())
+    }
+
+    /// Runs the tasks that are due now, and returns the time until the next one.
+    async fn due_and_next(&mut self, cancel: &CancellationToken) -> Result<Duration, StoreError> {
+        self.due(cancel).await?;
+        self.until_next(None).await
     }
 
     /// The time until a task other than `busy` may start, according to the database.
@@ -122,7 +147,7 @@ impl Runner {
     ///
     /// # Errors
     /// If the database cannot be used.
-    pub(super) async fn due(&mut self, cancel: &CancellationToken) -> anyhow::Result<Exit> {
+    pub(super) async fn due(&mut self, cancel: &CancellationToken) -> Result<Exit, StoreError> {
         let mut exit = Exit::Done;
         loop {
             self.collect(None).await?;
@@ -132,6 +157,10 @@ impl Runner {
             if cancel.is_cancelled() {
                 self.give_up(due).await?;
                 return Ok(exit);
+            }
+            if !self.schedule.renew(due.run).await? {
+                // Its claim ended during an outage, and it is reported as missed.
+                continue;
             }
             let number = due.task.id;
             self.tell(begins(&due));
@@ -179,6 +208,38 @@ impl Runner {
         Ok(own)
     }
 
+    /// Renews the leases and claims due tasks until the turn has `ended`. Cancels `turn` if the run
+    /// no longer belongs to this process. During an outage of the database the turn continues.
+    async fn hold(&mut self, due: &DueRun, turn: &CancellationToken, ended: &CancellationToken) {
+        let busy = Some(due.task.id);
+        let mut next = self.until_next(busy).await;
+        loop {
+            let wait = match next {
+                Ok(wait) => {
+                    self.is_outage_reported = false;
+                    wait
+                }
+                Err(error) => {
+                    self.report_outage(error);
+                    LOOK
+                }
+            };
+            let slept = ended.run_until_cancelled(tokio::time::sleep(wait)).await;
+            if slept.is_none() {
+                return;
+            }
+            next = match self.renew(due).await {
+                Ok(is_own) => {
+                    if !is_own {
+                        turn.cancel();
+                    }
+                    self.until_next(busy).await
+                }
+                Err(error) => Err(error),
+            };
+        }
+    }
+
     /// Runs one turn in a new session.
     async fn one(
         &mut self,
@@ -214,23 +275,13 @@ impl Runner {
         let mut agent = assembly
             .open_agent_for(by, &provider, channel, &open.id, None)
             .await?;
-        let own = cancel.child_token();
-        let outcome = {
-            let turn = agent.run_turn(&due.task.prompt, &own);
-            let mut turn = std::pin::pin!(turn);
-            loop {
-                let wait = self.until_next(Some(due.task.id)).await?;
-                tokio::select! {
-                    biased;
-                    outcome = &mut turn => break outcome,
-                    () = tokio::time::sleep(wait) => {
-                        if !self.renew(due).await? {
-                            own.cancel();
-                        }
-                    }
-                }
-            }
+        let (own, ended) = (cancel.child_token(), CancellationToken::new());
+        let turn = async {
+            let outcome = agent.run_turn(&due.task.prompt, &own).await;
+            ended.cancel();
+            outcome
         };
+        let (outcome, ()) = tokio::join!(turn, self.hold(due, &own, &ended));
         if let Some(streams) = streams {
             streams.finish_answer(&outcome.text)?;
         } else {
@@ -243,6 +294,11 @@ impl Runner {
         assembly.close().await?;
         Ok(outcome)
     }
+}
+
+/// The message when the database is not available.
+pub(super) fn outage(error: StoreError) -> String {
+    format!("scheduled tasks wait: {}", with_causes(&error.into()))
 }
 
 /// The message when a task begins.
