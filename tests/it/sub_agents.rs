@@ -59,7 +59,7 @@ fn allow_touch() -> &'static str {
     "[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"allow\"\n"
 }
 
-/// Proves CLI-12: a sub-agent has a session, a caller and tools of its own; its costs belong to the parent.
+/// Proves CLI-12, PERM-13: a sub-agent has a session, a caller and tools of its own; its costs belong to the parent.
 #[test]
 fn sub_agent_has_its_own_session() {
     let server = with_calls(Some("explore"), vec![("read", json!({ "path": "a.txt" }))]);
@@ -122,6 +122,11 @@ fn sub_agent_has_its_own_session() {
     home.zeph(["sessions", "show", &read.session])
         .code(0)
         .prints(&["Find it."]);
+    // The calls of both sessions are decided again.
+    let replayed = home.zeph(["policy", "replay", "--json"]).code(0).json();
+    assert_eq!(replayed["calls"], 2, "{replayed:#}");
+    let notes = replayed["notes"].to_string();
+    assert!(!notes.contains("other directories"), "{notes}");
     home.zeph(["sessions", "rm", &parent.session, "--yes"])
         .code(0);
     assert_eq!(session_ids(&home.database()), Vec::<String>::new());

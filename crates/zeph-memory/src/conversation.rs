@@ -1,5 +1,6 @@
 //! Sessions: the conversations of a project.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -272,6 +273,19 @@ impl Store {
             .bind(limit),
         };
         self.sessions(select).await
+    }
+
+    /// The working directories of all sessions by their id. Sessions of sub-agents are included.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn session_projects(&self) -> Result<HashMap<String, PathBuf>, StoreError> {
+        let select = query("SELECT id, project FROM session");
+        let projects = self.fetch_as(select, |row| {
+            let project = row.try_get::<String, _>(1)?;
+            Ok((row.try_get::<String, _>(0)?, PathBuf::from(project)))
+        });
+        Ok(projects.await?.into_iter().collect())
     }
 
     /// Deletes a session with its messages, tasks and records of read files. Its audit entries stay.

@@ -1,8 +1,6 @@
 //! `zeph policy replay`: evaluates calls of the audit trail with the current rules.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use zeph_memory::{AuditFilter, StoredAudit};
@@ -78,11 +76,7 @@ pub(super) async fn run(
     let mut counts = Counts::default();
     let mut changed = Vec::new();
     if let Some(store) = open_store_for_reading(&gates.loaded).await? {
-        let directories = store.list_sessions(None, u32::MAX).await?;
-        let directories: HashMap<String, PathBuf> = directories
-            .into_iter()
-            .map(|session| (session.id, session.project))
-            .collect();
+        let directories = store.session_projects().await?;
         for entry in store.audit_entries(&filter, u32::MAX).await? {
             // Its paths began elsewhere.
             let here = directories.get(&entry.session) == Some(&gates.env.cwd);
