@@ -79,6 +79,21 @@ fn failed_check_ends_with_exit_code_1() {
     );
 }
 
+/// Proves CFG-5: if a proxy applies to the provider, the check connects to the proxy.
+#[test]
+fn provider_is_reached_through_its_proxy() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let home = Home::new();
+    home.config(&openai_config("https://models.invalid/v1"));
+    let doctor = || home.zeph(["doctor"]).env("HTTPS_PROXY", &proxy);
+    doctor().code(0).prints(&["https://models.invalid/v1"]);
+    let direct = doctor().env("NO_PROXY", "models.invalid").code(1);
+    direct.prints(&["https://models.invalid/v1 cannot be reached"]);
+    drop(listener);
+    doctor().code(1).prints(&["the proxy 127.0.0.1:"]);
+}
+
 /// Proves CFG-5: it works without a shell and without a home directory.
 #[test]
 fn missing_shell_and_home_are_failed_checks() {

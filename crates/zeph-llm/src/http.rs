@@ -7,6 +7,7 @@
 use std::sync::Once;
 use std::time::Duration;
 
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{Client, ClientBuilder, Response, Url};
 use tokio::sync::OnceCell;
 
@@ -44,6 +45,26 @@ pub fn http_client_builder(target: &Url, retry: &RetryConfig) -> ClientBuilder {
         builder = builder.no_proxy();
     }
     builder
+}
+
+/// The host and port of the proxy that a client of [`http_client_builder`] uses for `target`. `None` if
+/// it connects directly, or if the URL is invalid.
+#[must_use]
+pub fn proxy_for(target: &str) -> Option<String> {
+    let target = Url::parse(target).ok()?;
+    if is_loopback(&target) {
+        return None;
+    }
+    let uri = target.as_str().parse().ok()?;
+    // reqwest builds its clients with this matcher.
+    let proxy = Matcher::from_system().intercept(&uri)?;
+    let uri = proxy.uri();
+    let port = uri.port_u16().unwrap_or(match uri.scheme_str() {
+        Some("http") => 80,
+        Some("https") => 443,
+        _ => 1080,
+    });
+    Some(format!("{}:{port}", uri.host()?))
 }
 
 /// A client that is built at its first use.

@@ -4,6 +4,7 @@ use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use zeph_llm::http::proxy_for;
 use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind};
 
 use super::super::args::GlobalArgs;
@@ -122,13 +123,17 @@ pub(super) fn server(config: &ProviderConfig) -> Option<String> {
     config.base_url.clone().or_else(own)
 }
 
-/// Connects to the host and port of a URL.
+/// Connects to the host and port of a URL, or to the proxy that a request to it uses.
 pub(super) async fn reach(url: &str) -> Result<(), String> {
     let (rest, default_port) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
         (Some(rest), _) => (rest, 80),
         (_, Some(rest)) => (rest, 443),
         _ => return Err("it is not an http(s) URL".to_owned()),
     };
+    if let Some(proxy) = proxy_for(url) {
+        let connected = connect(proxy.clone()).await;
+        return connected.map_err(|error| format!("the proxy {proxy} does not respond: {error}"));
+    }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let authority = authority.rsplit('@').next().unwrap_or(authority).to_owned();
     let has_port = authority
@@ -139,6 +144,11 @@ pub(super) async fn reach(url: &str) -> Result<(), String> {
     } else {
         format!("{authority}:{default_port}")
     };
+    connect(target).await
+}
+
+/// Connects to `HOST:PORT`.
+async fn connect(target: String) -> Result<(), String> {
     let connect = tokio::task::spawn_blocking(move || {
         let addresses: Vec<_> = target
             .to_socket_addrs()
