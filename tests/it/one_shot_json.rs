@@ -133,6 +133,15 @@ fn failures_are_objects() {
     let outside = ["/no/such/directory", "cannot be entered"];
     check(&bare, &["-C", outside[0], "-p", "x"], 2, &outside);
     check(&bare, &["-C", outside[0], "run", "x"], 2, &outside);
+    let line = ["--output-format", "stream-json"];
+    let refused = bare.zeph(line).args(["-C", outside[0], "-p", "x"]).code(2);
+    let last = refused.json_lines().pop().unwrap();
+    assert_eq!(last["type"], "finished");
+    assert_has(last["message"].as_str().unwrap(), &outside);
+    check(&bare, &["hello"], 2, &["is not a command"]);
+    check(&bare, &["!ls"], 2, &["!command is not available"]);
+    check(&bare, &["-p", "fix", "it"], 2, &["-p takes one TEXT"]);
+    check(&bare, &["--tui"], 2, &["are for one turn"]);
     check(
         &home,
         &["-p", "x", "--resume", "0123456789"],

@@ -205,7 +205,8 @@ async fn dispatch(cli: Cli) -> Exit {
         None => match PromptSource::of(prompt, words) {
             Ok(PromptSource::OneTurn(source)) => run::one_shot(&global, &turn, source).await,
             Ok(PromptSource::Session(text)) if tui => {
-                report(full_screen(&global, &turn, text).await)
+                let result = full_screen(&global, &turn, text).await;
+                report_turn(turn.output_format, result)
             }
             Ok(PromptSource::Session(None)) if !std::io::stdin().is_terminal() => {
                 run::one_shot(&global, &turn, run::Prompt::Stdin).await
@@ -213,8 +214,11 @@ async fn dispatch(cli: Cli) -> Exit {
             Ok(PromptSource::Session(Some(text))) if !turn.is_session() => {
                 run::one_shot(&global, &turn, run::Prompt::Text(text)).await
             }
-            Ok(PromptSource::Session(text)) => report(run::interactive(&global, &turn, text).await),
-            Err(error) => report(Err(error)),
+            Ok(PromptSource::Session(text)) => {
+                let result = run::interactive(&global, &turn, text).await;
+                report_turn(turn.output_format, result)
+            }
+            Err(error) => report_turn(turn.output_format, Err(error)),
         },
     }
 }
@@ -233,12 +237,7 @@ fn refuse_directory(cli: &Cli, directory: &Path, error: &std::io::Error) -> Exit
         Some(Command::Run { turn, .. }) => merged(cli.turn.clone(), turn.clone()).output_format,
         Some(_) => OutputFormat::Text,
     };
-    if format == OutputFormat::Text {
-        stderr_line(&format!("error: {message}"));
-        return Exit::Usage;
-    }
-    let recorder = Recorder::new(format == OutputFormat::StreamJson, false);
-    run::finish(&recorder, ResultObject::failed("", message), Exit::Usage)
+    report_turn(format, Err(usage(message)))
 }
 
 /// Holds a conversation on the full screen, which `first_input` starts.
@@ -319,6 +318,19 @@ fn report(result: anyhow::Result<Exit>) -> Exit {
             }
             exit
         }
+    }
+}
+
+/// The exit code of a turn that did not begin, or of a session. Its error is printed in the output
+/// format of a turn.
+fn report_turn(format: OutputFormat, result: anyhow::Result<Exit>) -> Exit {
+    match result {
+        Err(error) if format != OutputFormat::Text => {
+            let recorder = Recorder::new(format == OutputFormat::StreamJson, false);
+            let failed = ResultObject::failed("", with_causes(&error));
+            run::finish(&recorder, failed, Exit::of(Outcome::Error(&error)))
+        }
+        result => report(result),
     }
 }
 
