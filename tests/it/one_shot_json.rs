@@ -188,6 +188,19 @@ fn response_that_violates_its_schema_is_requested_again() {
         &["schema", "3 attempts"],
     );
     assert_eq!(server.requests().len(), 3);
+
+    // The counts cover all attempts.
+    let server = OpenAi::replies([
+        Reply::calls("r", &[("read", json!({ "path": "schema.json" }))]),
+        Reply::text("no"),
+        Reply::text(r#"{"sum": 3}"#),
+    ]);
+    let home = Home::openai(&server);
+    home.write("schema.json", schema);
+    let output = home.zeph(args).args(["--output-format", "json"]).code(0);
+    let object = output.json();
+    assert_eq!(object["iterations"], 1, "{object}");
+    assert_eq!(object["tool_calls"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod open_files;
 mod overflow;
 mod policy;
 mod prompt_words;
+mod response_schema;
 mod run;
 mod scheduler;
 mod session_search;

@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Read as _};
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, AttachedPrompt, Channel, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
@@ -15,6 +13,7 @@ use zeph_tui::{SessionEnd, TerminalChannel, run_line_interface};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::Conversation;
+use super::response_schema::ResponseSchema;
 use super::session_selection::{choose_session, print_resume_hint};
 use super::{
     Exit, Outcome, UsageError, load_config, login, scheduler, session_choice, usage, with_causes,
@@ -30,8 +29,6 @@ use crate::terminal;
 
 /// The most bytes of a piped prompt.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
-/// The number of repeated requests for a response that does not follow its schema.
-const SCHEMA_RETRIES: usize = 2;
 
 /// The source of the prompt.
 #[derive(Debug)]
@@ -142,7 +139,11 @@ async fn turn_of(
     }
     let choice = session_choice(turn)?;
     let (loaded, env) = load_config(global)?;
-    let schema = turn.output_schema.as_deref().map(read_schema).transpose()?;
+    let schema = turn
+        .output_schema
+        .as_deref()
+        .map(ResponseSchema::read)
+        .transpose()?;
     let text = read_prompt(prompt)?;
     // Installed before slow steps, but after the prompt is read, since Ctrl-C has to end the reading.
     let cancel = CancellationToken::new();
@@ -177,7 +178,7 @@ async fn turn_of(
         view.channel()
             .emit(zeph_core::LoopbackEvent::Notice(notice.clone()));
     }
-    let answer = schema.as_ref().map(|schema| schema.schema.clone());
+    let answer = schema.as_ref().map(|schema| schema.value().clone());
     let agent = assembly.open_agent(&provider, view.channel(), &open.id, answer);
     let mut agent = agent.await?;
     let outcome = run_prompt(&mut agent, &text, schema.as_ref(), &cancel).await;
@@ -198,7 +199,7 @@ async fn turn_of(
 async fn run_prompt(
     agent: &mut Agent,
     text: &PromptText,
-    schema: Option<&AnswerSchema>,
+    schema: Option<&ResponseSchema>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<TurnOutcome> {
     let typed = text.typed.as_deref();
@@ -222,7 +223,7 @@ async fn run_prompt(
         prompt.text.push_str(piped);
     }
     match schema {
-        Some(schema) => Ok(structured(agent, prompt, schema, cancel).await),
+        Some(schema) => Ok(schema.run(agent, prompt, cancel).await),
         None => {
             let AttachedPrompt { text, images } = prompt;
             Ok(agent.run_turn_with_images(&text, images, cancel).await)
@@ -284,104 +285,6 @@ fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
         usage: Usage::default(),
         cost: Some(Usd::default()),
         ..TurnOutcome::new()
-    }
-}
-
-/// A schema for the response.
-struct AnswerSchema {
-    schema: Value,
-    validator: jsonschema::Validator,
-}
-
-fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
-    let name = file.display();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| UsageError(format!("--output-schema {name} cannot be read")))?;
-    let schema: Value = serde_json::from_str(&text)
-        .with_context(|| UsageError(format!("--output-schema {name} is not valid JSON")))?;
-    let validator = jsonschema::validator_for(&schema).map_err(|error| {
-        usage(format!(
-            "--output-schema {name} is not a JSON Schema: {error}"
-        ))
-    })?;
-    Ok(AnswerSchema { schema, validator })
-}
-
-impl AnswerSchema {
-    /// The response as JSON text, or the reason why it is invalid.
-    fn check(&self, answer: &str) -> Result<String, String> {
-        let text = unfenced(answer);
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| format!("it is not valid JSON: {error}"))?;
-        let faults: Vec<_> = self
-            .validator
-            .iter_errors(&value)
-            .take(5)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
-        if faults.is_empty() {
-            Ok(text.to_owned())
-        } else {
-            Err(faults.join("; "))
-        }
-    }
-}
-
-/// The text inside a fence around the complete response, otherwise the response.
-fn unfenced(answer: &str) -> &str {
-    let answer = answer.trim();
-    answer
-        .strip_prefix("```json")
-        .or_else(|| answer.strip_prefix("```"))
-        .and_then(|rest| rest.strip_suffix("```"))
-        .map_or(answer, str::trim)
-}
-
-/// Runs a turn with a response that has to follow a schema; a wrong response is requested again.
-async fn structured(
-    agent: &mut Agent,
-    AttachedPrompt { text, mut images }: AttachedPrompt,
-    schema: &AnswerSchema,
-    cancel: &CancellationToken,
-) -> TurnOutcome {
-    let mut prompt = format!(
-        "{text}\n\nYour final response must be only JSON, without a fence, that matches this JSON \
-         Schema:\n{}",
-        schema.schema
-    );
-    let (mut total, mut cost) = (Usage::default(), Some(Usd::default()));
-    let mut attempt = 0;
-    loop {
-        let images = std::mem::take(&mut images);
-        let mut outcome = agent.run_turn_with_images(&prompt, images, cancel).await;
-        total.add(outcome.usage);
-        outcome.usage = total;
-        cost = cost.zip(outcome.cost).map(|(sum, cost)| sum.plus(cost));
-        outcome.cost = cost;
-        if outcome.end != TurnEnd::Done {
-            return outcome;
-        }
-        match schema.check(&outcome.text) {
-            Ok(answer) => {
-                outcome.text = answer;
-                return outcome;
-            }
-            Err(fault) if attempt < SCHEMA_RETRIES => {
-                attempt += 1;
-                prompt = format!(
-                    "Your response does not match the JSON Schema: {fault}. Respond again with \
-                     only the corrected JSON."
-                );
-            }
-            Err(fault) => {
-                outcome.end = TurnEnd::Error;
-                outcome.message = Some(format!(
-                    "the response does not match the schema after {} attempts: {fault}",
-                    attempt + 1
-                ));
-                return outcome;
-            }
-        }
     }
 }
 
@@ -495,19 +398,5 @@ impl From<SessionEnd> for Exit {
             SessionEnd::Left => Self::Done,
             SessionEnd::Interrupted => Self::Interrupted,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fence_around_the_whole_response_is_removed() {
-        let check = |answer, expect| assert_eq!(unfenced(answer), expect);
-        check("{\"a\": 1}", "{\"a\": 1}");
-        check("```json\n{\"a\": 1}\n```\n", "{\"a\": 1}");
-        check("```\n[1]\n```", "[1]");
-        check("```json\n{}", "```json\n{}");
     }
 }
