@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::rig::{Editor, Home, OpenAi, Reply, Terminal, assert_has};
+use crate::rig::{Editor, Home, OpenAi, Reply, Terminal, assert_has, openai_config};
 
 /// A server that answers each request.
 fn answering() -> (OpenAi, Home) {
@@ -162,6 +162,24 @@ fn model_of_a_command_is_for_its_turn() {
         assert_eq!(server.last().json()["model"], model);
     }
     terminal.leaves();
+}
+
+/// Proves CLI-8: if the model of a command cannot be used, the error says why, also with text from
+/// standard input.
+#[test]
+fn unusable_model_of_a_command_is_refused_with_the_reason() {
+    let (server, home) = answering();
+    let keyless = openai_config(&server.url())
+        .replace("\"local\"", "\"keyless\"")
+        .replace("TEST_KEY", "ABSENT_KEY");
+    home.config(&format!("{}{keyless}", openai_config(&server.url())));
+    own(&home, "quick.md", "---\nmodel: keyless\n---\nBe quick.\n");
+    for args in [&["-p", "/quick"] as &[&str], &["-p", "/quick", "-"]] {
+        let refused = home.zeph(args).stdin("a diff").code(1);
+        let refused = refused.says(&["/quick: provider \"keyless\" cannot be used"]);
+        assert!(!refused.stderr.contains("need a prompt"), "{refused}");
+    }
+    assert_eq!(server.requests().len(), 0);
 }
 
 /// Proves CLI-8: a command may restrict the mode of its turn, and never extend it.

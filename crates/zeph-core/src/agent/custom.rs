@@ -46,22 +46,23 @@ impl Agent {
             .collect()
     }
 
-    /// Returns the prompt of an input, with a custom command expanded. The model and the mode of the command apply to all
-    /// further turns of this agent.
+    /// Returns the prompt of an input, with a custom command expanded. The model and the mode of the
+    /// command apply to all further turns of this agent. `None` if the input is a command without a
+    /// prompt.
     ///
     /// # Errors
-    /// The input is a command without a prompt, or the model of the command cannot be used.
-    pub fn begin_prompt(&mut self, text: &str) -> Result<String, String> {
+    /// The model of the command cannot be used.
+    pub fn begin_prompt(&mut self, text: &str) -> Result<Option<String>, String> {
         let commands = self.commands.clone();
         if let Some((command, arguments)) = commands.invoked(text) {
             self.replace_settings(command)?;
-            return Ok(command.expand(arguments));
+            return Ok(Some(command.expand(arguments)));
         }
-        match parse(text) {
-            Input::Prompt(_) | Input::Empty => Ok(text.to_owned()),
-            Input::Unknown { .. } if starts_with_path(text) => Ok(text.to_owned()),
-            _ => Err(format!("{:?} is a command and has no prompt", text.trim())),
-        }
+        Ok(match parse(text) {
+            Input::Prompt(_) | Input::Empty => Some(text.to_owned()),
+            Input::Unknown { .. } if starts_with_path(text) => Some(text.to_owned()),
+            _ => None,
+        })
     }
 
     /// Runs the turn of a custom command with these arguments.
@@ -73,7 +74,7 @@ impl Agent {
     ) -> Reply {
         let replaced = match self.replace_settings(command) {
             Ok(replaced) => replaced,
-            Err(reason) => return Reply::Failed(format!("/{}: {reason}", command.name)),
+            Err(reason) => return Reply::Failed(reason),
         };
         let reply = self.prompt(&command.expand(arguments), cancel).await;
         self.restore_settings(replaced);
@@ -82,14 +83,8 @@ impl Agent {
 
     /// Applies the model and the mode of a command.
     fn replace_settings(&mut self, command: &CustomCommand) -> Result<Replaced, String> {
-        let provider = match &command.model {
-            None => None,
-            Some(name) => {
-                let models = self.commands.models.as_ref();
-                let models = models.ok_or("this program cannot change the model for one turn")?;
-                Some(models.provider(name)?)
-            }
-        };
+        let provider = self.provider_for(command);
+        let provider = provider.map_err(|reason| format!("/{}: {reason}", command.name))?;
         let provider = provider.map(|provider| self.replace_provider(provider));
         let current = self.tools.permissions.mode.get();
         // A command can restrict the mode, and never extend it.
@@ -101,6 +96,19 @@ impl Agent {
             provider,
             mode: mode.map(|mode| (current, mode)),
         })
+    }
+
+    /// The provider with the model of a command, if it names one.
+    fn provider_for(
+        &self,
+        command: &CustomCommand,
+    ) -> Result<Option<Arc<dyn LlmProvider>>, String> {
+        let Some(name) = &command.model else {
+            return Ok(None);
+        };
+        let models = self.commands.models.as_ref();
+        let models = models.ok_or("this program cannot change the model for one turn")?;
+        models.provider(name).map(Some)
     }
 
     fn restore_settings(&mut self, replaced: Replaced) {

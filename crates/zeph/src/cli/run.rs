@@ -195,7 +195,8 @@ async fn turn_of(
 /// pass another author's text to -p: nothing in it runs a command of the shell unasked.
 ///
 /// # Errors
-/// The typed text is not a usable command, or a file that it names cannot be attached.
+/// The typed text is not a usable command, its model cannot be used, or a file that it names cannot
+/// be attached.
 async fn run_prompt(
     agent: &mut Agent,
     text: &PromptText,
@@ -208,8 +209,12 @@ async fn run_prompt(
     match (typed, &text.piped, schema) {
         (Some(typed), None, None) => return handle(agent, typed, cancel).await,
         (Some(typed), ..) => {
-            let typed = agent.begin_prompt(typed).map_err(|reason| {
-                usage(format!("--output-schema and `-` need a prompt: {reason}"))
+            let begun = agent.begin_prompt(typed).map_err(anyhow::Error::msg)?;
+            let typed = begun.ok_or_else(|| {
+                usage(format!(
+                    "--output-schema and `-` need a prompt: {:?} is a command and has no prompt",
+                    typed.trim()
+                ))
             })?;
             let attached = agent.attach(&typed, cancel).await;
             prompt = attached.map_err(anyhow::Error::msg)?;
