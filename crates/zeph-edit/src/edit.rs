@@ -46,7 +46,7 @@ pub enum EditError {
     /// The old text does not occur, and matches on several lines if the difference is ignored.
     #[error("the old text matches on lines {1:?} if {difference} are ignored", difference = .0.describe())]
     AmbiguousFuzzy(ToleratedDifference, Vec<usize>),
-    /// The new text is already on this line, and the old text occurs nowhere else.
+    /// The new text is already on this line.
     #[error("the edit is already applied, at line {0}")]
     AlreadyApplied(usize),
     /// The old text does not occur.
@@ -83,9 +83,24 @@ pub fn edit(content: &[u8], change: Replacement<'_>) -> Result<Edited, EditError
     let named = if all { 1 } else { MAX_NAMED };
     match encoding.places(content, &needle, named).as_slice() {
         [] => {
+            let edited = edit_fuzzy_match(content, encoding, change);
+            let is_certain = match &edited {
+                Ok(Edited {
+                    ignored: Some(ToleratedDifference::LineEndings),
+                    ..
+                })
+                | Err(EditError::AmbiguousFuzzy(ToleratedDifference::LineEndings, _)) => {
+                    has_foreign_ending(content, encoding, old)
+                }
+                Ok(_) | Err(EditError::AmbiguousFuzzy(..) | EditError::NotFound) => false,
+                Err(_) => true,
+            };
+            if is_certain {
+                return edited;
+            }
             return match find_applied(content, encoding, change) {
                 Some(place) => Err(EditError::AlreadyApplied(line_at(place))),
-                None => edit_fuzzy_match(content, encoding, change),
+                None => edited,
             };
         }
         [place] if !all => {
@@ -203,6 +218,19 @@ fn find_applied(content: &[u8], encoding: Encoding, change: Replacement<'_>) -> 
             alone || long && whole
         })
     })
+}
+
+/// Whether `old` has a line ending that does not occur in `content`. Then only a search that
+/// ignores line endings finds it, and a single match is pending: an applied edit would mean that
+/// two places matched before, which is refused.
+fn has_foreign_ending(content: &[u8], encoding: Encoding, old: &str) -> bool {
+    let feeds = encoding.line_feeds(content);
+    let crlf = encoding.places(content, &encoding.encode("\r\n"), usize::MAX);
+    // A line feed at the start may be the end of CR LF.
+    let old = old.strip_prefix('\n').unwrap_or(old);
+    let old_crlf = old.matches("\r\n").count();
+    let has_lf = old.matches('\n').count() > old_crlf;
+    (old_crlf > 0 && crlf.is_empty()) || (has_lf && crlf.len() == feeds)
 }
 
 /// The start of a text `new` that contains the match at `place`, if `new` adds enough that this is not a coincidence.
@@ -336,6 +364,53 @@ mod tests {
         absent(b"concatenate\n", once("dog", "cat"));
         absent(b"run(foo)\n", once("foo(bar)", "foo"));
         absent(b"\xff\xfea\0c\0a\0t\0", once("dog", "cat"));
+    }
+
+    /// Proves FILE-22: an occurrence of the new text elsewhere does not prevent an edit that
+    /// differs in line endings.
+    #[test]
+    fn pending_edit_in_a_crlf_file_is_applied_once() {
+        let content =
+            b"fn a() {\r\n    return 0;\r\n}\r\nfn b() {\r\n    x();\r\n    return 1;\r\n}\r\n";
+        let change = once("    x();\n    return 1;", "    return 0;");
+        let got = edit(content, change).expect("one place matches");
+        let expect = "fn a() {\r\n    return 0;\r\n}\r\nfn b() {\r\n    return 0;\r\n}\r\n";
+        assert_eq!(String::from_utf8_lossy(&got.bytes), expect);
+        assert_eq!(got.lines, [(5, 5)]);
+        assert_eq!(got.ignored, Some(ToleratedDifference::LineEndings));
+        let again = edit(&got.bytes, change);
+        assert_eq!(again, Err(EditError::AlreadyApplied(2)));
+        assert_eq!(
+            edit(b"new\r\na\r\nb\r\na\r\nb\r\n", once("a\nb", "new")),
+            Err(EditError::AmbiguousFuzzy(
+                ToleratedDifference::LineEndings,
+                vec![2, 4]
+            ))
+        );
+    }
+
+    /// Proves FILE-22: a repeated edit does not change another place that only matches with a
+    /// difference ignored.
+    #[test]
+    fn repeated_edit_with_a_similar_place_elsewhere_is_not_applied() {
+        let check = |content: &str, change| {
+            let got = edit(content.as_bytes(), change).expect("it occurs once");
+            assert_eq!(got.ignored, None, "{content:?}");
+            assert_eq!(
+                edit(&got.bytes, change),
+                Err(EditError::AlreadyApplied(1)),
+                "{content:?}"
+            );
+        };
+        check(
+            "    a();\n    b();\n\n  a();\n  b();\n",
+            once("    a();\n    b();", "    c();"),
+        );
+        check("a\nb\nx\na \nb\n", once("a\nb", "new"));
+        check("say \"x\"\nsay “x”\n", once("say \"x\"", "tell y"));
+        // Both endings occur, or the last line has none.
+        check("a\nb\nx\na\r\nb\r\ny\nz\n", once("a\nb", "new"));
+        check("b\na\nb", once("b\n", "new\n"));
     }
 
     /// Proves FILE-21: a text that occurs exactly once is replaced, also if the text around it looks like the result.

@@ -253,8 +253,8 @@ fn refused(
             ))
         }
         EditError::AlreadyApplied(line) => ToolError::invalid(format!(
-            "this edit is already applied: `new_string` is at line {line} of {shown}, and \
-             `old_string` does not occur; nothing was changed"
+            "this edit is already applied: `new_string` is at line {line} of {shown}; nothing was \
+             changed"
         )),
         EditError::NotFound => {
             let text = decoded(content);
