@@ -396,9 +396,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether `text` already surrounds `place`: the edit would be applied twice.
+    /// Whether `text` already surrounds `place`: the edit would be applied twice. White space that
+    /// the edit adds is not evidence.
     fn is_applied(&self, place: Place, text: &[u8]) -> bool {
         let there = &self.content[place.start..place.end];
+        let solid = |text: &[u8]| text.iter().filter(|c| !c.is_ascii_whitespace()).count();
+        if solid(text) == solid(there) {
+            return text == there;
+        }
         memmem::find_iter(text, there).any(|before| {
             place
                 .start

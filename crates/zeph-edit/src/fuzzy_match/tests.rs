@@ -67,6 +67,21 @@ fn differences_are_ignored_in_order() {
     );
     check("a\r\nb", "a\nb", "a\nb\nc", "a\r\nb\r\nc", LineEndings);
     check("x a\r\nb y", "a\nb", "1\n2", "x 1\r\n2 y", LineEndings);
+    // The line endings around the match are not an added blank line.
+    check(
+        "a\r\nb\r\nc\r\n",
+        "b\nc",
+        "\nb\nc",
+        "a\r\n\r\nb\r\nc\r\n",
+        LineEndings,
+    );
+    check(
+        "a\r\nb\r\nc\r\n",
+        "b\nc",
+        "b\nc\n",
+        "a\r\nb\r\nc\r\n\r\n",
+        LineEndings,
+    );
 
     check(
         "a  \nb\nc\n",
