@@ -88,9 +88,13 @@ fn exactly_once(content: &[u8], old: &str, new: &str, edited: &Edited) {
     let [at] = places[..] else {
         panic!("{} places, and one was replaced", places.len());
     };
-    let (before, after) = (&content[..at], &content[at + old.len()..]);
+    let (mut before, after) = (&content[..at], &content[at + old.len()..]);
+    // A line feed at the start of the old text includes its carriage return.
+    if old.starts_with('\n') && !new.starts_with('\n') {
+        before = before.strip_suffix(b"\r").unwrap_or(before);
+    }
     assert!(edited.bytes.starts_with(before) && edited.bytes.ends_with(after));
-    let inserted = &edited.bytes[at..edited.bytes.len() - after.len()];
+    let inserted = &edited.bytes[before.len()..edited.bytes.len() - after.len()];
     assert!(inserted == new.as_bytes() || with_lf(inserted) == with_lf(new.as_bytes()));
     // The reverse edit, if the new text is as unique as the old one was.
     if !content.contains(&b'\r') && !new.contains('\r') && !new.is_empty() {

@@ -59,6 +59,7 @@ pub enum EditError {
 /// The text must occur exactly once, unless all occurrences are requested. A text that does not occur is searched
 /// again with one [`ToleratedDifference`] at a time. Line feeds in `new` beyond those of `old` take the ending of the
 /// line in which the match ends; if `new` or `old` has carriage returns, `new` is inserted unchanged.
+/// A line feed at the start of `old` includes the carriage return before it.
 ///
 /// # Errors
 /// [`EditError`] says why nothing was replaced.
@@ -117,6 +118,7 @@ pub fn edit(content: &[u8], change: Replacement<'_>) -> Result<Edited, EditError
     }
 
     let finder = Finder::new(&needle);
+    let cr = encoding.encode("\r");
     let mut bytes = Vec::with_capacity(content.len() + new.len());
     let mut lines = Vec::new();
     let mut line = 1;
@@ -126,7 +128,12 @@ pub fn edit(content: &[u8], change: Replacement<'_>) -> Result<Edited, EditError
         bytes.extend_from_slice(kept);
         line += encoding.line_feeds(kept);
         from = place + needle.len();
-        let inserted = with_endings(content, encoding, from, change);
+        let mut old_feeds = old.matches('\n').count();
+        if old.starts_with('\n') && !new.starts_with('\n') && kept.ends_with(&cr) {
+            bytes.truncate(bytes.len() - cr.len());
+            old_feeds -= 1;
+        }
+        let inserted = with_endings(content, encoding, from, change, old_feeds);
         bytes.extend_from_slice(&encoding.encode(&inserted));
         lines.push((line, last_line(line, &inserted)));
         line += inserted.matches('\n').count();
@@ -175,11 +182,17 @@ fn last_line(first: usize, text: &str) -> usize {
     first + text.matches('\n').count()
 }
 
-/// `new` with the line endings of the file around `end`, the end of the match.
-fn with_endings(content: &[u8], encoding: Encoding, end: usize, change: Replacement<'_>) -> String {
+/// `new` with the line endings of the file around `end`, the end of the match. Its first
+/// `old_feeds` line feeds replace line feeds without a carriage return.
+fn with_endings(
+    content: &[u8],
+    encoding: Encoding,
+    end: usize,
+    change: Replacement<'_>,
+    old_feeds: usize,
+) -> String {
     let Replacement { old, new, .. } = change;
-    let kept = old.matches('\n').count();
-    if new.matches('\n').count() <= kept
+    if new.matches('\n').count() <= old_feeds
         || old.contains('\r')
         || new.contains('\r')
         || old.ends_with('\n')
@@ -190,7 +203,7 @@ fn with_endings(content: &[u8], encoding: Encoding, end: usize, change: Replacem
     let mut text = String::with_capacity(new.len() + 8);
     for (index, line) in new.split('\n').enumerate() {
         if index > 0 {
-            text.push_str(if index <= kept { "\n" } else { "\r\n" });
+            text.push_str(if index <= old_feeds { "\n" } else { "\r\n" });
         }
         text.push_str(line);
     }
@@ -438,6 +451,21 @@ mod tests {
         check("b", once("b", "x\ny"), "x\ny");
         check("a\nb\r\n", once("a\nb", "a\nx\ny"), "a\nx\r\ny\r\n");
         check("a\nb\r\n", once("a\n", "x\ny\n"), "x\ny\nb\r\n");
+        // A line feed at the start of the old text includes its carriage return.
+        check("a\r\nfoo\r\nb\r\n", once("\nfoo", ""), "a\r\nb\r\n");
+        check("a\r\nfoo\r\nb\r\n", once("\nfoo", "x"), "ax\r\nb\r\n");
+        check(
+            "a\r\nfoo\r\nb\r\n",
+            once("\nfoo", "x\ny"),
+            "ax\r\ny\r\nb\r\n",
+        );
+        check(
+            "a\r\nfoo\r\nb\r\n",
+            once("\nfoo", "\nx\ny"),
+            "a\r\nx\r\ny\r\nb\r\n",
+        );
+        check("a\r\nb\r\nb\r\n", every("\nb", ""), "a\r\n");
+        check("a\nfoo\nb\n", once("\nfoo", ""), "a\nb\n");
         // Explicit carriage returns are preserved.
         check("a\r\nb\r\n", once("a\r\nb\r\n", "a\nb\n"), "a\nb\n");
         check("a\r\nb\r\n", once("b", "x\r\ny"), "a\r\nx\r\ny\r\n");
@@ -460,6 +488,8 @@ mod tests {
         let got = edit(&wide("one\r\nzwei ä\r\n"), once("zwei", "2\n3")).expect("replaced");
         assert_eq!(got.bytes, wide("one\r\n2\r\n3 ä\r\n"));
         assert_eq!(got.lines, [(2, 3)]);
+        let got = edit(&wide("one\r\nzwei\r\nö\r\n"), once("\nzwei", "")).expect("replaced");
+        assert_eq!(got.bytes, wide("one\r\nö\r\n"));
         // The bytes of two neighbouring code units look like the character.
         let shifted = b"\xff\xfe\x00\x61\x00\x00";
         assert_eq!(edit(shifted, once("a", "b")), Err(EditError::NotFound));
