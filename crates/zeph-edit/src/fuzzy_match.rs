@@ -91,8 +91,13 @@ pub(crate) fn fuzzy_match(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
     if content.ends_with(b"\n") || !old.ends_with('\n') {
         return search(content, old, new);
     }
-    // The text may end with the last line, which has no ending and gets none.
-    match search(&[content, b"\n"].concat(), old, new) {
+    // The text may end with the last line, which has no ending and gets none. The search sees the
+    // ending of the line before it.
+    let ending: &[u8] = match memchr::memrchr(b'\n', content) {
+        Some(feed) if content[..feed].ends_with(b"\r") => b"\r\n",
+        _ => b"\n",
+    };
+    match search(&[content, ending].concat(), old, new) {
         FuzzyMatch::One {
             start,
             end,

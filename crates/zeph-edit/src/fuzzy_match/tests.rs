@@ -36,6 +36,7 @@ fn differences_are_ignored_in_order() {
     check("a\nb", "b\n", "c\n", "a\nc", LineEndings);
     check("a\nb", "a\nb\n", "a\nc\nb\n", "a\nc\nb", LineEndings);
     check("a\r\nb", "a\nb\n", "a\nc", "a\r\nc", LineEndings);
+    check("x\r\nb", "b\n", "b\nc\n", "x\r\nb\r\nc", LineEndings);
     check(
         "\ta\n\tb",
         "    a\n    b\n",
@@ -255,6 +256,7 @@ fn fuzzy_edit_is_not_applied_twice() {
     };
     check("a\r\nb\r\n", "a\nb", "a\nb\nc");
     check("a\nb", "b\n", "b\nc\n");
+    check("a\r\nb", "b\n", "b\nc\n");
     check("a\r\nb\r\n", "a\nb", "c\na\nb");
     check("a \nb\n", "a\nb\n", "a\nb\nc\n");
     check("    a\n    b\n", "a\nb\n", "a\nb\nc\n");
