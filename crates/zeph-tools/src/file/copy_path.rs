@@ -14,10 +14,10 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::copy_tree::{TreeCopier, into_itself, taken};
-use crate::file::resolved_path::Target;
+use crate::file::resolved_path::{Place, Target};
 use crate::file::sandbox::Sandbox;
 use crate::file::staleness::FileReadGuard;
-use crate::file::undo_recorder::Recorder;
+use crate::file::undo_recorder::{Mark, Recorder};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::tool_set::Tool;
@@ -87,6 +87,20 @@ impl Tool for CopyPathTool {
     }
 }
 
+/// A free destination, and the record of its new parent directories.
+pub(super) struct Destination {
+    pub(super) target: Target,
+    place: Place,
+    parents: Mark,
+}
+
+impl Destination {
+    /// Removes the new parent directories if the copy or the move failed.
+    pub(super) fn made<T>(&self, result: Result<T, ToolError>) -> Result<T, ToolError> {
+        self.parents.made_below(&self.place, result)
+    }
+}
+
 /// Resolves the destination `given` for a copy of `source`, and creates its parent directories.
 ///
 /// # Errors
@@ -96,7 +110,7 @@ pub(super) fn destination(
     recorder: &Recorder,
     source: &Target,
     given: &str,
-) -> Result<Target, ToolError> {
+) -> Result<Destination, ToolError> {
     let place = sandbox.resolve_entry("destination", given)?;
     if place.is_root() || place.path() == source.path {
         return Err(taken(sandbox, place.path()));
@@ -107,12 +121,18 @@ pub(super) fn destination(
     if !place.is_free()? {
         return Err(taken(sandbox, place.path()));
     }
-    recorder.parents(&place)?;
-    let target = place.target_with_parents(sandbox)?;
-    match target.stat()? {
-        None => Ok(target),
-        Some(_) => Err(taken(sandbox, place.path())),
-    }
+    let parents = recorder.parents(&place)?;
+    let target = place
+        .target_with_parents(sandbox)
+        .and_then(|target| match target.stat()? {
+            None => Ok(target),
+            Some(_) => Err(taken(sandbox, place.path())),
+        });
+    Ok(Destination {
+        target: parents.made_below(&place, target)?,
+        place,
+        parents,
+    })
 }
 
 fn copy(
@@ -141,21 +161,19 @@ fn copy(
         return Err(place.missing(sandbox));
     };
     let destination = destination(sandbox, recorder, &source, &params.destination)?;
+    let target = &destination.target;
     let mut copier = TreeCopier::new(sandbox, cancel, false);
     let mut mark = None;
-    let copied = copier.copy(&source, &destination, &mut |made| {
-        mark = Some(recorder.copy(made, &destination.path, cancel)?);
+    let copied = copier.copy(&source, target, &mut |made| {
+        mark = Some(recorder.copy(made, &target.path, cancel)?);
         Ok(())
     });
     if let (Err(_), Some(mark)) = (&copied, &mark) {
         mark.withdraw();
     }
-    copied?;
-    ledger.carried(&source.path, &destination.path, false);
-    let (from, to) = (
-        sandbox.shown(&source.path),
-        sandbox.shown(&destination.path),
-    );
+    destination.made(copied)?;
+    ledger.carried(&source.path, &target.path, false);
+    let (from, to) = (sandbox.shown(&source.path), sandbox.shown(&target.path));
     let mut said = match kind {
         FileType::Directory => {
             let entries = match copier.entries - 1 {
@@ -173,5 +191,5 @@ fn copy(
     if let Some(mark) = mark {
         mark.note(&mut said);
     }
-    Ok(ToolOutput::text(said).at(&destination.path, None))
+    Ok(ToolOutput::text(said).at(&target.path, None))
 }

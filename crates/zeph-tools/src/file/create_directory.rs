@@ -85,12 +85,14 @@ fn make(sandbox: &Sandbox, place: &Place, recorder: &Recorder) -> Result<bool, T
     if !place.is_free()? {
         return place.make_dir(sandbox);
     }
-    recorder.parents(place)?;
-    let mark = recorder.directory(place.path())?;
-    let made = mark.made(place.make_dir(sandbox))?;
-    if !made {
-        // Another program created it first.
-        mark.withdraw();
-    }
-    Ok(made)
+    let parents = recorder.parents(place)?;
+    let made = recorder.directory(place.path()).and_then(|mark| {
+        let made = mark.made(place.make_dir(sandbox))?;
+        if !made {
+            // Another program created it first.
+            mark.withdraw();
+        }
+        Ok(made)
+    });
+    parents.made_below(place, made)
 }

@@ -19,7 +19,7 @@ use crate::file::delete_path::movable;
 use crate::file::resolved_path::Target;
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::staleness::FileReadGuard;
-use crate::file::undo_recorder::Recorder;
+use crate::file::undo_recorder::{Mark, Recorder};
 use crate::file::{blocking, locks, tree_walk};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
@@ -97,21 +97,10 @@ fn relocate(
         // A rule may not apply to the new name.
         tree_walk::scan(&source, cancel, &mut |node| sandbox.check_read(node.path))?;
     }
-    let to = destination(sandbox, recorder, &source, &params.destination)?;
-    let _held = match source.stat()? {
-        Some((_, FileType::RegularFile)) => locks::hold_file(&source, cancel)?,
-        _ => None,
-    };
-    if cancel.is_cancelled() {
-        return Err(ToolError::cancelled());
-    }
-    let mark = recorder.renaming(&source, &to.path, cancel)?;
-    let carried = carry(sandbox, &source, &to, cancel);
-    if carried.is_err() && matches!(to.stat(), Ok(None)) {
-        mark.withdraw();
-    }
-    carried?;
-    ledger.carried(&source.path, &to.path, true);
+    let destination = destination(sandbox, recorder, &source, &params.destination)?;
+    let to = &destination.target;
+    let moved = carry_recorded(sandbox, recorder, &source, to, cancel, ledger);
+    let mark = destination.made(moved)?;
     let mut said = format!(
         "Moved {} to {}.",
         sandbox.shown(&source.path),
@@ -119,6 +108,32 @@ fn relocate(
     );
     mark.note(&mut said);
     Ok(ToolOutput::text(said).at(&to.path, None))
+}
+
+/// Moves the entry at `source` to `to` with an undo record.
+fn carry_recorded(
+    sandbox: &Sandbox,
+    recorder: &Recorder,
+    source: &Target,
+    to: &Target,
+    cancel: &CancellationToken,
+    ledger: &FileReadGuard,
+) -> Result<Mark, ToolError> {
+    let _held = match source.stat()? {
+        Some((_, FileType::RegularFile)) => locks::hold_file(source, cancel)?,
+        _ => None,
+    };
+    if cancel.is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    let mark = recorder.renaming(source, &to.path, cancel)?;
+    let carried = carry(sandbox, source, to, cancel);
+    if carried.is_err() && matches!(to.stat(), Ok(None)) {
+        mark.withdraw();
+    }
+    carried?;
+    ledger.carried(&source.path, &to.path, true);
+    Ok(mark)
 }
 
 /// Renames the entry at `source` to `to`, which must not exist.

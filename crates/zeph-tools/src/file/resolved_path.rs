@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::error::ToolError;
@@ -206,6 +208,17 @@ impl Place {
         })
     }
 
+    /// Removes the parent directories that [`Place::target_with_parents`] created, deepest first.
+    ///
+    /// # Errors
+    /// If a directory has entries or cannot be removed. It remains with the directories above it.
+    pub(super) fn remove_parents(&self) -> Result<(), Errno> {
+        match self.rest.split_last() {
+            Some((_, parents)) => remove_dirs(&self.dir, parents),
+            None => Ok(()),
+        }
+    }
+
     /// Creates the directory at the place with its parents, and returns whether it did not exist.
     ///
     /// # Errors
@@ -302,6 +315,24 @@ impl Target {
     /// If it is not a regular file, or cannot be opened.
     pub(super) fn open(&self) -> Result<(File, Stat), ToolError> {
         open_regular(&self.dir, &self.name, &self.path)
+    }
+}
+
+/// Removes the empty directory `names[0]` in `dir` after the directories `names[1..]` nested in it.
+fn remove_dirs(dir: &OwnedFd, names: &[OsString]) -> Result<(), Errno> {
+    let Some((name, nested)) = names.split_first() else {
+        return Ok(());
+    };
+    if !nested.is_empty() {
+        match openat(dir, name, PASS, Mode::empty()) {
+            Ok(own) => remove_dirs(&own, nested)?,
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match unlinkat(dir, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

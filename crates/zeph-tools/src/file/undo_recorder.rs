@@ -243,6 +243,19 @@ impl Mark {
         result
     }
 
+    /// Removes the new parent directories of `place` and this record of them if the change failed.
+    /// Directories with entries remain.
+    pub(super) fn made_below<T>(
+        &self,
+        place: &Place,
+        result: Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        if result.is_err() && place.remove_parents().is_ok() {
+            self.withdraw();
+        }
+        result
+    }
+
     /// Removes the record, because the change was not made. If that fails, the record remains. Undo skips it as
     /// long as the file is unchanged.
     pub(super) fn withdraw(&self) {

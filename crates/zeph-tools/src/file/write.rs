@@ -104,16 +104,18 @@ fn write(
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());
     }
-    recorder.parents(&place)?;
-    let target = place.target_with_parents(sandbox)?;
-    loop {
-        match put(sandbox, recorder, &target, &params.content, cancel, ledger) {
-            // Another process created the file, so the next attempt replaces it.
-            Err(ToolError::Io { source, .. })
-                if source.kind() == io::ErrorKind::AlreadyExists && !cancel.is_cancelled() => {}
-            done => return done,
+    let parents = recorder.parents(&place)?;
+    let written = place.target_with_parents(sandbox).and_then(|target| {
+        loop {
+            match put(sandbox, recorder, &target, &params.content, cancel, ledger) {
+                // Another process created the file, so the next attempt replaces it.
+                Err(ToolError::Io { source, .. })
+                    if source.kind() == io::ErrorKind::AlreadyExists && !cancel.is_cancelled() => {}
+                done => return done,
+            }
         }
-    }
+    });
+    parents.made_below(&place, written)
 }
 
 /// Writes `content` to `target`, which may exist.

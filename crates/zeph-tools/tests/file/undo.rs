@@ -445,6 +445,33 @@ async fn failed_change_is_not_recorded() {
     for (tool, params) in failing {
         let _ = world.try_call("2", tool, params).await;
     }
+    // These fail after the creation of parent directories.
+    let outside = world.root.parent().unwrap();
+    std::os::unix::fs::symlink(outside, world.root.join("absolute")).unwrap();
+    let long = format!("new/dir/{}", "x".repeat(300));
+    let failing = [
+        (
+            "copy_path",
+            json!({ "source": "absolute", "destination": "new/dir/copy" }),
+        ),
+        ("copy_path", json!({ "source": "a", "destination": long })),
+        ("move_path", json!({ "source": "a", "destination": long })),
+        ("create_directory", json!({ "path": long })),
+        ("write", json!({ "path": long, "content": "x" })),
+    ];
+    for (tool, params) in failing {
+        world.try_call("2", tool, params).await.unwrap_err();
+        assert!(!world.has("new"), "{tool}");
+    }
+    let cx = CallContext::headless();
+    cx.cancel.cancel();
+    for tool in ["copy_path", "move_path"] {
+        let params = json!({ "source": "a", "destination": "new/dir/a" });
+        let call = ToolCall::new("2", tool, params, SESSION);
+        let result = world.tools.execute_tool_call(&call, &cx).await;
+        result.unwrap_err();
+        assert!(!world.has("new"), "{tool}");
+    }
     assert_eq!(world.undone().await, ["restored a"]);
     assert_eq!(world.read("a"), "one");
 }
