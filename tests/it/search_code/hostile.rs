@@ -218,7 +218,7 @@ fn hostile_sources_are_harmless() {
 #[test]
 fn symbols_of_cpp_are_found() {
     let home = Home::new();
-    home.write("include/server.h", "#pragma once\nnamespace net {\nclass Server : public Base {\npublic:\n    virtual ~Server();\n    void listen(int port);\n    bool operator==(const Server& other) const;\n};\n}\n");
+    home.write("include/server.h", "#pragma once\nnamespace net {\nclass Server : public Base {\npublic:\n    virtual ~Server();\n    void listen(int port);\n    bool operator==(const Server& other) const;\n    bool operator != (const Server& other) const;\n};\n}\n");
     home.write(
         "src/server.cc",
         "#include \"server.h\"\nvoid net::Server::listen(int port) {\n}\n",
@@ -244,6 +244,11 @@ fn symbols_of_cpp_are_found() {
     has(
         &search(&home, &json!({"query": "operator =="})),
         &["include/server.h:7: method operator== in net.Server: bool operator=="],
+        &["stale"],
+    );
+    has(
+        &search(&home, &json!({"query": "operator!="})),
+        &["include/server.h:8: method operator!= in net.Server: bool operator != ("],
         &["stale"],
     );
     has(

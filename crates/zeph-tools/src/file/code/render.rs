@@ -62,7 +62,7 @@ impl<'a> ResultWriter<'a> {
             let line = String::from_utf8_lossy(content.line(symbol.line));
             let line = line.trim();
             let mut stale = "";
-            if !line.contains(&symbol.name) {
+            if !has_name(line, &symbol.name) {
                 self.stale += 1;
                 stale = " (stale)";
             }
@@ -178,6 +178,13 @@ impl<'a> ResultWriter<'a> {
             self.text.push_str(&format!("({})", notes.join("; ")));
         }
     }
+}
+
+/// Whether `line` contains `name`. A name has no white space that the source may have, as in
+/// `operator ==`.
+fn has_name(line: &str, name: &str) -> bool {
+    let solid = |text: &str| text.split_whitespace().collect::<String>();
+    line.contains(name) || solid(line).contains(&solid(name))
 }
 
 /// The current content of a file.
