@@ -320,6 +320,33 @@ fn undo_of_the_parent_reverts_its_sub_agent() {
     assert!(!home.has("b.txt") && !home.has("c.txt"));
 }
 
+/// Proves CLI-6, CLI-12: a rewind of the parent restores the files of its sub-agent, and names only
+/// the commands.
+#[test]
+fn rewind_of_the_parent_reverts_its_sub_agent() {
+    let rewind = |agent, calls| {
+        let server = with_calls(agent, calls);
+        let home = Home::openai(&server);
+        home.more_config(allow_touch());
+        home.write("a.txt", "x\n");
+        home.zeph(["-p", "go", "--mode", "auto-edit"]).code(0);
+        let rewind = ["--continue", "-p", "/rewind 1"];
+        home.zeph(rewind).code(0).stdout
+    };
+    let done = rewind(Some("explore"), vec![("read", json!({ "path": "a.txt" }))]);
+    assert_has(&done, &["is in its state before message 1 (go)"]);
+    assert!(!done.contains("undo record"), "{done}");
+    let write = ("write", json!({ "path": "b.txt", "content": "x\n" }));
+    let plan = rewind(None, vec![write, touch()]);
+    let expect = [
+        "  removed b.txt\n",
+        "  not restored: changes by the command touch ran: commands have no undo record\n",
+        "/rewind 1 yes does this",
+    ];
+    assert_has(&plan, &expect);
+    assert_eq!(plan.matches("not restored").count(), 1, "{plan}");
+}
+
 /// Proves CLI-12, PERM-40: calls of a sub-agent count to the quota and the budget of the parent.
 #[test]
 fn limits_of_the_parent_apply_to_its_sub_agents() {

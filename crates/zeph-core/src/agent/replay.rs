@@ -38,6 +38,9 @@ pub(crate) struct ResultView {
     locations: Vec<FileLocation>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) changes: Vec<FileChange>,
+    /// The session of the sub-agent that the call started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sub_session: Option<String>,
 }
 
 impl ResultView {
@@ -49,17 +52,28 @@ impl ResultView {
                 display: output.display().to_owned(),
                 locations: output.locations.clone(),
                 changes: output.changes.clone(),
+                sub_session: None,
             },
             Err(error) => Self {
                 failure: Some(ToolError::category(error)),
                 display: display_error(error),
                 locations: Vec::new(),
                 changes: Vec::new(),
+                sub_session: None,
             },
         };
         redact_shown(secrets, &mut view.display);
         redact_changes(secrets, &mut view.changes);
         view
+    }
+
+    /// The view of `result`, which is that of a sub-agent, with the session of the sub-agent.
+    pub(crate) fn with_sub_session(mut self, result: &ToolResult) -> Self {
+        let raw = result.as_ref().ok();
+        let raw = raw.and_then(|output| output.raw_response.as_ref());
+        let session = raw.and_then(|raw| raw.get("session")?.as_str());
+        self.sub_session = session.map(str::to_owned);
+        self
     }
 }
 
@@ -143,6 +157,7 @@ pub fn events(
                             display: content,
                             locations: Vec::new(),
                             changes: Vec::new(),
+                            sub_session: None,
                         }
                     });
                     events.push(finished(id, tool, view));
@@ -185,6 +200,7 @@ fn of_user(text: String, seq: i64, secrets: &Arc<SecurityPatterns>) -> Vec<Loopb
             display,
             locations: Vec::new(),
             changes: Vec::new(),
+            sub_session: None,
         };
         return vec![
             LoopbackEvent::Prompt(format!("!{command}")),
@@ -228,6 +244,7 @@ fn close(open: &mut Vec<(String, String)>, events: &mut Vec<LoopbackEvent>) {
             display: INTERRUPTED.to_owned(),
             locations: Vec::new(),
             changes: Vec::new(),
+            sub_session: None,
         };
         events.push(finished(id, tool, view));
     }
@@ -369,6 +386,7 @@ mod tests {
                 before: None,
                 after: "b".to_owned(),
             }],
+            sub_session: None,
         };
         let views = HashMap::from([(3, serde_json::to_string(&view).unwrap())]);
         let expect = [

@@ -1,7 +1,8 @@
 //! The effects on files of the calls in a part of a conversation. Pure.
 //!
 //! The undo journal has no records of commands, of other programs' tools, and of calls in the original of a copied
-//! session. So the calls themselves show the changes that a rewind may leave.
+//! session. So the calls themselves show the changes that a rewind may leave. The effects of a call
+//! that started a sub-agent are those of the calls of the sub-agent.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,12 +35,27 @@ pub(super) enum Effect {
     },
 }
 
+/// The effects of the calls of sub-agents, by the id of their session.
+pub(super) type SubAgentEffects = HashMap<String, Vec<Effect>>;
+
+/// The sessions of the sub-agents that calls in `messages` started. `views` are the results as the
+/// user saw them.
+pub(super) fn sub_sessions(
+    messages: &[StoredMessage],
+    views: &HashMap<i64, String>,
+) -> Vec<String> {
+    let views = messages.iter().filter_map(|it| views.get(&it.seq));
+    let views = views.filter_map(|view| serde_json::from_str::<ResultView>(view).ok());
+    views.filter_map(|view| view.sub_session).collect()
+}
+
 /// The effects of the calls in `messages`, each once, in order. `views` are the results as the user saw them.
 pub(super) fn effects(
     messages: &[StoredMessage],
     views: &HashMap<i64, String>,
     registry: &ToolRegistry,
     project: &Path,
+    sub_agents: &SubAgentEffects,
 ) -> Vec<Effect> {
     let mut found: Vec<Effect> = Vec::new();
     let mut open: Vec<ToolUseRequest> = Vec::new();
@@ -54,11 +70,15 @@ pub(super) fn effects(
                 MessagePart::ToolResult { tool_use_id, .. } => {
                     if let Some(at) = open.iter().position(|it| it.id == tool_use_id) {
                         let view = views.get(&message.seq);
-                        let view = view.and_then(|view| serde_json::from_str(view).ok());
-                        add(
-                            &mut found,
-                            of_call(&open.remove(at), view, registry, project),
-                        );
+                        let view: Option<ResultView> =
+                            view.and_then(|view| serde_json::from_str(view).ok());
+                        let session = view.as_ref().and_then(|view| view.sub_session.as_ref());
+                        let request = open.remove(at);
+                        let effects = match session.and_then(|id| sub_agents.get(id)) {
+                            Some(effects) => effects.clone(),
+                            None => of_call(&request, view, registry, project),
+                        };
+                        add(&mut found, effects);
                     }
                 }
                 MessagePart::Text { text } => add(&mut found, of_user_command(&text, project)),

@@ -6,6 +6,7 @@
 mod effects;
 mod points;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use zeph_llm::Message;
@@ -15,7 +16,7 @@ use zeph_tools::plural::pluralize;
 
 use super::history::HistoryError;
 use super::{Agent, CommandOutput};
-use effects::{Effect, effects};
+use effects::{Effect, SubAgentEffects, effects, sub_sessions};
 use points::{RewindPoint, list, points};
 
 /// The start of the message to the model about files that a rewind did not restore.
@@ -72,11 +73,13 @@ impl Agent {
             .filter(|it| it.seq >= seq)
             .cloned()
             .collect();
+        let sub_agents = self.sub_agent_effects(&rewound, &views).await;
         let found = effects(
             &rewound,
             &views,
             &self.tools.registry(),
             &self.session.project,
+            &sub_agents,
         );
         let mark = store.last_change_before(&id, seq).await?;
         if !is_confirmed {
@@ -110,6 +113,38 @@ impl Agent {
             pluralize(rewound.len(), "message"),
             plan.lines()
         )))
+    }
+
+    /// The effects of the calls of the sub-agents that `messages` started. A session that cannot be
+    /// read completely is omitted.
+    async fn sub_agent_effects(
+        &self,
+        messages: &[StoredMessage],
+        views: &HashMap<i64, String>,
+    ) -> SubAgentEffects {
+        let store = &self.session.store;
+        let mut sub_agents = SubAgentEffects::new();
+        for id in sub_sessions(messages, views) {
+            let messages = store.known_messages(&id).await;
+            let views = store.result_views(&id).await;
+            let (Ok(messages), Ok(views)) = (messages, views) else {
+                continue;
+            };
+            let found = effects(
+                &messages,
+                &views,
+                &self.tools.registry(),
+                &self.session.project,
+                &SubAgentEffects::new(),
+            );
+            let is_damaged = found
+                .iter()
+                .any(|effect| matches!(effect, Effect::Damaged(_)));
+            if !is_damaged {
+                sub_agents.insert(id, found);
+            }
+        }
+        sub_agents
     }
 }
 

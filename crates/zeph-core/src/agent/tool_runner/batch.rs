@@ -24,6 +24,7 @@ use crate::agent::session::Session;
 use crate::agent::strip_reasoning::{ONLY_REASONING, ResponseCalls};
 use crate::channel::LoopbackEvent;
 use crate::config::AgentConfig;
+use crate::native::task::TASK;
 use crate::native::tasks;
 
 /// The calls of one response. `undo` reverts their changes together.
@@ -244,7 +245,10 @@ impl ToolRunner {
             Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
             _ => None,
         };
-        let view = ResultView::new(&result, session.history.secrets());
+        let mut view = ResultView::new(&result, session.history.secrets());
+        if request.name == TASK {
+            view = view.with_sub_session(&result);
+        }
         let mut parts = vec![MessagePart::ToolResult {
             tool_use_id: request.id.clone(),
             content: self.result_format.content(&result, metadata),
