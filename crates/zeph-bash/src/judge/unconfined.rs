@@ -169,9 +169,7 @@ impl Decider<'_> {
             "sysctl" => arguments
                 .iter()
                 .any(|word| word.prefix().contains('=') || has_letter(word, &['w', 'p'])),
-            "date" => arguments
-                .iter()
-                .any(|word| has_letter(word, &['s']) || word.prefix().starts_with("--s")),
+            "date" => arguments.iter().any(sets_clock),
             "hostname" | "domainname" => {
                 arguments.iter().any(|word| !word.prefix().starts_with('-'))
             }
@@ -215,4 +213,20 @@ impl Decider<'_> {
 fn has_letter(word: &Word, letters: &[char]) -> bool {
     let text = word.prefix();
     text.starts_with('-') && !text.starts_with("--") && text.contains(letters)
+}
+
+/// Whether the word is an option of `date` that sets the clock. The letters after `I`, `d`, `r` or
+/// `f` are a value.
+fn sets_clock(word: &Word) -> bool {
+    let text = word.prefix();
+    let sets = |letters: &str| {
+        let mut flags = letters
+            .chars()
+            .take_while(|letter| !"Idrf".contains(*letter));
+        flags.any(|letter| letter == 's')
+    };
+    match text.strip_prefix("--") {
+        Some(name) => name.starts_with('s'),
+        None => text.strip_prefix('-').is_some_and(sets),
+    }
 }
