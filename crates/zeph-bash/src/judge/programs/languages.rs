@@ -36,13 +36,23 @@ pub(super) fn effect(row: &Row, text: &Word) -> Effect {
         }
         Language::Other => {
             let lower = known.to_lowercase();
-            let hit = row
-                .triggers
-                .iter()
-                .any(|trigger| lower.contains(&trigger.to_lowercase()));
+            let hit = row.triggers.iter().any(|trigger| {
+                let trigger = trigger.to_lowercase();
+                match trigger.starts_with('.') {
+                    true => starts_statement(&lower, &trigger),
+                    false => lower.contains(&trigger),
+                }
+            });
             harmless(!hit && (text.pattern().is_some() || !known.is_empty()))
         }
     }
+}
+
+/// Whether a line or a statement of `text` starts with `command`. In other places, `.` separates
+/// names.
+fn starts_statement(text: &str, command: &str) -> bool {
+    let mut statements = text.split(['\n', '\r', ';']);
+    statements.any(|statement| statement.trim_start().starts_with(command))
 }
 
 /// Whether a debugger command matches `glob` and calls nothing else.
