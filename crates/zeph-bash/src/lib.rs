@@ -16,7 +16,7 @@ pub use judge::kind::{PartKind, kind_of};
 pub use judge::places::normalize_path;
 pub use judge::programs::{ProgramOptions, program_options};
 pub use judge::read_only::{NotReadOnly, ReadOnly, ReadPath, read_only};
-pub use judge::visit::{Part, Visit, visit, visit_from};
+pub use judge::visit::{Part, Visit, has_known_commands, visit, visit_from};
 pub use judge::word_list::{NamedWord, Role};
 pub use judge::wrappers::runs_unlisted_program;
 pub use syntax::ast::{

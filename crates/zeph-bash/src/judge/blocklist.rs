@@ -64,6 +64,8 @@ pub struct ShellPolicy {
     entries: Vec<Vec<String>>,
     blocked_constructs: Vec<Construct>,
     network: bool,
+    /// Whether it judges the operands of `rm -r`, `chmod -R`, `chown -R` and `chgrp -R`.
+    has_target_rules: bool,
 }
 
 impl Default for ShellPolicy {
@@ -75,6 +77,7 @@ impl Default for ShellPolicy {
                 .collect(),
             blocked_constructs: Vec::new(),
             network: true,
+            has_target_rules: true,
         }
     }
 }
@@ -168,6 +171,16 @@ impl ShellPolicy {
             entries: Vec::new(),
             blocked_constructs: Vec::new(),
             network: true,
+            has_target_rules: true,
+        }
+    }
+
+    /// Creates a policy that blocks no commands, and does not judge the operands of `rm -r`,
+    /// `chmod -R`, `chown -R` and `chgrp -R`.
+    pub(super) fn without_target_rules() -> Self {
+        Self {
+            has_target_rules: false,
+            ..Self::open()
         }
     }
 
@@ -192,6 +205,10 @@ impl ShellPolicy {
 
     pub(super) fn admits_network(&self) -> bool {
         self.network
+    }
+
+    pub(super) fn has_target_rules(&self) -> bool {
+        self.has_target_rules
     }
 
     /// The first entry that the command begins with, or may begin with.

@@ -134,6 +134,7 @@ impl Decider<'_> {
     /// Judges `rm`, `chmod`, `dd` and other commands that delete files or write to devices.
     pub(super) fn destroys(&mut self, name: &str, words: &[Word]) {
         match name {
+            "rm" | "chmod" | "chown" | "chgrp" if !self.policy.has_target_rules() => {}
             "rm" => self.recursive(name, &words[1..], "rR", true),
             "chmod" | "chown" | "chgrp" => self.recursive(name, &words[1..], "R", false),
             "find" => self.deletes_below(&words[1..]),

@@ -54,7 +54,14 @@ pub fn visit(command: &str, visit: Visit<'_>) -> Verdict {
         home: Some("/home".into()),
         ..WorkingDirState::default()
     };
-    walk(&Parsed::new(command), &start, visit, false).0
+    walk(
+        &Parsed::new(command),
+        &start,
+        &ShellPolicy::open(),
+        visit,
+        false,
+    )
+    .0
 }
 
 /// Visits all parts of a command that starts at `start`, and returns every word that it names. A command that
@@ -64,19 +71,28 @@ pub fn visit_from(
     start: &WorkingDirState,
     visit: Visit<'_>,
 ) -> (Verdict, Vec<NamedWord>) {
-    walk(command, start, visit, true)
+    walk(command, start, &ShellPolicy::open(), visit, true)
+}
+
+/// Whether [`visit_from`] visits every command that `command` runs. Its verdict may still be
+/// [`Verdict::Ask`], because operands of `rm -r`, `chmod -R`, `chown -R` or `chgrp -R` are unknown.
+/// These programs run no other command.
+#[must_use]
+pub fn has_known_commands(command: &Parsed, start: &WorkingDirState) -> bool {
+    let policy = ShellPolicy::without_target_rules();
+    walk(command, start, &policy, &mut |_| {}, false).0 == Verdict::Allow
 }
 
 fn walk(
     command: &Parsed,
     start: &WorkingDirState,
+    policy: &ShellPolicy,
     visit: Visit<'_>,
     names: bool,
 ) -> (Verdict, Vec<NamedWord>) {
     match command.tree() {
         Ok(list) => {
-            let policy = ShellPolicy::open();
-            let mut decider = Decider::new(&policy, start);
+            let mut decider = Decider::new(policy, start);
             decider.visit = Some(visit);
             decider.places.returns = false;
             decider.named = names.then(Vec::new);

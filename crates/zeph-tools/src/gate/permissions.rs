@@ -202,7 +202,7 @@ impl<'r> Judge<'_, 'r> {
                 },
             });
         }
-        if command.parts.is_empty() || command.unknown.is_some() {
+        if command.parts.is_empty() || command.unresolved.is_some() {
             open = None;
         }
         pieces.extend(self.whole(command, open));

@@ -73,8 +73,13 @@ pub struct ParsedCommand {
     pub(crate) targets: Vec<(String, PathBuf)>,
     /// Whether it writes to a target that cannot be known.
     pub unknown_writes: bool,
-    /// The part that cannot be known before it runs; `None` if all of it is known.
+    /// The part that cannot be known before it runs; `None` if all of it is known. In operands of
+    /// `rm -r`, `chmod -R`, `chown -R` and `chgrp -R`, the values of variables that the command
+    /// sets are known.
     pub unknown: Option<String>,
+    /// The part that is unknown without the values of variables, for rules about the whole text and
+    /// about paths.
+    pub(crate) unresolved: Option<String>,
     /// Whether an allow rule with the exact text of the command replaces the confirmation for the unknown part.
     pub can_be_allowed_exactly: bool,
     /// The text that the shell runs, if it differs in more than quoting and layout.
@@ -142,6 +147,7 @@ impl ParsedCommand {
     #[cfg(not(feature = "shell"))]
     fn fill(&mut self, _last: &ParsedCommandCache) {
         self.unknown = Some("this build cannot parse commands".to_owned());
+        self.unresolved.clone_from(&self.unknown);
     }
 }
 
@@ -227,5 +233,41 @@ mod tests {
         let again = read("rm -r ~/y > out", "/v", Some("/g"));
         assert!(!Arc::ptr_eq(&other, &again));
         assert_eq!(other.parts, again.parts);
+    }
+
+    /// Proves SH-11, PERM-3: the values of variables make targets known, but not the commands that
+    /// rules compare.
+    #[test]
+    fn variable_in_a_target_is_known_if_its_value_is() {
+        let read = |text: &str| {
+            ParsedCommandCache::default().read(text, "/w".into(), Some(Path::new("/h")))
+        };
+        for text in [
+            "for d in build dist; do rm -rf \"$d\"; done",
+            "OUT=dist; rm -rf \"$OUT\"/*",
+            "d=src; chmod -R u+w \"$d\"",
+            "d=x; e=$d/y; rm -rf $e",
+        ] {
+            let command = read(text);
+            assert_eq!(command.unknown, None, "{text}");
+            assert!(command.unresolved.is_some(), "{text}");
+            assert!(command.parts.iter().any(|part| !part.known), "{text}");
+        }
+        for text in [
+            "rm -rf \"$d\"",
+            "d=build; read d; rm -rf \"$d\"",
+            "d=x rm -rf \"$d\"",
+            "for d in build /; do rm -rf \"$d\"; done",
+            "d=; rm -rf \"$d\"/*",
+            "f() { rm -rf \"$1\"; }; f /",
+            // The text for the shell has commands that no rule sees.
+            "s='rm -rf x'; bash -c \"$s\"",
+            "d=x; rm -rf \"$d\"; eval \"$d\"",
+            "d=rm; $d -rf x",
+        ] {
+            assert!(read(text).unknown.is_some(), "{text}");
+        }
+        let literal = read("rm -rf dist");
+        assert!(literal.unknown.is_none() && literal.unresolved.is_none());
     }
 }

@@ -21,7 +21,7 @@ const MAX_OPEN: usize = 16;
 /// Collects the paths that `command` names.
 pub(crate) fn read(command: &ParsedCommand, places: &PathResolver) -> ReferencedPaths {
     let mut mentions = ReferencedPaths::default();
-    if let Some(why) = &command.unknown {
+    if let Some(why) = &command.unresolved {
         mentions.unknown = Some(why.clone());
     }
     if command.unknown_writes {

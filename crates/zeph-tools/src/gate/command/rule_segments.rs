@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
 use crate::gate::{CommandPart, ParsedCommand, PartKind};
 use zeph_bash::{
-    Assignment, Parsed, Part, Verdict, Word, WorkingDirState, file_name, kind_of, normalize_path,
-    program_options, read_only, runs_unlisted_program, visit_from,
+    Assignment, Parsed, Part, ShellPolicy, Verdict, Word, WorkingDirState, file_name,
+    has_known_commands, kind_of, normalize_path, program_options, read_only, runs_unlisted_program,
+    visit_from,
 };
 
 /// Devices that store nothing.
@@ -64,14 +65,28 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
     command.named = named;
     command.reads = read_only(parsed, &start).ok().map(|reads| reads.paths);
     command.unknown_writes = unknown_writes || (reopens && opens);
-    (command.unknown, command.can_be_allowed_exactly) = match verdict {
+    // Rules compare the commands as written. If all of them are known, values of variables decide
+    // about the targets.
+    let resolves = matches!(verdict, Verdict::Ask { .. }) && has_known_commands(parsed, &start);
+    let (unresolved, exactly) = unknown_part(verdict);
+    command.unresolved.clone_from(&unresolved);
+    (command.unknown, command.can_be_allowed_exactly) = match resolves {
+        true => unknown_part(ShellPolicy::open().decide_parsed(parsed, &start)),
+        false => (unresolved, exactly),
+    };
+}
+
+/// The unknown part of a command with this verdict, and whether an allow rule with the exact text
+/// replaces the confirmation.
+fn unknown_part(verdict: Verdict) -> (Option<String>, bool) {
+    match verdict {
         Verdict::Allow => (None, false),
         Verdict::Ask {
             why,
             can_be_allowed_exactly,
         } => (Some(why), can_be_allowed_exactly),
         Verdict::Block { what } => (Some(what), false),
-    };
+    }
 }
 
 /// Records the target of a redirection, unless it is a stream or unknown.

@@ -280,6 +280,26 @@ fn allow_rules_do_not_guess() {
     );
 }
 
+/// Proves PERM-3: a variable with known values needs no confirmation as a target. Rules compare the
+/// text as written.
+#[test]
+fn variable_as_a_target_is_judged_by_its_values() {
+    let in_a_loop = "for d in a b; do rm -rf \"$d\"; done";
+    bash(
+        "bash allow rm *\nbash allow bash *",
+        &[
+            (in_a_loop, "allow"),
+            ("rm -rf \"$d\"", "ask"),
+            ("for d in a /; do rm -rf \"$d\"; done", "ask"),
+            ("for s in 'rm -rf a'; do bash -c \"$s\"; done", "ask"),
+            ("for s in ls; do rm -rf \"$s\"; bash -c \"$s\"; done", "ask"),
+        ],
+    );
+    bash("bash deny rm * b\nbash allow *", &[(in_a_loop, "ask")]);
+    bash("bash allow rm *\nbash deny for *", &[(in_a_loop, "deny")]);
+    bash("bash allow rm *\nbash ask *done", &[(in_a_loop, "ask")]);
+}
+
 /// Proves PERM-3: a redirection is judged as a write of its target.
 #[test]
 fn redirections_are_writes() {
