@@ -166,6 +166,27 @@ fn cd_changes_the_directory_of_typed_commands() {
     assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
+/// Proves D-42: `!cd` leaves a directory that no longer exists.
+#[test]
+fn cd_leaves_a_removed_directory() {
+    let home = home();
+    let mut terminal = Terminal::start(&home, &[]);
+    enter(&mut terminal, "!mkdir -p sub/deep");
+    enter(&mut terminal, "!cd sub/deep");
+    enter(&mut terminal, "!rmdir \"$PWD\"");
+    enter(&mut terminal, "!pwd");
+    terminal.shows("!cd DIRECTORY changes it");
+    enter(&mut terminal, "!cd .");
+    enter(&mut terminal, "!echo \"above: $(basename \"$PWD\").\"");
+    terminal.shows("above: sub.");
+    enter(&mut terminal, "!rmdir \"$PWD\"");
+    enter(&mut terminal, "!cd /");
+    terminal.shows("the next ! commands run in /]");
+    enter(&mut terminal, "!echo \"root: $PWD.\"");
+    terminal.shows("root: /.");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+}
+
 /// Proves D-42: the conversation gets the command and its output, without the screen of a full-screen program and within
 /// the output limits.
 #[test]

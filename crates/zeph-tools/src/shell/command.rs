@@ -125,16 +125,15 @@ impl Commands {
         })
     }
 
-    /// Prepares a command that the user typed. It starts in `cwd`, or in the directory of all commands.
+    /// Prepares a command that the user typed. It starts in `cwd`.
     ///
     /// # Errors
     /// If no shell is installed, or `cwd` does not exist.
     pub(super) fn prepare_for_user(
         &self,
         text: &str,
-        cwd: Option<PathBuf>,
+        cwd: PathBuf,
     ) -> Result<CommandSpec, ToolError> {
-        let cwd = cwd.unwrap_or_else(|| self.cwd.clone());
         if !cwd.is_dir() {
             return Err(ToolError::Missing {
                 message: format!(

@@ -69,30 +69,31 @@ impl ShellExecutor {
         let has_background = parsed.as_ref().is_some_and(has_background);
         let terminal = cx.terminal().filter(|_| !has_background);
         let lent = terminal.and_then(|terminal| terminal.lend().ok());
-        self.run_for_user(call, cx, params, &params.command, lent)
-            .await
+        let command =
+            self.prepare_user_command(call, &params.command, self.user_directory(call))?;
+        self.run_unconfined(call, cx, params, &command, lent).await
     }
 
-    /// Runs `text` in the directory of the user's commands.
-    async fn run_for_user(
+    /// The directory of the user's commands.
+    fn user_directory(&self, call: &ToolCall) -> PathBuf {
+        let directory = self.user_directories.get(&call.conversation);
+        directory.map_or_else(|| self.commands.cwd.clone(), |it| it.current)
+    }
+
+    /// Prepares `text` to run in `cwd` with the previous directory of the user's commands.
+    fn prepare_user_command(
         &self,
         call: &ToolCall,
-        cx: &CallContext,
-        params: &BashParams,
         text: &str,
-        lent: Option<Box<dyn LentTerminal>>,
-    ) -> Result<ToolOutput, ToolError> {
-        let directory = self.user_directories.get(&call.conversation);
-        let cwd = directory
-            .as_ref()
-            .map(|directory| directory.current.clone());
+        cwd: PathBuf,
+    ) -> Result<CommandSpec, ToolError> {
         let mut command = self.commands.prepare_for_user(text, cwd)?;
-        if let Some(directory) = directory {
+        if let Some(directory) = self.user_directories.get(&call.conversation) {
             command.env.retain(|(name, _)| name != "OLDPWD");
             let previous = OsString::from(directory.previous);
             command.env.push(("OLDPWD".into(), previous));
         }
-        self.run_unconfined(call, cx, params, &command, lent).await
+        Ok(command)
     }
 
     /// Runs a command of the user at the terminal. The user sees its output directly.
@@ -135,7 +136,14 @@ impl ShellExecutor {
     ) -> Result<ToolOutput, ToolError> {
         // The shell resolves `~`, variables, `-` and CDPATH. A comment may end the first line.
         let text = format!("{}\n[ $? -eq 0 ] && pwd", params.command);
-        let output = self.run_for_user(call, cx, params, &text, None).await?;
+        let previous = self.user_directory(call);
+        // A removed directory is left from the nearest directory above it that exists.
+        let mut above = previous.ancestors();
+        let cwd = above.find(|dir| dir.is_dir()).unwrap_or(&previous);
+        let command = self.prepare_user_command(call, &text, cwd.to_path_buf())?;
+        let output = self
+            .run_unconfined(call, cx, params, &command, None)
+            .await?;
         let raw = output.raw_response.clone();
         let field = |name: &str| raw.as_ref().and_then(|raw| raw.get(name));
         let stdout = field("stdout").and_then(Value::as_str).unwrap_or_default();
@@ -143,11 +151,9 @@ impl ShellExecutor {
         let (Some(reached), Some(0)) = (reached, field("exit_code").and_then(Value::as_i64)) else {
             return Ok(output);
         };
-        let directories = &self.user_directories;
-        let before = directories.get(&call.conversation);
-        let previous = before.map_or_else(|| self.commands.cwd.clone(), |it| it.current);
         let current = PathBuf::from(reached);
-        directories.set(&call.conversation, UserDirectory { current, previous });
+        let directory = UserDirectory { current, previous };
+        self.user_directories.set(&call.conversation, directory);
         let told = format!("[the next ! commands run in {reached}]");
         let output = ToolOutput::text(told);
         Ok(match raw {
