@@ -72,6 +72,7 @@ fn time_expressions_are_parsed() {
     again("every day at 9:05pm", "5 21 * * *");
     again("every day", "0 0 * * *");
     again("every monday at 9:30", "30 9 * * 1");
+    again("every mondays at 9", "0 9 * * 1");
     again("every sun", "0 0 * * 0");
     again("every weekday at 17", "0 17 * * 1-5");
     again("every 15 minutes", "*/15 * * * *");
@@ -89,6 +90,7 @@ fn time_expressions_are_parsed() {
         "in 5 fortnights",
         "every",
         "every blue moon",
+        "every mondayss",
         "every day at 25",
         "at 9:99",
         "2026-12-24",

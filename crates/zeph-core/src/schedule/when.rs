@@ -197,7 +197,7 @@ fn weekday(name: &str) -> Option<usize> {
     ];
     let full = known
         .iter()
-        .position(|known| *known == name || known.strip_suffix('s') == Some(name));
+        .position(|known| *known == name || name.strip_suffix('s') == Some(*known));
     full.or_else(|| WEEKDAYS.iter().position(|known| *known == name))
 }
 
