@@ -35,11 +35,12 @@ pub(super) fn effect(row: &Row, text: &Word) -> Effect {
             harmless(text.known().is_some_and(|text| is_harmless(text.trim())))
         }
         Language::Other => {
-            let lower = known.to_lowercase();
+            let script = text.pattern().map_or_else(|| text.script(), str::to_owned);
+            let lower = script.to_lowercase();
             let hit = row.triggers.iter().any(|trigger| {
                 let trigger = trigger.to_lowercase();
                 match trigger.starts_with('.') {
-                    true => starts_statement(&lower, &trigger),
+                    true => has_dot_command(&lower, &trigger),
                     false => lower.contains(&trigger),
                 }
             });
@@ -48,11 +49,15 @@ pub(super) fn effect(row: &Row, text: &Word) -> Effect {
     }
 }
 
-/// Whether a line or a statement of `text` starts with `command`. In other places, `.` separates
-/// names.
-fn starts_statement(text: &str, command: &str) -> bool {
+/// Whether a line or a statement of `text` starts with `command`, such as `.shell`, or an
+/// abbreviation of it. In other places, `.` separates names.
+fn has_dot_command(text: &str, command: &str) -> bool {
     let mut statements = text.split(['\n', '\r', ';']);
-    statements.any(|statement| statement.trim_start().starts_with(command))
+    statements.any(|statement| {
+        let first = statement.split_whitespace().next().unwrap_or_default();
+        let is_abbreviation = first.len() > 1 && command.starts_with(first);
+        first.starts_with(command) || is_abbreviation
+    })
 }
 
 /// Whether a debugger command matches `glob` and calls nothing else.
