@@ -5,6 +5,7 @@ use std::path::Path;
 use super::blocklist::file_name;
 use super::evaluate::Decider;
 use super::places::{Hit, normalize_path};
+use super::rsync;
 use crate::syntax::word::Word;
 
 /// Whether a command with this name changes the directory.
@@ -64,71 +65,6 @@ const WRITERS: &[&str] = &[
     "badblocks",
     "pv",
 ];
-
-/// Long options of `rsync` that take the next word as a value, if they have no `=`.
-const RSYNC_VALUES: &[&str] = &[
-    "address",
-    "backup-dir",
-    "block-size",
-    "bwlimit",
-    "cc",
-    "checksum-choice",
-    "checksum-seed",
-    "chmod",
-    "chown",
-    "compare-dest",
-    "compress-choice",
-    "compress-level",
-    "contimeout",
-    "copy-as",
-    "copy-dest",
-    "debug",
-    "early-input",
-    "exclude",
-    "exclude-from",
-    "files-from",
-    "filter",
-    "groupmap",
-    "iconv",
-    "include",
-    "include-from",
-    "info",
-    "link-dest",
-    "log-file",
-    "log-file-format",
-    "log-format",
-    "max-alloc",
-    "max-delete",
-    "max-size",
-    "min-size",
-    "modify-window",
-    "only-write-batch",
-    "out-format",
-    "outbuf",
-    "partial-dir",
-    "password-file",
-    "port",
-    "protocol",
-    "read-batch",
-    "remote-option",
-    "rsh",
-    "rsync-path",
-    "skip-compress",
-    "sockopts",
-    "stderr",
-    "stop-after",
-    "stop-at",
-    "suffix",
-    "temp-dir",
-    "time-limit",
-    "timeout",
-    "usermap",
-    "write-batch",
-    "zc",
-    "zl",
-];
-/// Short options of `rsync` with a value.
-const RSYNC_VALUE_LETTERS: &str = "@BMTef";
 
 impl Decider<'_> {
     /// Judges `rm`, `chmod`, `dd` and other commands that delete files or write to devices.
@@ -201,7 +137,7 @@ impl Decider<'_> {
         if !words.iter().any(deletes) {
             return;
         }
-        let target = rsync_operands(words).pop();
+        let target = rsync::operands(words).pop();
         let Some(target) = target.filter(|word| !word.prefix().contains(':')) else {
             return;
         };
@@ -284,33 +220,4 @@ impl Decider<'_> {
             }
         }
     }
-}
-
-/// The operands of `rsync`. An unresolved value of an option counts as one, because it may expand
-/// to several words.
-fn rsync_operands(words: &[Word]) -> Vec<&Word> {
-    let mut operands = Vec::new();
-    let mut words = words.iter().peekable();
-    while let Some(word) = words.next() {
-        if word.known() == Some("--") {
-            operands.extend(words);
-            break;
-        }
-        if !word.prefix().starts_with('-') {
-            operands.push(word);
-        } else if word.known().is_some_and(takes_next_word) {
-            words.next_if(|value| value.known().is_some());
-        }
-    }
-    operands
-}
-
-/// Whether this option of `rsync` takes the next word as its value.
-fn takes_next_word(option: &str) -> bool {
-    if let Some(name) = option.strip_prefix("--") {
-        return RSYNC_VALUES.contains(&name);
-    }
-    // The first letter with a value takes the rest of the word, if there is one.
-    let value = option.find(|letter: char| RSYNC_VALUE_LETTERS.contains(letter));
-    value.is_some_and(|at| at + 1 == option.len())
 }

@@ -28,6 +28,7 @@ pub(crate) mod places;
 pub(crate) mod programs;
 pub(crate) mod read_only;
 mod readings;
+mod rsync;
 mod scope;
 mod script;
 mod setters;

@@ -1,6 +1,7 @@
 //! Programs that write text, and the words that name their files. Compilers are not among them.
 
 use super::blocklist::file_name;
+use super::rsync;
 use crate::syntax::word::{UNRESOLVED, Word};
 
 /// The maximum number of target directories that are distinguished in one command.
@@ -76,7 +77,10 @@ pub(super) fn written_words(name: &str, arguments: &[Word]) -> Vec<Word> {
                 true => values().collect(),
                 false => Vec::new(),
             };
-            directories.extend(operands().next_back());
+            directories.extend(match name {
+                "rsync" => rsync::operands(arguments).pop().cloned(),
+                _ => operands().next_back(),
+            });
             let inside = files_in(&directories, &names);
             // `ln FILE` makes a link in the working directory.
             let alone = names.iter().filter(|_| names.len() == 1).map(Word::literal);
