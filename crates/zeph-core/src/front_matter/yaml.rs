@@ -214,5 +214,4 @@ fn plain_scalar(text: &str) -> Value {
 }
 
 #[cfg(test)]
-#[path = "yaml_tests.rs"]
 mod tests;
