@@ -244,5 +244,4 @@ impl ToolResultCache {
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;

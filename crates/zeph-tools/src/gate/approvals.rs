@@ -368,5 +368,4 @@ fn shares_case(pattern: &str, text: &str, special: &[char]) -> bool {
 
 #[cfg(test)]
 #[cfg(all(feature = "shell", feature = "web"))]
-#[path = "approvals_tests.rs"]
 mod tests;

@@ -312,5 +312,4 @@ impl UtilityScorer {
 }
 
 #[cfg(test)]
-#[path = "utility_tests.rs"]
 mod tests;

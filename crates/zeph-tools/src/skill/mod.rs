@@ -247,5 +247,4 @@ impl SkillRegistry {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -242,5 +242,4 @@ fn host(url: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "question_tests.rs"]
 mod tests;

@@ -286,5 +286,4 @@ pub fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
