@@ -353,5 +353,4 @@ fn split_remarks(text: &str) -> (&str, &str) {
 }
 
 #[cfg(test)]
-#[path = "call_tests.rs"]
 mod tests;

@@ -45,4 +45,4 @@ pub(crate) enum Detail {
 }
 
 #[cfg(test)]
-mod snapshot_tests;
+mod tests;

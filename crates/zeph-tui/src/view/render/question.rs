@@ -357,5 +357,4 @@ fn place(name: &str) -> u8 {
 }
 
 #[cfg(test)]
-#[path = "question_tests.rs"]
 mod tests;

@@ -424,5 +424,4 @@ fn close_inline(source: &mut String) {
 }
 
 #[cfg(test)]
-#[path = "stream_tests.rs"]
 mod tests;
