@@ -5,24 +5,15 @@
 //! `{"tool_id": NAME, "params": {…}}`, with arguments that match its schema.
 
 mod embedder;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod embedder_tests;
 mod engine;
 mod gguf;
 mod grammar;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod measure;
 mod model;
 mod prompt;
 pub mod quantize;
 mod safetensors;
 mod source;
 mod template;
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-mod testing;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;

@@ -1,16 +1,20 @@
 //! Tests of a model with random weights: all behaviour that does not depend on its knowledge.
 
+mod embedder;
+mod measure;
+mod testing;
+
 use std::sync::Arc;
 
 use candle_core::quantized::{GgmlDType, gguf_file};
 use candle_core::{Device, Tensor};
 use serde_json::{Value, json};
 
+use self::testing::SeededRng;
 use super::engine::{CompletionRequest, Ended, Engine, Failure, greedy};
 use super::gguf::Gguf;
 use super::grammar::Form;
 use super::prompt;
-use super::testing::{self, SeededRng};
 use super::thread_pool::Cores;
 use crate::build_provider::build_provider;
 use crate::config::{ProviderConfig, ProviderKind, RetryConfig};

@@ -5,8 +5,8 @@ use std::path::Path;
 use candle_core::quantized::{GgmlDType, QTensor, gguf_file};
 use candle_core::{Device, Tensor};
 
-use super::engine::Engine;
-use super::source::{Loaded, Source};
+use super::super::engine::Engine;
+use super::super::source::{Loaded, Source};
 
 /// Pseudo-random numbers from a seed.
 pub(super) struct SeededRng(u64);
@@ -34,7 +34,7 @@ impl SeededRng {
     pub(super) fn sample(&mut self, logits: &[f32]) -> u32 {
         let gumbel = |roll: f32| -(-(roll.max(1e-9)).ln()).ln();
         let noisy: Vec<f32> = logits.iter().map(|it| it + gumbel(self.roll())).collect();
-        super::engine::greedy(&noisy)
+        super::super::engine::greedy(&noisy)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of embeddings with a real model; `ZEPH_MEASURE_EMBEDDINGS` names its directory.
 
-use super::provider;
+use super::super::provider;
 use crate::config::{ProviderConfig, ProviderKind};
 use crate::message::Message;
 

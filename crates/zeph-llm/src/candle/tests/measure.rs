@@ -155,7 +155,7 @@ async fn calls_of_a_real_model() {
         max_output_tokens: Some(96),
         ..ProviderConfig::new("local", ProviderKind::Candle)
     };
-    let inner = super::provider(&config).unwrap();
+    let inner = super::super::provider(&config).unwrap();
     let tools = tools();
     let watched = TextTools::wrap_if_needed(Arc::clone(&inner));
     let unwatched = TextTools::wrap_if_needed(Arc::new(UnconstrainedModel(inner)));
