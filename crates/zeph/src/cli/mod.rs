@@ -13,8 +13,6 @@ mod config_value;
 mod conversation;
 mod demo;
 mod doctor;
-#[cfg(test)]
-mod documented;
 mod filter;
 mod folder_trust;
 #[cfg(feature = "tui")]
@@ -38,6 +36,8 @@ mod session_search;
 mod session_selection;
 mod sessions;
 mod skills;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod undo;
 mod user_file;

@@ -256,5 +256,4 @@ pub(crate) fn setting_names() -> Vec<String> {
 }
 
 #[cfg(test)]
-#[path = "layer_tests.rs"]
 mod tests;

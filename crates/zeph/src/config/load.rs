@@ -335,5 +335,4 @@ fn absolute_paths(
 }
 
 #[cfg(test)]
-#[path = "load_tests.rs"]
 mod tests;

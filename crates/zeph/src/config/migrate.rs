@@ -402,5 +402,4 @@ fn copy_suffix(from: &Item, to: &mut Item) {
 }
 
 #[cfg(test)]
-#[path = "migrate_tests.rs"]
 mod tests;

@@ -5,8 +5,6 @@
 
 mod changes;
 mod check;
-#[cfg(test)]
-mod dead_keys_test;
 mod deserialize;
 mod edit;
 mod env;
@@ -29,6 +27,8 @@ mod schema;
 mod setting;
 mod telemetry;
 mod template;
+#[cfg(test)]
+mod tests;
 mod values;
 mod watch;
 

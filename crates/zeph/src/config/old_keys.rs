@@ -493,5 +493,4 @@ fn get_mut<'a>(table: &'a mut Table, key: &str) -> Option<&'a mut Value> {
 }
 
 #[cfg(test)]
-#[path = "old_keys_tests.rs"]
 mod tests;

@@ -117,7 +117,7 @@ fn file_without_old_keys_is_unchanged() {
         "",
         "# x\n",
         "[agent]\nmax_tool_iterations = 3\n",
-        include_str!("../../../../config/default.toml"),
+        include_str!("../../../../../config/default.toml"),
     ] {
         assert_eq!(migrate(text), Ok(None));
     }

@@ -256,7 +256,7 @@ proptest! {
 
     #[test]
     fn mutated_files_never_panic(at in any::<prop::sample::Index>(), with in "\\PC{0,3}", cut in 0_usize..4) {
-        let text = include_str!("../../../../config/default.toml");
+        let text = include_str!("../../../../../config/default.toml");
         let from = text.floor_char_boundary(at.index(text.len() + 1));
         let to = text.ceil_char_boundary((from + cut).min(text.len()));
         let (_, errors) = read(&format!("{}{with}{}", &text[..from], &text[to..]));

@@ -299,7 +299,7 @@ fn one_file_can_be_checked_alone() {
 #[test]
 fn configuration_is_loaded_quickly() {
     let world = World::new()
-        .user(include_str!("../../../../config/default.toml"))
+        .user(include_str!("../../../../../config/default.toml"))
         .project("tools.mode = 'plan'")
         .var("ZEPH_TOOLS_SHELL_TIMEOUT", "60");
     world.load().unwrap();
