@@ -53,8 +53,8 @@ enum PatternFamily {
     Path,
 }
 
+/// The literals of all families except tokens.
 const FAMILIES: &[(PatternFamily, &[&str])] = &[
-    (PatternFamily::Token, token_formats::LITERALS),
     (PatternFamily::PrivateKey, private_key::LITERALS),
     (PatternFamily::Url, url::LITERALS),
     (PatternFamily::Path, path::LITERALS),
@@ -69,11 +69,14 @@ struct Prefilter {
 }
 
 static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
-    let literals = |(_, literals): &(_, &'static [&'static str])| literals.iter().copied();
-    let family = |(family, literals): &(PatternFamily, &[&str])| vec![*family; literals.len()];
+    let tokens = token_formats::literals().map(|literal| (PatternFamily::Token, literal));
+    let others = FAMILIES
+        .iter()
+        .flat_map(|(family, literals)| literals.iter().map(move |literal| (*family, *literal)));
+    let (families, literals): (Vec<_>, Vec<_>) = tokens.chain(others).unzip();
     Prefilter {
-        set: LiteralSet::new(FAMILIES.iter().flat_map(literals)),
-        families: FAMILIES.iter().flat_map(family).collect(),
+        set: LiteralSet::new(literals),
+        families,
     }
 });
 

@@ -1,4 +1,4 @@
-//! Formats of tokens with a unique prefix. A new format is a row of [`FORMATS`] and its prefix in [`LITERALS`].
+//! Formats of tokens with a unique prefix. A new format is a row of [`FORMATS`].
 //!
 //! The formats are those that the services document, or that their secret-scanning partners publish.
 
@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::kind::Kind;
 use super::line_buffer::{is_alphanumeric, is_base64, is_word};
 use super::private_key::MAX_KEY_CHARS;
+use EntropyRule::{Cases, Certain, Digit, LongRun, Nothing};
 
 /// The format of a token after its prefix.
 pub(super) struct TokenFormat {
@@ -75,277 +76,79 @@ const fn encoded_key(prefix: &'static str) -> TokenFormat {
         Kind::PRIVATE_KEY,
         is_base64,
         40..MAX_KEY_CHARS,
-        EntropyRule::Certain,
+        Certain,
     )
 }
 
 /// All formats. A longer prefix precedes a prefix of it.
 pub(super) const FORMATS: &[TokenFormat] = &[
-    token("AKIA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
-    token("ASIA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
-    token("ABIA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
-    token("ACCA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
-    token("AIza", Kind::GOOGLE, is_word, 35..35, EntropyRule::Nothing),
-    token(
-        "GOCSPX-",
-        Kind::GOOGLE,
-        is_word,
-        24..32,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "ya29.",
-        Kind::GOOGLE,
-        is_dotted,
-        30..LONG,
-        EntropyRule::Digit,
-    ),
-    token(
-        "github_pat_",
-        Kind::GITHUB,
-        is_snake,
-        40..120,
-        EntropyRule::Digit,
-    ),
-    token("ghp_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
-    token("gho_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
-    token("ghu_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
-    token(
-        "ghs_",
-        Kind::GITHUB,
-        is_dotted,
-        30..LONG,
-        EntropyRule::Digit,
-    ),
-    token("ghr_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
-    token(
-        "glpat-",
-        Kind::GITLAB,
-        is_dotted,
-        20..300,
-        EntropyRule::Nothing,
-    ),
-    token("gldt-", Kind::GITLAB, is_word, 20..64, EntropyRule::Nothing),
-    token(
-        "glrt-",
-        Kind::GITLAB,
-        is_dotted,
-        20..300,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "glptt-",
-        Kind::GITLAB,
-        is_word,
-        40..64,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "glcbt-",
-        Kind::GITLAB,
-        is_word,
-        20..80,
-        EntropyRule::Nothing,
-    ),
-    token("glft-", Kind::GITLAB, is_word, 20..64, EntropyRule::Nothing),
-    token(
-        "glsoat-",
-        Kind::GITLAB,
-        is_word,
-        20..64,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "glimt-",
-        Kind::GITLAB,
-        is_word,
-        20..64,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "glagent-",
-        Kind::GITLAB,
-        is_word,
-        40..64,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "GR1348941",
-        Kind::GITLAB,
-        is_word,
-        20..40,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "npm_",
-        Kind::REGISTRY,
-        is_alphanumeric,
-        36..36,
-        EntropyRule::Digit,
-    ),
-    token(
-        "pypi-AgE",
-        Kind::REGISTRY,
-        is_word,
-        50..LONG,
-        EntropyRule::Digit,
-    ),
-    token(
-        "rubygems_",
-        Kind::REGISTRY,
-        is_hex,
-        48..48,
-        EntropyRule::Digit,
-    ),
-    token(
-        "dckr_pat_",
-        Kind::REGISTRY,
-        is_word,
-        24..64,
-        EntropyRule::Nothing,
-    ),
-    token(
-        "xoxe.xox",
-        Kind::SLACK,
-        is_word,
-        20..400,
-        EntropyRule::Digit,
-    ),
-    token("xox", Kind::SLACK, is_word, 20..400, EntropyRule::Digit),
-    token("xapp-", Kind::SLACK, is_word, 20..400, EntropyRule::Digit),
-    token(
-        "sk_live_",
-        Kind::STRIPE,
-        is_alphanumeric,
-        16..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "sk_test_",
-        Kind::STRIPE,
-        is_alphanumeric,
-        16..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "rk_live_",
-        Kind::STRIPE,
-        is_alphanumeric,
-        16..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "rk_test_",
-        Kind::STRIPE,
-        is_alphanumeric,
-        16..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "whsec_",
-        Kind::STRIPE,
-        is_base64,
-        24..128,
-        EntropyRule::Digit,
-    ),
-    token(
-        "sk-ant-",
-        Kind::ANTHROPIC,
-        is_word,
-        24..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "sk-proj-",
-        Kind::OPENAI,
-        is_word,
-        20..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "sk-svcacct-",
-        Kind::OPENAI,
-        is_word,
-        20..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "sk-admin-",
-        Kind::OPENAI,
-        is_word,
-        20..255,
-        EntropyRule::Digit,
-    ),
-    token(
-        "sk-or-v1-",
-        Kind::OPENAI,
-        is_word,
-        20..255,
-        EntropyRule::Digit,
-    ),
-    token("sk-", Kind::OPENAI, is_word, 20..255, EntropyRule::LongRun),
-    token(
-        "hf_",
-        Kind::HUGGINGFACE,
-        is_alphanumeric,
-        30..40,
-        EntropyRule::Cases,
-    ),
+    token("AKIA", Kind::AWS, is_upper, 16..16, Nothing),
+    token("ASIA", Kind::AWS, is_upper, 16..16, Nothing),
+    token("ABIA", Kind::AWS, is_upper, 16..16, Nothing),
+    token("ACCA", Kind::AWS, is_upper, 16..16, Nothing),
+    token("AIza", Kind::GOOGLE, is_word, 35..35, Nothing),
+    token("GOCSPX-", Kind::GOOGLE, is_word, 24..32, Nothing),
+    token("ya29.", Kind::GOOGLE, is_dotted, 30..LONG, Digit),
+    token("github_pat_", Kind::GITHUB, is_snake, 40..120, Digit),
+    token("ghp_", Kind::GITHUB, is_snake, 30..255, Digit),
+    token("gho_", Kind::GITHUB, is_snake, 30..255, Digit),
+    token("ghu_", Kind::GITHUB, is_snake, 30..255, Digit),
+    token("ghs_", Kind::GITHUB, is_dotted, 30..LONG, Digit),
+    token("ghr_", Kind::GITHUB, is_snake, 30..255, Digit),
+    token("glpat-", Kind::GITLAB, is_dotted, 20..300, Nothing),
+    token("gldt-", Kind::GITLAB, is_word, 20..64, Nothing),
+    token("glrt-", Kind::GITLAB, is_dotted, 20..300, Nothing),
+    token("glptt-", Kind::GITLAB, is_word, 40..64, Nothing),
+    token("glcbt-", Kind::GITLAB, is_word, 20..80, Nothing),
+    token("glft-", Kind::GITLAB, is_word, 20..64, Nothing),
+    token("glsoat-", Kind::GITLAB, is_word, 20..64, Nothing),
+    token("glimt-", Kind::GITLAB, is_word, 20..64, Nothing),
+    token("glagent-", Kind::GITLAB, is_word, 40..64, Nothing),
+    token("GR1348941", Kind::GITLAB, is_word, 20..40, Nothing),
+    token("npm_", Kind::REGISTRY, is_alphanumeric, 36..36, Digit),
+    token("pypi-AgE", Kind::REGISTRY, is_word, 50..LONG, Digit),
+    token("rubygems_", Kind::REGISTRY, is_hex, 48..48, Digit),
+    token("dckr_pat_", Kind::REGISTRY, is_word, 24..64, Nothing),
+    token("xoxe.xox", Kind::SLACK, is_word, 20..400, Digit),
+    token("xox", Kind::SLACK, is_word, 20..400, Digit),
+    token("xapp-", Kind::SLACK, is_word, 20..400, Digit),
+    token("sk_live_", Kind::STRIPE, is_alphanumeric, 16..255, Digit),
+    token("sk_test_", Kind::STRIPE, is_alphanumeric, 16..255, Digit),
+    token("rk_live_", Kind::STRIPE, is_alphanumeric, 16..255, Digit),
+    token("rk_test_", Kind::STRIPE, is_alphanumeric, 16..255, Digit),
+    token("whsec_", Kind::STRIPE, is_base64, 24..128, Digit),
+    token("sk-ant-", Kind::ANTHROPIC, is_word, 24..255, Digit),
+    token("sk-proj-", Kind::OPENAI, is_word, 20..255, Digit),
+    token("sk-svcacct-", Kind::OPENAI, is_word, 20..255, Digit),
+    token("sk-admin-", Kind::OPENAI, is_word, 20..255, Digit),
+    token("sk-or-v1-", Kind::OPENAI, is_word, 20..255, Digit),
+    token("sk-", Kind::OPENAI, is_word, 20..255, LongRun),
+    token("hf_", Kind::HUGGINGFACE, is_alphanumeric, 30..40, Cases),
     token(
         "api_org_",
         Kind::HUGGINGFACE,
         is_alphanumeric,
         30..40,
-        EntropyRule::Cases,
+        Cases,
     ),
-    token("SG.", Kind::SERVICE, is_dotted, 60..80, EntropyRule::Digit),
-    token("SK", Kind::SERVICE, is_hex, 32..32, EntropyRule::Digit),
-    token("key-", Kind::SERVICE, is_hex, 32..32, EntropyRule::Digit),
-    token("dop_v1_", Kind::SERVICE, is_hex, 64..64, EntropyRule::Digit),
-    token("shpat_", Kind::SERVICE, is_hex, 32..32, EntropyRule::Digit),
-    token(
-        "gsk_",
-        Kind::SERVICE,
-        is_alphanumeric,
-        40..64,
-        EntropyRule::Digit,
-    ),
-    token(
-        "xai-",
-        Kind::SERVICE,
-        is_alphanumeric,
-        60..100,
-        EntropyRule::Digit,
-    ),
-    token(
-        "r8_",
-        Kind::SERVICE,
-        is_alphanumeric,
-        37..37,
-        EntropyRule::Digit,
-    ),
-    token(
-        "lin_api_",
-        Kind::SERVICE,
-        is_alphanumeric,
-        32..48,
-        EntropyRule::Digit,
-    ),
-    token(
-        "ntn_",
-        Kind::SERVICE,
-        is_alphanumeric,
-        40..50,
-        EntropyRule::Digit,
-    ),
-    token("glsa_", Kind::SERVICE, is_snake, 32..48, EntropyRule::Digit),
-    token("hvs.", Kind::SERVICE, is_word, 24..200, EntropyRule::Digit),
+    token("SG.", Kind::SERVICE, is_dotted, 60..80, Digit),
+    token("SK", Kind::SERVICE, is_hex, 32..32, Digit),
+    token("key-", Kind::SERVICE, is_hex, 32..32, Digit),
+    token("dop_v1_", Kind::SERVICE, is_hex, 64..64, Digit),
+    token("shpat_", Kind::SERVICE, is_hex, 32..32, Digit),
+    token("gsk_", Kind::SERVICE, is_alphanumeric, 40..64, Digit),
+    token("xai-", Kind::SERVICE, is_alphanumeric, 60..100, Digit),
+    token("r8_", Kind::SERVICE, is_alphanumeric, 37..37, Digit),
+    token("lin_api_", Kind::SERVICE, is_alphanumeric, 32..48, Digit),
+    token("ntn_", Kind::SERVICE, is_alphanumeric, 40..50, Digit),
+    token("glsa_", Kind::SERVICE, is_snake, 32..48, Digit),
+    token("hvs.", Kind::SERVICE, is_word, 24..200, Digit),
     token(
         "AGE-SECRET-KEY-1",
         Kind::PRIVATE_KEY,
         is_upper,
         50..64,
-        EntropyRule::Digit,
+        Digit,
     ),
     // PKCS #8, RSA, EC, OpenSSH, and encrypted PKCS #8.
     encoded_key("LS0tLS1CRUdJTiBQUklWQVRFIEtFW"),
@@ -355,73 +158,17 @@ pub(super) const FORMATS: &[TokenFormat] = &[
     encoded_key("LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRV"),
 ];
 
-/// The prefixes that are searched: those of [`FORMATS`], or the part that several share.
-pub(super) const LITERALS: &[&str] = &[
-    "AKIA",
-    "ASIA",
-    "ABIA",
-    "ACCA",
-    "AIza",
-    "GOCSPX-",
-    "ya29.",
-    "github_pat_",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "glpat-",
-    "gldt-",
-    "glrt-",
-    "glptt-",
-    "glcbt-",
-    "glft-",
-    "glsoat-",
-    "glimt-",
-    "glagent-",
-    "GR1348941",
-    "npm_",
-    "pypi-AgE",
-    "rubygems_",
-    "dckr_pat_",
-    "xox",
-    "xapp-",
-    "sk_live_",
-    "sk_test_",
-    "rk_live_",
-    "rk_test_",
-    "whsec_",
-    "sk-",
-    "hf_",
-    "api_org_",
-    "SG.",
-    "key-",
-    "dop_v1_",
-    "shpat_",
-    "gsk_",
-    "xai-",
-    "r8_",
-    "lin_api_",
-    "ntn_",
-    "glsa_",
-    "hvs.",
-    "AGE-SECRET-KEY-1",
-    "LS0tLS1CRUdJTiB",
-    "eyJ",
-    "hooks.slack.com/services/",
-];
+/// Prefixes that several formats share. They are searched instead of the longer ones.
+const SHARED_PREFIXES: &[&str] = &["xox", "sk-", "LS0tLS1CRUdJTiB"];
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefix_of_each_format_is_a_literal() {
-        // Two letters are too common to search for: `SK` is found as the value of an assignment.
-        for format in FORMATS.iter().filter(|format| format.prefix != "SK") {
-            let prefix = format.prefix;
-            let is = |literal: &&str| prefix.starts_with(literal) || literal.starts_with(prefix);
-            assert!(LITERALS.iter().any(is), "{prefix}");
-        }
-    }
+/// The literals that announce a token: the prefixes of [`FORMATS`], and the starts of a JWT and of a webhook.
+///
+/// Two letters are too common to search for: `SK` is found as the value of an assignment.
+pub(super) fn literals() -> impl Iterator<Item = &'static str> {
+    let is_shared = |prefix: &str| SHARED_PREFIXES.iter().any(|part| prefix.starts_with(part));
+    let prefixes = FORMATS.iter().map(|format| format.prefix);
+    prefixes
+        .filter(move |prefix| prefix.len() > 2 && !is_shared(prefix))
+        .chain(SHARED_PREFIXES.iter().copied())
+        .chain(["eyJ", "hooks.slack.com/services/"])
 }
