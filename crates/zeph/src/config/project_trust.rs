@@ -39,6 +39,13 @@ pub(crate) enum Rule {
     Never,
 }
 
+/// Switch it on.
+const SWITCH_ON: Rule = Rule::Towards(&["false", "true"]);
+/// Switch it off.
+const SWITCH_OFF: Rule = Rule::Towards(&["true", "false"]);
+/// Ask or deny instead of allowing.
+const ASK_OR_DENY: Rule = Rule::Towards(&["allow", "ask", "deny"]);
+
 /// Every setting with its rule; one that is missing here is refused.
 const RULES: &[(&str, Rule)] = &[
     // A repository must not spend more of the user's money and time.
@@ -50,23 +57,14 @@ const RULES: &[(&str, Rule)] = &[
     ("agent.max_cost_usd", Rule::Lower),
     ("agent.max_tokens_per_session", Rule::Lower),
     ("agent.max_reflections", Rule::Lower),
-    (
-        "agent.hallucination_detection",
-        Rule::Towards(&["false", "true"]),
-    ),
-    (
-        "agent.reasoning_model_detection",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("agent.hallucination_detection", SWITCH_ON),
+    ("agent.reasoning_model_detection", SWITCH_ON),
     ("acp.terminal_timeout_secs", Rule::Lower),
     // It belongs to the user's editor, not to a project.
     ("acp.unread_timeout_secs", Rule::Never),
     // It would choose who receives the conversation.
     ("agent.compress_provider", Rule::Never),
-    (
-        "agent.compaction.enabled",
-        Rule::Towards(&["true", "false"]),
-    ),
+    ("agent.compaction.enabled", SWITCH_OFF),
     // Early and often would cost requests.
     ("agent.compaction.threshold", Rule::Never),
     ("agent.compaction.keep_recent", Rule::Free),
@@ -79,10 +77,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.tafc.enabled", Rule::Free),
     ("tools.tafc.complexity_threshold", Rule::Free),
     // It may switch the user's requirements on, and change none.
-    (
-        "tools.dependencies.enabled",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.dependencies.enabled", SWITCH_ON),
     ("tools.dependencies.mode", Rule::Free),
     ("tools.dependencies.boost_per_dep", Rule::Free),
     ("tools.dependencies.max_total_boost", Rule::Free),
@@ -125,7 +120,7 @@ const RULES: &[(&str, Rule)] = &[
     ("memory.url", Rule::Never),
     ("memory.wait_secs", Rule::Lower),
     ("memory.synchronous", Rule::Towards(&["normal", "full"])),
-    ("tools.enabled", Rule::Towards(&["true", "false"])),
+    ("tools.enabled", SWITCH_OFF),
     (
         "tools.mode",
         Rule::Towards(&["full", "auto", "auto-edit", "ask", "plan"]),
@@ -134,24 +129,18 @@ const RULES: &[(&str, Rule)] = &[
     // It changes the form of results for the model, not its permissions.
     ("tools.result_format", Rule::Free),
     ("tools.permissions", Rule::InFront),
-    ("tools.policy.enabled", Rule::Towards(&["false", "true"])),
+    ("tools.policy.enabled", SWITCH_ON),
     (
         "tools.policy.default_effect",
         Rule::Towards(&["allow", "deny"]),
     ),
     ("tools.policy.rules", Rule::Denials),
-    (
-        "tools.authorization.enabled",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.authorization.enabled", SWITCH_ON),
     ("tools.authorization.rules", Rule::Denials),
     ("tools.file.allowed_paths", Rule::Inside),
     ("tools.file.deny_read", Rule::More),
     ("tools.file.allow_read", Rule::Narrower),
-    (
-        "tools.file.read_before_write",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.file.read_before_write", SWITCH_ON),
     // `max_timeout` bounds it.
     ("tools.shell.timeout", Rule::Free),
     ("tools.shell.max_timeout", Rule::Lower),
@@ -159,24 +148,12 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.shell.blocked_commands", Rule::More),
     ("tools.shell.confirm_patterns", Rule::More),
     ("tools.shell.blocked_constructs", Rule::More),
-    (
-        "tools.shell.allow_network",
-        Rule::Towards(&["true", "false"]),
-    ),
-    (
-        "tools.shell.transactional",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.shell.allow_network", SWITCH_OFF),
+    ("tools.shell.transactional", SWITCH_ON),
     ("tools.shell.transaction_scope", Rule::More),
-    (
-        "tools.shell.auto_rollback",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.shell.auto_rollback", SWITCH_ON),
     ("tools.shell.auto_rollback_exit_codes", Rule::More),
-    (
-        "tools.shell.snapshot_required",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.shell.snapshot_required", SWITCH_ON),
     // Less would leave commands without a snapshot, more could fill the user's disk.
     ("tools.shell.max_snapshot_bytes", Rule::Never),
     ("tools.shell.env.pass", Rule::Fewer),
@@ -189,26 +166,17 @@ const RULES: &[(&str, Rule)] = &[
     ),
     // It could let its own build write into the user's home.
     ("tools.shell.sandbox.writable", Rule::Never),
-    (
-        "tools.shell.sandbox.caches",
-        Rule::Towards(&["allow", "ask", "deny"]),
-    ),
-    (
-        "tools.shell.sandbox.network",
-        Rule::Towards(&["allow", "ask", "deny"]),
-    ),
+    ("tools.shell.sandbox.caches", ASK_OR_DENY),
+    ("tools.shell.sandbox.network", ASK_OR_DENY),
     // Without them the model reads more, and the user pays for it.
-    ("tools.filters.enabled", Rule::Towards(&["false", "true"])),
+    ("tools.filters.enabled", SWITCH_ON),
     // A project's own rules are trusted one by one, by their content.
     ("tools.filters.filters_path", Rule::Never),
     // A rule that is disabled costs the user more, and a small limit hides facts.
     ("tools.filters.rules", Rule::Never),
     ("tools.diagnostics.max_diagnostics", Rule::Lower),
     // Without it the model and its provider would read the user's secrets.
-    (
-        "tools.filters.security.redact",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.filters.security.redact", SWITCH_ON),
     ("tools.filters.security.extra_patterns", Rule::More),
     // More would cost more of the user's money.
     ("tools.overflow.threshold", Rule::Lower),
@@ -216,17 +184,11 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.overflow.retention_days", Rule::Never),
     ("tools.overflow.max_overflow_bytes", Rule::Never),
     // Each summary costs a request, and the provider receives the output.
-    (
-        "tools.overflow.summarize",
-        Rule::Towards(&["true", "false"]),
-    ),
+    ("tools.overflow.summarize", SWITCH_OFF),
     ("tools.overflow.summary_provider", Rule::Never),
     // Less would take from the user's safety, more from the user's disk.
     ("tools.undo.max_bytes", Rule::Never),
-    (
-        "tools.result_cache.enabled",
-        Rule::Towards(&["true", "false"]),
-    ),
+    ("tools.result_cache.enabled", SWITCH_OFF),
     // 0 means no limit; and a larger value would take the user's memory.
     ("tools.result_cache.ttl_secs", Rule::Never),
     ("tools.result_cache.max_bytes", Rule::Lower),
@@ -239,36 +201,27 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.retry.parameter_reformat_provider", Rule::Never),
     // A project may add policies, which are judged separately from the user's, and remove exemptions. `check_judge`
     // decides whether it may enable the gate: judging costs the user's money.
-    (
-        "tools.adversarial_policy.enabled",
-        Rule::Towards(&["false", "true"]),
-    ),
+    ("tools.adversarial_policy.enabled", SWITCH_ON),
     ("tools.adversarial_policy.policies", Rule::More),
     ("tools.adversarial_policy.exempt_tools", Rule::Fewer),
     // A project could name a judge that allows every call, or leave it no time while `fail_open` is set.
     ("tools.adversarial_policy.provider", Rule::Never),
     ("tools.adversarial_policy.timeout_ms", Rule::Never),
-    (
-        "tools.adversarial_policy.fail_open",
-        Rule::Towards(&["true", "false"]),
-    ),
+    ("tools.adversarial_policy.fail_open", SWITCH_OFF),
     // It may have more blocked, never less.
-    ("tools.anomaly.enabled", Rule::Towards(&["false", "true"])),
+    ("tools.anomaly.enabled", SWITCH_ON),
     ("tools.anomaly.window_size", Rule::Never),
     ("tools.anomaly.failure_threshold", Rule::Lower),
-    (
-        "tools.anomaly.auto_block",
-        Rule::Towards(&["false", "true"]),
-    ),
-    ("tools.utility.enabled", Rule::Towards(&["false", "true"])),
+    ("tools.anomaly.auto_block", SWITCH_ON),
+    ("tools.utility.enabled", SWITCH_ON),
     ("tools.utility.threshold", Rule::Never),
     ("tools.utility.exempt_tools", Rule::Fewer),
     // A project may ask for more audit sinks, never for fewer, and not for one on the user's own output.
-    ("tools.audit.sqlite", Rule::Towards(&["false", "true"])),
-    ("tools.audit.jsonl", Rule::Towards(&["false", "true"])),
+    ("tools.audit.sqlite", SWITCH_ON),
+    ("tools.audit.jsonl", SWITCH_ON),
     ("tools.audit.stdout", Rule::Never),
     ("tools.audit.path", Rule::Never),
-    ("tools.audit.required", Rule::Towards(&["false", "true"])),
+    ("tools.audit.required", SWITCH_ON),
     ("tools.scrape.timeout", Rule::Lower),
     ("tools.scrape.max_body_bytes", Rule::Lower),
     // An empty list allows every domain, so that taking items away may loosen it.
