@@ -12,6 +12,7 @@ mod keys;
 mod logs;
 mod models;
 mod output;
+mod record_folder;
 mod session_choices;
 mod telemetry;
 mod terminal;

@@ -3,20 +3,19 @@
 //! The data folder has one file for each approved folder: the SHA-256 of all Markdown files in it. If one of them changes,
 //! no definition of the project is used.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use zeph_core::markdown_folder::{MarkdownFolder, RefusedFile};
 use zeph_core::{CustomCommand, SubAgent};
 use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::plural::pluralize;
 
+use super::trust::real_path;
 use crate::config::{Environment, Loaded, of_project, project_root};
+use crate::record_folder::RecordFolder;
 
 /// The most bytes of a pin.
 const MAX_PIN: u64 = 64 * 1024;
@@ -192,29 +191,30 @@ struct FolderPin {
 /// The approvals of the user: one file for each project.
 #[derive(Debug)]
 pub(crate) struct FolderPins {
-    folder: PathBuf,
+    records: RecordFolder,
 }
 
 impl FolderPins {
     /// The approvals of one kind, in the data folder.
     pub(crate) fn new(kind: DefinitionKind, data_dir: &Path) -> Self {
         Self {
-            folder: data_dir.join(kind.pins),
+            records: RecordFolder::new(data_dir.join(kind.pins)),
         }
     }
 
     /// The folder, which file tools must not change.
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+        self.records.path()
     }
 
     /// The trust in a project's folder with this content. An unreadable pin approves nothing.
     fn trust(&self, folder: &Path, sha256: &str) -> FolderTrust {
-        let pin = self.file(folder).and_then(|file| read_pin(&file));
-        match pin {
-            Ok(pin) if pin.sha256 == sha256 => FolderTrust::Trusted,
+        let read = |name: String| self.records.read_json::<FolderPin>(&name, MAX_PIN);
+        match record_name(folder).and_then(read) {
+            Ok(Some(pin)) if pin.sha256 == sha256 => FolderTrust::Trusted,
+            Ok(None) => FolderTrust::New,
             Err(error) if error.kind() == io::ErrorKind::NotFound => FolderTrust::New,
-            Ok(_) | Err(_) => FolderTrust::Changed,
+            Ok(Some(_)) | Err(_) => FolderTrust::Changed,
         }
     }
 
@@ -227,18 +227,7 @@ impl FolderPins {
             project: real_path(project_root(folder))?.display().to_string(),
             sha256: sha256.to_owned(),
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
-        // Temporary files have mode 0600.
-        let mut temporary = tempfile::NamedTempFile::new_in(&self.folder)?;
-        temporary.write_all(&serde_json::to_vec(&pin)?)?;
-        temporary.as_file().sync_all()?;
-        temporary
-            .persist(self.file(folder)?)
-            .map_err(|error| error.error)?;
-        fs::File::open(&self.folder)?.sync_all()
+        self.records.write_json(&record_name(folder)?, &pin)
     }
 
     /// Removes the approval of a project's folder, and returns whether there was one.
@@ -246,34 +235,11 @@ impl FolderPins {
     /// # Errors
     /// An error of the system.
     pub(crate) fn remove(&self, folder: &Path) -> io::Result<bool> {
-        match fs::remove_file(self.file(folder)?) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn file(&self, folder: &Path) -> io::Result<PathBuf> {
-        let root = real_path(project_root(folder))?;
-        let key = hex_digest(root.as_os_str().as_bytes());
-        Ok(self.folder.join(key).with_extension("json"))
+        self.records.remove(&record_name(folder)?)
     }
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a project is known by its real path; its files are pinned by their content"
-)]
-fn real_path(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
-}
-
-fn read_pin(file: &Path) -> io::Result<FolderPin> {
-    let mut options = OpenOptions::new();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    let mut bytes = Vec::new();
-    options.open(file)?.take(MAX_PIN).read_to_end(&mut bytes)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is damaged"))
+fn record_name(folder: &Path) -> io::Result<String> {
+    let root = real_path(project_root(folder))?;
+    Ok(hex_digest(root.as_os_str().as_bytes()))
 }

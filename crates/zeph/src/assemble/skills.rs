@@ -3,21 +3,20 @@
 //! The data folder has one file for each approved skill of a project: the SHA-256 of the complete folder of the
 //! skill. If anything in it changes, the skill is untrusted again.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use zeph_core::native::skills::{FoundSkills, SkillDirs, SkillHost, SkillTrust, find as found};
 use zeph_tools::ToolRegistry;
 use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::skill::Skill;
 
+use super::trust::real_path;
 use crate::config::permissions::kind_of;
 use crate::config::{Environment, Loaded, of_project, project_root};
+use crate::record_folder::RecordFolder;
 
 /// A project's skills, from the project's directory.
 const PROJECT_SKILLS: &str = ".zeph/skills";
@@ -53,14 +52,6 @@ pub(super) fn find(loaded: &Loaded, env: &Environment, registry: &ToolRegistry) 
     )
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a project is known by its real path; what is read is pinned by its content"
-)]
-fn real_path(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
-}
-
 /// An approved skill.
 #[derive(Debug, Serialize, Deserialize)]
 struct SkillPin {
@@ -75,37 +66,29 @@ struct SkillPin {
 /// The pins of project skills that the user trusts.
 #[derive(Debug)]
 pub(crate) struct SkillPins {
-    folder: PathBuf,
+    records: RecordFolder,
 }
 
 impl SkillPins {
     /// Those in the data folder.
     pub(crate) fn in_folder(data_dir: &Path) -> Self {
         Self {
-            folder: data_dir.join("skill-trust"),
+            records: RecordFolder::new(data_dir.join("skill-trust")),
         }
     }
 
     /// The folder, which file tools must not change.
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The folder, created if missing.
-    fn made_folder(&self) -> io::Result<&Path> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
-        Ok(&self.folder)
+        self.records.path()
     }
 
     /// An unreadable pin does not trust the skill.
     fn standing(&self, root: &Path, name: &str, sha256: &str) -> SkillTrust {
-        match read_pin(&self.file(root, name)) {
-            Ok(pin) if pin.sha256 == sha256 && pin.skill == name => SkillTrust::Trusted,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => SkillTrust::New,
-            Ok(_) | Err(_) => SkillTrust::Changed,
+        let record = record_name(root, name);
+        match self.records.read_json::<SkillPin>(&record, MAX_PIN) {
+            Ok(Some(pin)) if pin.sha256 == sha256 && pin.skill == name => SkillTrust::Trusted,
+            Ok(None) => SkillTrust::New,
+            Ok(Some(_)) | Err(_) => SkillTrust::Changed,
         }
     }
 
@@ -120,15 +103,8 @@ impl SkillPins {
             skill: skill.name.clone(),
             sha256: skill.sha256.clone(),
         };
-        let folder = self.made_folder()?;
-        // Temporary files have mode 0600.
-        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-        temporary.write_all(&serde_json::to_vec(&pin)?)?;
-        temporary.as_file().sync_all()?;
-        temporary
-            .persist(self.file(&root, &skill.name))
-            .map_err(|error| error.error)?;
-        fs::File::open(folder)?.sync_all()
+        let name = record_name(&root, &skill.name);
+        self.records.write_json(&name, &pin)
     }
 
     /// Removes the pin of a skill of the current project, and returns whether there was one.
@@ -138,33 +114,19 @@ impl SkillPins {
     pub(crate) fn take_back(&self, env: &Environment, name: &str) -> io::Result<bool> {
         let folder = of_project(env, PROJECT_SKILLS);
         let root = real_path(folder.as_deref().map_or(&env.cwd, project_root))?;
-        match fs::remove_file(self.file(&root, name)) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.records.remove(&record_name(&root, name))
     }
+}
 
-    fn file(&self, root: &Path, name: &str) -> PathBuf {
-        let mut key = root.as_os_str().as_bytes().to_vec();
-        key.push(0);
-        key.extend(name.bytes());
-        self.folder.join(hex_digest(&key)).with_extension("json")
-    }
+fn record_name(root: &Path, name: &str) -> String {
+    let mut key = root.as_os_str().as_bytes().to_vec();
+    key.push(0);
+    key.extend(name.bytes());
+    hex_digest(&key)
 }
 
 /// The project's directory of a skill (`DIR/.zeph/skills/NAME`), links followed.
 fn root_of(skill: &Skill) -> io::Result<PathBuf> {
     let skills = skill.folder.parent().unwrap_or(&skill.folder);
     real_path(project_root(skills))
-}
-
-fn read_pin(file: &Path) -> io::Result<SkillPin> {
-    let mut options = OpenOptions::new();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    let mut bytes = Vec::new();
-    options.open(file)?.take(MAX_PIN).read_to_end(&mut bytes)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is damaged"))
 }

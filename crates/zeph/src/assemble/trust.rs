@@ -5,10 +5,10 @@
 //! each project: the SHA-256 and the text, so that a later change can be shown as a diff. The hashed text is the
 //! parsed text: the file is read once.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -17,6 +17,7 @@ use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::filter::MAX_FILE;
 
 use crate::config::{Environment, PROJECT_FILTERS, of_project, project_root};
+use crate::record_folder::{self, RecordFolder};
 
 /// The most bytes of a pin: the text of the rules, escaped, and a path.
 const MAX_PIN: u64 = 8 * MAX_FILE as u64;
@@ -96,11 +97,12 @@ pub(super) fn read_text(file: &Path, flags: OFlags) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
+/// The real path, links followed.
 #[allow(
     clippy::disallowed_methods,
     reason = "a project is known by its real path; what is read is pinned by its content"
 )]
-fn real_path(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
@@ -131,29 +133,20 @@ pub(crate) enum Standing {
 /// The pins of all projects.
 #[derive(Debug)]
 pub(crate) struct Pins {
-    folder: PathBuf,
+    records: RecordFolder,
 }
 
 impl Pins {
     /// Those in the data folder.
     pub(crate) fn in_folder(data_dir: &Path) -> Self {
         Self {
-            folder: data_dir.join("filter-trust"),
+            records: RecordFolder::new(data_dir.join("filter-trust")),
         }
     }
 
     /// The folder, which file tools must not change.
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The folder, created if missing.
-    fn made_folder(&self) -> io::Result<&Path> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
-        Ok(&self.folder)
+        self.records.path()
     }
 
     /// How far `rules` are trusted.
@@ -171,11 +164,8 @@ impl Pins {
     /// # Errors
     /// If the pin cannot be read or is damaged.
     fn of(&self, root: &Path) -> io::Result<Option<Pin>> {
-        match read_pin(&self.file(root)) {
-            Ok(pin) => Ok(Some(pin)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let bytes = self.records.read(&record_name(root), MAX_PIN)?;
+        bytes.map(|bytes| parse_pin(&bytes)).transpose()
     }
 
     /// Pins the rules of a project and replaces the previous pin.
@@ -188,15 +178,7 @@ impl Pins {
             sha256: rules.sha256.clone(),
             text: rules.text.clone(),
         };
-        let folder = self.made_folder()?;
-        // Temporary files have mode 0600.
-        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-        temporary.write_all(&serde_json::to_vec(&pin)?)?;
-        temporary.as_file().sync_all()?;
-        temporary
-            .persist(self.file(&rules.root))
-            .map_err(|error| error.error)?;
-        fs::File::open(folder)?.sync_all()
+        self.records.write_json(&record_name(&rules.root), &pin)
     }
 
     /// Removes the pin of the current project and returns its directory; `None` if it has no pin.
@@ -210,10 +192,8 @@ impl Pins {
         let directory = real_path(file.as_deref().map_or(&env.cwd, project_root))?;
         let most = if file.is_some() { 1 } else { usize::MAX };
         for root in directory.ancestors().take(most) {
-            match fs::remove_file(self.file(root)) {
-                Ok(()) => return Ok(Some(root.to_owned())),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+            if self.records.remove(&record_name(root))? {
+                return Ok(Some(root.to_owned()));
             }
         }
         Ok(None)
@@ -224,36 +204,24 @@ impl Pins {
     /// # Errors
     /// If the folder cannot be read.
     pub(crate) fn all(&self) -> io::Result<Vec<Pin>> {
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let files = files.filter(|file| file.extension().is_some_and(|end| end == "json"));
-        let mut pins: Vec<Pin> = files.filter_map(|file| read_pin(&file).ok()).collect();
+        let records = self.records.all(MAX_PIN)?;
+        let mut pins: Vec<Pin> = records
+            .filter_map(|(_, bytes)| parse_pin(&bytes).ok())
+            .collect();
         pins.sort_by(|one, other| one.project.cmp(&other.project));
         Ok(pins)
     }
-
-    fn file(&self, root: &Path) -> PathBuf {
-        let name = hex_digest(root.as_os_str().as_bytes());
-        self.folder.join(name).with_extension("json")
-    }
 }
 
-/// Reads a pin; it is damaged unless the hash matches the text.
-fn read_pin(file: &Path) -> io::Result<Pin> {
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is damaged");
-    let mut options = OpenOptions::new();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    let mut bytes = Vec::new();
-    let opened = options.open(file)?;
-    opened.take(MAX_PIN).read_to_end(&mut bytes)?;
-    let pin: Pin = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
+fn record_name(root: &Path) -> String {
+    hex_digest(root.as_os_str().as_bytes())
+}
+
+/// Parses a pin; it is damaged unless the hash matches the text.
+fn parse_pin(bytes: &[u8]) -> io::Result<Pin> {
+    let pin: Pin = record_folder::parse(bytes)?;
     if hex_digest(pin.text.as_bytes()) != pin.sha256 {
-        return Err(damaged());
+        return Err(record_folder::damaged());
     }
     Ok(pin)
 }

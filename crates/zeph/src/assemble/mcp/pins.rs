@@ -1,13 +1,13 @@
 //! The stored approvals of servers' tools.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 
-use rustix::fs::OFlags;
 use zeph_mcp::{Pin, TrustStore};
 use zeph_tools::audit::chain::hex_digest;
+
+use crate::record_folder::RecordFolder;
 
 /// The most bytes of the pins of a server.
 const MAX_PINS: u64 = 64 * 1024 * 1024;
@@ -16,7 +16,7 @@ const MAX_PINS: u64 = 64 * 1024 * 1024;
 /// definition of a server of an editor.
 #[derive(Debug)]
 pub(crate) struct McpPins {
-    folder: PathBuf,
+    records: RecordFolder,
     /// The digest of the definition of an editor's server.
     definition: Option<String>,
 }
@@ -25,7 +25,7 @@ impl McpPins {
     /// Those in the data folder.
     pub(crate) fn in_folder(data_dir: &Path) -> Self {
         Self {
-            folder: data_dir.join("mcp-trust"),
+            records: RecordFolder::new(data_dir.join("mcp-trust")),
             definition: None,
         }
     }
@@ -40,21 +40,12 @@ impl McpPins {
 
     /// Whether there is an approval of a server. It may include no tool yet.
     pub(crate) fn has(&self, server: &str) -> bool {
-        self.file(server).is_file()
+        self.records.file(&self.record_name(server)).is_file()
     }
 
     /// The folder, which file tools must not change.
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The folder, made if it was missing.
-    fn made_folder(&self) -> io::Result<&Path> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
-        Ok(&self.folder)
+        self.records.path()
     }
 
     /// Removes the approvals of all servers of this name, and returns whether there was one.
@@ -63,7 +54,7 @@ impl McpPins {
     /// An error of the system.
     pub(crate) fn take_back(&self, server: &str) -> io::Result<bool> {
         let start = hex_digest(server.as_bytes());
-        let entries = match fs::read_dir(&self.folder) {
+        let entries = match fs::read_dir(self.folder()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
@@ -79,42 +70,25 @@ impl McpPins {
         Ok(was)
     }
 
-    /// The file of a server. Its name starts with a digest of fixed length.
-    fn file(&self, server: &str) -> PathBuf {
+    /// The name of the record of a server. It starts with a digest of fixed length.
+    fn record_name(&self, server: &str) -> String {
         let name = hex_digest(server.as_bytes());
-        let name = match &self.definition {
+        match &self.definition {
             None => name,
             Some(definition) => format!("{name}-{definition}"),
-        };
-        self.folder.join(name).with_extension("json")
+        }
     }
 }
 
 impl TrustStore for McpPins {
     fn of(&self, server: &str) -> io::Result<Vec<Pin>> {
-        let mut options = OpenOptions::new();
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        options.read(true).custom_flags(flags.bits().cast_signed());
-        let file = match options.open(self.file(server)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut bytes = Vec::new();
-        file.take(MAX_PINS).read_to_end(&mut bytes)?;
-        serde_json::from_slice(&bytes)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is damaged"))
+        let pins = self
+            .records
+            .read_json(&self.record_name(server), MAX_PINS)?;
+        Ok(pins.unwrap_or_default())
     }
 
     fn put(&self, server: &str, pins: &[Pin]) -> io::Result<()> {
-        let folder = self.made_folder()?;
-        // Temporary files have mode 0600.
-        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-        temporary.write_all(&serde_json::to_vec(pins)?)?;
-        temporary.as_file().sync_all()?;
-        temporary
-            .persist(self.file(server))
-            .map_err(|error| error.error)?;
-        fs::File::open(folder)?.sync_all()
+        self.records.write_json(&self.record_name(server), pins)
     }
 }
