@@ -10,6 +10,7 @@ use rustix::fs::{FileType, Stat, readlinkat};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::chain::hex;
 use crate::error::ToolError;
 use crate::file::resolved_path::{Target, open_regular};
 use crate::file::sandbox::Sandbox;
@@ -55,15 +56,6 @@ pub(super) fn attributes(stat: &Stat) -> Attributes {
         uid: stat.st_uid,
         gid: stat.st_gid,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 fn len(stat: &Stat) -> u64 {

@@ -17,6 +17,7 @@ use anyhow::{Context as _, bail, ensure};
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 use zeph_llm::{ProviderConfig, ProviderKind, RetryConfig};
+use zeph_tools::audit::chain::hex;
 
 use self::download::{allowed, client, fetch, forget, shown};
 use self::progress::Progress;
@@ -300,11 +301,7 @@ fn copy(from: &mut dyn Read, to: &mut dyn std::io::Write) -> std::io::Result<Str
         hash.update(bytes);
         to.write_all(bytes)?;
     }
-    Ok(hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hex(&hash.finalize()))
 }
 
 fn is_digest(text: &str) -> bool {
