@@ -1,6 +1,5 @@
 //! Exit codes: one function maps every outcome of every command to its code.
 
-use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
@@ -86,16 +85,9 @@ impl Exit {
 }
 
 /// A mistake in the command line or in an input that it names.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
 
 /// An error that ends the program with the code of wrong usage.
 pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
