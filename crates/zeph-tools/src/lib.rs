@@ -48,8 +48,8 @@ pub use contract::effective_trust::EffectiveTrust;
 pub use contract::{
     argument_repair, call, call_hooks, category, confinement, confirmation, context, def,
     embedding_cache, error, event, executor, feedback, foreign_schema, function_tool, hidden, mcp,
-    output, params, permission_mode, plural, preview, provenance, question, read_tracking,
-    registry, schema, tafc, tool_set, trust, user_terminal, words,
+    output, params, percent_encoding, permission_mode, plural, preview, provenance, question,
+    read_tracking, registry, schema, tafc, tool_set, trust, user_terminal, words,
 };
 pub use selection::{dependency_graph, schema_filter};
 

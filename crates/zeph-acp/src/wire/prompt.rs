@@ -4,6 +4,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource};
 use zeph_core::ATTACHMENT_START;
 use zeph_tools::ImageContent;
+use zeph_tools::percent_encoding::percent_decoded;
 
 use super::error::invalid;
 use crate::host::Prompt;
@@ -75,26 +76,9 @@ fn reference(uri: &str, name: &str) -> String {
     }
 }
 
-/// A path without percent-encoding. An invalid encoding is unchanged.
+/// A path without percent-encoding. It is unchanged if the result is not UTF-8.
 fn decoded(path: &str) -> String {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let byte = digits
-            .filter(|_| *first == b'%')
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        (bytes, rest) = match byte {
-            Some(byte) => (with(bytes, byte), &tail[2..]),
-            None => (with(bytes, *first), tail),
-        };
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
-}
-
-fn with(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
-    bytes.push(byte);
-    bytes
+    String::from_utf8(percent_decoded(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

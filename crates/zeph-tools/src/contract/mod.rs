@@ -40,6 +40,7 @@ pub mod judge_decision;
 pub mod mcp;
 pub mod output;
 pub mod params;
+pub mod percent_encoding;
 pub mod permission_mode;
 pub mod plural;
 pub mod preview;

@@ -14,9 +14,10 @@ use crate::file::ReadRules;
 use crate::file::deny_list_scan::{Bounds, find};
 use crate::file::rules::literal as literal_path;
 use crate::gate::command::path_words::{
-    any_alternative, braces_escaped, expand, literal, parts, percent_decoded, tokens,
+    any_alternative, braces_escaped, expand, literal, parts, tokens,
 };
 use crate::gate::path_globs::{compile, plain_base};
+use crate::percent_encoding::percent_decoded;
 use crate::provenance::extract_paths;
 use zeph_bash::{NamedWord, Role, normalize_path};
 use zeph_exec::sandbox::plan::resolve;
@@ -237,7 +238,7 @@ impl Check<'_> {
         };
         // curl expands `[…]` and `{…}` in URLs, and all programs decode `%XX` there.
         if text.to_ascii_lowercase().contains("file:") {
-            let decoded = percent_decoded(text);
+            let decoded = String::from_utf8(percent_decoded(text));
             let url = decoded.as_deref().unwrap_or(text);
             let pattern = any_alternative(url);
             let refusal = parts(url)

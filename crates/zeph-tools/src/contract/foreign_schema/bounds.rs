@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use crate::contract::percent_encoding::percent_decoded;
+
 /// Subschemas that may apply to one value in place.
 const MAX_IN_PLACE: usize = 2_000;
 /// Subschemas that may apply to the values of one path.
@@ -215,7 +217,10 @@ impl<'s> Walk<'s> {
                 ));
             }
             Some("") => Some(self.root),
-            Some(pointer) if pointer.starts_with('/') => self.root.pointer(&decoded(pointer)),
+            Some(pointer) if pointer.starts_with('/') => {
+                let pointer = percent_decoded(pointer);
+                self.root.pointer(&String::from_utf8_lossy(&pointer))
+            }
             Some(anchor) => self.anchors.get(anchor).copied(),
         };
         target.ok_or_else(|| format!("it refers to {reference:?}, which it does not contain"))
@@ -244,28 +249,4 @@ fn subschemas(object: &Map<String, Value>) -> Vec<&Value> {
         }
     }
     below
-}
-
-/// A pointer of a URI fragment without percent-encoding.
-fn decoded(pointer: &str) -> String {
-    if !pointer.contains('%') {
-        return pointer.to_owned();
-    }
-    let bytes = pointer.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let hex = pointer.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }

@@ -108,29 +108,6 @@ pub(crate) fn parts(word: &str) -> Vec<&str> {
     parts
 }
 
-/// The text with `%XX` decoded, as in the path of a `file:` URL. `None` if it has none, or the result is not UTF-8.
-pub(crate) fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    let mut is_encoded = false;
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| *first == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                is_encoded = true;
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok().filter(|_| is_encoded)
-}
-
 /// A URL with `*` instead of each `{…}`: curl requests every alternative.
 pub(crate) fn any_alternative(url: &str) -> String {
     let mut pattern = String::with_capacity(url.len());
