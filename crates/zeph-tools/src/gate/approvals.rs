@@ -39,8 +39,8 @@ pub fn propose(subject: &CallSubject<'_>, decision: &Decision<'_>) -> ApprovalPr
     }
 }
 
-/// Allows the asked parts that `grants`, or `this_call`, cover. Returns the new decision and the grants that were
-/// used.
+/// Allows the asked parts that `grants` cover, or all of them if the user approved `this_call`.
+/// Returns the new decision and the used grants. An approval of the call uses none.
 #[must_use]
 pub fn apply<'r>(
     subject: &CallSubject<'_>,
@@ -66,7 +66,7 @@ pub fn apply<'r>(
         let perhaps = matches!(judged.by, DecidedBy::Perhaps(_));
         let grant = grants
             .iter()
-            .find(|grant| !perhaps && covers(grant, subject, judged.piece));
+            .find(|grant| !this_call && !perhaps && covers(grant, subject, judged.piece));
         let with_a_part = whole(judged)
             && matches!(judged.by, DecidedBy::Rule(_))
             && settled.contains(&judged.by);

@@ -371,15 +371,22 @@ fn grant_overrides_no_refusal() {
 }
 
 /// Exactly the same call may be repeated regardless of its parts, if it may be asked about at all.
+/// A grant for one of its parts is not used.
 #[test]
 fn same_call_is_approved_for_the_session() {
     let places = disk();
     let rules = RuleSet::default();
-    for command in ["sudo rm x", "bash -c 'rm x'", "rm $X > $Y", "A=1 make"] {
+    for command in [
+        "sudo rm x",
+        "bash -c 'rm x'",
+        "rm $X > $Y",
+        "A=1 make",
+        "cargo build && python3 -c 'import os'",
+    ] {
         let (call, def) = (call("bash", bash(command)), def("bash"));
         let subject = subject_of(&call, &def, &places);
         let decision = decide(&subject, &rules, PermissionContext::default());
-        let (decision, used) = apply(&subject, decision, &[], true);
+        let (decision, used) = apply(&subject, decision, &[grant("bash", "cargo *")], true);
         assert_eq!(
             (decision.effect, used.len()),
             (Effect::Allow, 0),
