@@ -285,6 +285,40 @@ fn declared_tool_is_judged_as_a_command() {
         .prints(&["touch", "deny"]);
 }
 
+/// Proves DEP-1, DEP-3a, DEP-5: a declared tool may have requirements, and be one.
+#[test]
+fn dependency_rules_apply_to_declared_tools() {
+    let home = project(TOOL, "Make files.");
+    home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
+    home.write("a.txt", "text");
+    let make = ("make_file", json!({ "file": "made" }));
+    let read = ("read", json!({ "path": "a.txt" }));
+    let time = ("get_current_time", json!({}));
+    for (tool, requires, calls) in [
+        (
+            "get_current_time",
+            "make_file",
+            [time.clone(), make.clone(), time],
+        ),
+        ("make_file", "read", [make.clone(), read, make]),
+    ] {
+        home.config(&format!(
+            "[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"allow\"\n\
+             [tools.dependencies]\nenabled = true\n\
+             [tools.dependencies.rules.{tool}]\nrequires = [{requires:?}]\n"
+        ));
+        let came = lines(&home, &calls);
+        let categories: Vec<_> = came
+            .iter()
+            .map(|(category, _)| category.as_deref())
+            .collect();
+        assert_eq!(categories, [Some("policy_blocked"), None, None], "{came:?}");
+        let unmet = format!("{tool} needs a successful call of {requires} first");
+        assert_has(&came[0].1, &[&unmet]);
+    }
+    assert!(home.has("made"));
+}
+
 /// Proves NAT-2, SH-10: the blocklist applies to declared tools.
 #[test]
 fn blocklist_applies_to_declared_tools() {

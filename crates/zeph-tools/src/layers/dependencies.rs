@@ -1,4 +1,5 @@
-//! The `dependencies` layer: refuses a tool with unmet requirements, and records successes.
+//! The `dependencies` layer: refuses a tool with unmet requirements, and records successes. A tool
+//! that a skill declares counts under its own name, and under that of its command.
 
 use std::sync::Arc;
 
@@ -39,22 +40,30 @@ impl ToolLayer for DependencyLayer {
     }
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
-        let (session, tool) = (&call.conversation, &call.tool);
+        let session = &call.conversation;
+        let resolved = cx.trace().resolved.as_ref().map(|(tool, _)| tool.clone());
+        let mut names = vec![call.tool.clone()];
+        names.extend(resolved.filter(|tool| *tool != call.tool));
         let registry = self.registry.load_full();
-        let tools = registry.tools().iter().map(|def| def.id.as_ref());
-        self.dependencies.check(session, tool, tools).await?;
+        for tool in &names {
+            let tools = registry.tools().iter().map(|def| def.id.as_ref());
+            self.dependencies.check(session, tool, tools).await?;
+        }
         let result = next.run(call, cx).await;
-        if result.is_ok()
-            && let Err(error) = self.dependencies.succeeded(session, tool).await
-        {
-            tracing::warn!(%tool, %error, "a successful call could not be recorded");
-            cx.emit(ToolEvent::Warning {
-                call_id: call.id.clone(),
-                text: format!(
-                    "the success of {tool} could not be recorded, so tools that require \
-                    it stay blocked: {error}"
-                ),
-            });
+        if result.is_err() {
+            return result;
+        }
+        for tool in &names {
+            if let Err(error) = self.dependencies.succeeded(session, tool).await {
+                tracing::warn!(%tool, %error, "a successful call could not be recorded");
+                cx.emit(ToolEvent::Warning {
+                    call_id: call.id.clone(),
+                    text: format!(
+                        "the success of {tool} could not be recorded, so tools that require \
+                        it stay blocked: {error}"
+                    ),
+                });
+            }
         }
         result
     }
