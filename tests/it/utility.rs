@@ -139,6 +139,39 @@ fn undo_permits_another_read() {
     terminal.leaves();
 }
 
+/// Proves PERM-42: also after a command that the user typed, which no gate judges.
+#[test]
+fn typed_command_permits_another_read() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }]
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }]
+        [[steps]]
+        expect = { tool_result_contains = "alpha" }
+        text = "It says alpha."
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }]
+        [[steps]]
+        expect = { tool_result_contains = "beta" }
+        text = "Now it has changed."
+        "##,
+    );
+    home.more_config(ON);
+    home.write("a.txt", "alpha\n");
+    let mut terminal = Terminal::start(&home, &["--yes"]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("It says alpha.");
+    terminal.prompts("");
+    terminal.type_keys("!echo beta > a.txt\r");
+    terminal.prompts("");
+    terminal.type_keys("look\r");
+    terminal.shows("Now it has changed.");
+    terminal.leaves();
+}
+
 /// Proves PERM-42: changes and exempt tools are never skipped by their score. All other calls are, below a
 /// threshold that no score reaches.
 #[test]

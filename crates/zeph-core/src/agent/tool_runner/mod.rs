@@ -103,6 +103,10 @@ impl ToolRunner {
             session.id(),
         );
         let result = self.dispatcher.run_typed_command(&call, cancel).await;
+        // The gate does not see this call.
+        if let Some(utility) = &self.limits.utility {
+            utility.files_changed();
+        }
         let text = user_command::message_text(command, &content_for_llm(&result));
         session.history.push(Message::user(text), None).await?;
         Ok(())
