@@ -280,6 +280,12 @@ fn declared_tool_is_judged_as_a_command() {
     let entries = audit(&home.database());
     assert!(entries.iter().all(|entry| entry.tool == "make_file"));
     assert_eq!(entries[3].call, json!({ "file": "b c" }));
+    // Two refused calls, seven that ran, one denied, and one with invalid arguments.
+    let codes: Vec<_> = entries.iter().map(|entry| entry.exit_code).collect();
+    let mut expect = vec![Some(126); 2];
+    expect.extend([Some(0); 7]);
+    expect.extend([Some(126), None]);
+    assert_eq!(codes, expect);
     home.zeph(["policy", "explain", "make_file", "{\"file\": \"x\"}"])
         .code(0)
         .prints(&["touch", "deny"]);

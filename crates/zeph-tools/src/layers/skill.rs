@@ -47,6 +47,8 @@ impl ToolLayer for SkillLayer {
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let held = self.skills.held(&call.conversation);
         let registry = self.registry.load_full();
+        let declared = self.skills.tool(&call.tool);
+        cx.trace().is_command = declared.is_some();
         if let Some(skill) = held.refusing(&call.tool, &registry) {
             cx.trace()
                 .record_rule_match(&format!("allowed-tools of the skill {}", skill.name));
@@ -61,7 +63,7 @@ impl ToolLayer for SkillLayer {
             trace.trust = trace.trust.min(self.trust(call, &held));
         }
         let mut env = held.env();
-        let Some((skill, tool)) = self.skills.tool(&call.tool) else {
+        let Some((skill, tool)) = declared else {
             if env.is_empty() {
                 return next.run(call, cx).await;
             }
