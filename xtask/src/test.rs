@@ -10,15 +10,23 @@ pub(crate) fn run(project: &Project, filter: Option<&str>) -> Result<()> {
     doc_tests(project, Features::Default, filter)
 }
 
-/// Runs cargo-nextest if it is installed, else `cargo test`.
+/// Runs cargo-nextest if it is installed, else `cargo test`. With all features, it omits the tests that need a PostgreSQL
+/// server, which `cargo xtask postgres` runs.
 pub(crate) fn tests(project: &Project, features: Features, filter: Option<&str>) -> Result<()> {
-    let command = match has_nextest(project) {
+    let has_nextest = has_nextest(project);
+    let command = match has_nextest {
         true => project
             .cargo("nextest run --test-threads")
             .arg(threads().to_string()),
         false => project.cargo("test --lib --bins --tests"),
     };
-    command.args(features.args()).args(filter).run()?;
+    let without_server: &[&str] = match (features, has_nextest) {
+        (Features::Default, _) => &[],
+        (Features::All, true) => &["-E", "not test(/^postgres::/)"],
+        (Features::All, false) => &["--", "--skip", "postgres::"],
+    };
+    let command = command.args(features.args()).args(filter);
+    command.args(without_server).run()?;
     project.set_tests_built(features);
     Ok(())
 }

@@ -2,13 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[cfg(feature = "postgres")]
-mod approvals;
 mod audit;
 mod backend;
 mod child;
-#[cfg(feature = "postgres")]
-mod conflicts;
 mod conversation;
 mod copies;
 mod durability;
@@ -17,10 +13,10 @@ mod long_messages;
 mod memory_vectors;
 mod open;
 mod overflow;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rewind;
 mod seen;
-#[cfg(feature = "postgres")]
-mod shared;
 mod tasks;
 mod undo;
 mod vectors;

@@ -315,7 +315,7 @@ mod tests {
         );
         assert_eq!(
             refusal("/c"),
-            "`[tools.file] allow_read` permits /a/**, /b alone"
+            "`[tools.file] allow_read` permits only /a/**, /b"
         );
     }
 

@@ -3,8 +3,8 @@
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use zeph_memory::{SqliteUndo, Store};
 
+use super::shared::shared;
 use crate::message;
-use crate::shared::shared;
 use crate::undo::{deletion, record};
 
 /// Lets the next `times` inserts into `table` fail with the SQLSTATE `code`: each insert itself, or the end of its

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use zeph_memory::{Approval, Store, StoreError};
 
+use super::shared::{administer, other_machine, role, shared};
 use crate::backend::{execute, number};
-use crate::shared::{administer, other_machine, role, shared};
 
 fn patterns(approvals: &[Approval]) -> Vec<&str> {
     approvals.iter().map(|it| it.pattern.as_str()).collect()
