@@ -49,10 +49,7 @@ impl ToolLayer for DependencyLayer {
             let tools = registry.tools().iter().map(|def| def.id.as_ref());
             self.dependencies.check(session, tool, tools).await?;
         }
-        let result = next.run(call, cx).await;
-        if result.is_err() {
-            return result;
-        }
+        let output = next.run(call, cx).await?;
         for tool in &names {
             if let Err(error) = self.dependencies.succeeded(session, tool).await {
                 tracing::warn!(%tool, %error, "a successful call could not be recorded");
@@ -65,7 +62,7 @@ impl ToolLayer for DependencyLayer {
                 });
             }
         }
-        result
+        Ok(output)
     }
 
     fn requires_confirmation(&self, _call: &ToolCall) -> bool {
