@@ -193,11 +193,16 @@ fn untrusted_skill_requires_approval() {
             Reply::text("Done."),
             touch(),
             Reply::text("Done."),
+            Reply::text("The skill asks for a file."),
+            touch(),
+            Reply::text("Done."),
+            touch(),
+            Reply::text("Done."),
         ]
     };
     let make = |server: &OpenAi| {
         let home = Home::openai(server);
-        home.more_config(ALLOW);
+        home.more_config(&format!("{ALLOW}[agent.compaction]\nkeep_recent = 1\n"));
         home.write("a.txt", "mark-in-a");
         home.write(".zeph/skills/notes/SKILL.md", &text(HEAD, "Touch ran."));
         home
@@ -223,8 +228,22 @@ fn untrusted_skill_requires_approval() {
         ["trusted", "untrusted", "untrusted"]
     );
     // A later process still has it in its window.
-    home.zeph(["-p", "go on", "--continue"]).code(0);
-    assert!(!home.has("ran"));
+    let resume = || {
+        home.zeph(["-p", "go on", "--continue"]).code(0);
+        let sent = server.last().json().to_string();
+        assert!(!home.has("ran"), "{sent}");
+        sent
+    };
+    assert_has(&resume(), &["call_l_0"]);
+    // After compaction, the summary has its text.
+    home.zeph(["--continue", "-p", "/compact"])
+        .code(0)
+        .prints(&["compacted"]);
+    let sent = resume();
+    assert!(!sent.contains("call_l_0"), "{sent}");
+    // A removed skill is not trusted either.
+    fs::remove_dir_all(home.path(".zeph")).unwrap();
+    resume();
 
     let server = OpenAi::replies(replies());
     let home = make(&server);

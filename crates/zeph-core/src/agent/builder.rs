@@ -272,7 +272,8 @@ impl AgentBuilder {
             result_format: self.result_format,
             window: session.history.id(),
         };
-        tools.record_loaded_skills(&session.history);
+        let messages = session.store.known_messages(session.id()).await?;
+        tools.record_loaded_skills(session.id(), &messages);
         Ok(Agent {
             config: self.config,
             iterations: self.iterations,

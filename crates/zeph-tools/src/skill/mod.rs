@@ -205,9 +205,18 @@ impl SkillRegistry {
 
     /// Records that a skill was read in a session.
     pub fn note_read(&self, session: &str, skill: &Skill) {
+        self.lower_trust(session, skill.trust);
+    }
+
+    /// Records that an untrusted skill was read in a session. It may be missing in the registry.
+    pub fn note_untrusted(&self, session: &str) {
+        self.lower_trust(session, TrustLevel::Untrusted);
+    }
+
+    fn lower_trust(&self, session: &str, level: TrustLevel) {
         let mut sessions = self.sessions();
         let held = sessions.entry(session.to_owned()).or_default();
-        held.trust = held.trust.min(skill.trust);
+        held.trust = held.trust.min(level);
     }
 
     /// Starts a skill in a session, until the turn ends.

@@ -100,7 +100,7 @@ impl Agent {
             Err(error) => return Ok(Err(format!("{error}; the conversation is unchanged"))),
         };
         self.session.rewind(seq).await?;
-        self.tools.rewound(&self.session);
+        self.tools.rewound(&self.session).await?;
         if !plan.not_restored.is_empty() {
             let note = note(&plan.not_restored);
             self.session.history.push(Message::user(note), None).await?;

@@ -8,6 +8,7 @@ pub(crate) mod caller;
 mod confirm;
 pub(crate) mod dispatch;
 pub(in crate::agent) mod file_attachments;
+mod loaded_skills;
 pub(crate) mod mode;
 mod permissions;
 pub(in crate::agent) mod sampling;
@@ -15,28 +16,28 @@ pub(crate) mod undo;
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use zeph_llm::Message;
+use zeph_memory::StoredMessage;
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
 use zeph_tools::layers::grants::ActiveGrant;
-use zeph_tools::skill::{INVOKE_SKILL, LOAD_SKILL};
 use zeph_tools::{
     Availability, ErasedToolExecutor, Permissions, ResultFormat, ToolCall, ToolDef, ToolRegistry,
     Undo, content_for_llm,
 };
 
 use super::CommandOutput;
-use super::history::{History, HistoryError};
+use super::history::HistoryError;
 use super::session::Session;
 use super::user_command;
 use crate::mcp_port::ToolServers;
 use crate::native::skills::SkillCatalog;
 pub(super) use batch::Batch;
 use dispatch::Dispatcher;
+use loaded_skills::loaded_skills;
 
 /// The output of the commands about MCP servers if none is configured.
 pub const NO_SERVER: &str = "no MCP server is configured; [[mcp.servers]] names them";
@@ -138,28 +139,30 @@ impl ToolRunner {
         }
     }
 
-    /// Removes the state of calls that are no longer part of the conversation: cached results, and skills that the window
-    /// does not contain.
-    pub(super) fn rewound(&mut self, session: &Session) {
+    /// Removes the state of calls that are no longer part of the conversation: cached results, and
+    /// skills that only those calls loaded.
+    ///
+    /// # Errors
+    /// [`HistoryError::Store`]; then all loaded skills still count.
+    pub(super) async fn rewound(&mut self, session: &Session) -> Result<(), HistoryError> {
         self.follow_window(session);
-        self.skills.skills.forget(session.id());
-        self.record_loaded_skills(&session.history);
         if let Some(utility) = &self.limits.utility {
             utility.files_changed();
         }
+        let messages = session.store.known_messages(session.id()).await?;
+        self.skills.skills.forget(session.id());
+        self.record_loaded_skills(session.id(), &messages);
+        Ok(())
     }
 
-    /// Records the skills that calls in the window loaded, because the window still contains their text.
-    pub(super) fn record_loaded_skills(&self, history: &History) {
+    /// Records the skills that calls in `messages` loaded. An unknown skill, such as one that was
+    /// removed since, is untrusted.
+    pub(super) fn record_loaded_skills(&self, session: &str, messages: &[StoredMessage]) {
         let skills = &self.skills.skills;
-        if skills.is_empty() {
-            return;
-        }
-        let calls = history.messages().iter().flat_map(Message::tool_uses);
-        for call in calls.filter(|call| [LOAD_SKILL, INVOKE_SKILL].contains(&call.name.as_str())) {
-            let name = call.input.get("name").and_then(Value::as_str);
-            if let Some(skill) = name.and_then(|name| skills.get(name)) {
-                skills.note_read(history.session(), skill);
+        for name in loaded_skills(messages) {
+            match name.and_then(|name| skills.get(&name)) {
+                Some(skill) => skills.note_read(session, skill),
+                None => skills.note_untrusted(session),
             }
         }
     }
