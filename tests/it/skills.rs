@@ -382,6 +382,21 @@ fn skill_variables_are_set_for_its_calls() {
     );
 }
 
+/// Proves NAT-2: the user sees the whole file of a skill before the decision.
+#[test]
+fn shown_skill_includes_its_front_matter() {
+    let home = project(
+        "env: {NOTE_STYLE: hidden-value}\ntools:\n  - name: make_file\n    description: Makes a file.\n    command: touch -- {{file}}\n    parameters:\n      file: {type: string, default: hidden-default, description: hidden-words}\n",
+        "Write them down.",
+    );
+    home.zeph(["skills", "show", "notes"]).code(0).prints(&[
+        "hidden-value",
+        "hidden-default",
+        "hidden-words",
+        "Write them down.",
+    ]);
+}
+
 /// Proves NAT-2: trust depends on the contents of the folder, is stored in a file that only the user can
 /// read, and can be revoked.
 #[test]

@@ -70,8 +70,10 @@ pub struct Skill {
     pub name: String,
     /// A description in one line.
     pub description: String,
-    /// The text.
+    /// The text of the instructions.
     pub body: String,
+    /// The complete text of its file, front matter included.
+    pub source: String,
     /// The folder.
     pub folder: PathBuf,
     /// Whether the folder is in the project instead of the home directory of the user.

@@ -125,7 +125,7 @@ fn trust(pins: &SkillPins, skill: &Skill, files: &[SkillFile], yes: bool) -> any
     Ok(Exit::Done)
 }
 
-/// The complete text of a skill for the user's decision. It hides nothing.
+/// A summary of a skill and its complete file, for the user's decision.
 fn whole(skill: &Skill, files: &[SkillFile]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, said: &str| {
@@ -167,7 +167,7 @@ fn whole(skill: &Skill, files: &[SkillFile]) -> String {
         );
     }
     let _ = writeln!(text, "\nContent of {SKILL_FILE}:\n");
-    for said in visible(&skill.body).lines() {
+    for said in visible(&skill.source).lines() {
         let _ = writeln!(text, "    {said}");
     }
     text

@@ -66,6 +66,8 @@ pub(super) struct SkillManifest {
     pub(super) env: BTreeMap<String, Option<String>>,
     pub(super) tools: Vec<SkillTool>,
     pub(super) body: String,
+    /// The complete text of the file.
+    pub(super) source: String,
 }
 
 /// Reads the text of `SKILL.md`.
@@ -99,6 +101,7 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<SkillManifest, String> {
         env: head.remove("env").map_or(Ok(BTreeMap::new()), variables)?,
         tools: head.remove("tools").map_or(Ok(Vec::new()), tools)?,
         body: body.trim().to_owned(),
+        source: text,
     })
 }
 

@@ -299,6 +299,7 @@ impl FoundSkills {
             name: said.name,
             description: said.description,
             body: said.body,
+            source: said.source,
             folder: folder.to_owned(),
             of_project,
             trust,
