@@ -177,6 +177,37 @@ fn text_of_a_turn_end_is_sent_with_the_next_prompt_without_secrets() {
     assert!(!trail.to_string().contains(&token), "{trail}");
 }
 
+/// Proves CLI-11: the text of `turn_end` is sent with the next prompt after a change of the model
+/// and in a copy.
+#[test]
+fn text_of_a_turn_end_is_sent_after_a_model_change_and_a_fork() {
+    let server = OpenAi::replies([Reply::text("First."), Reply::text("Second.")]);
+    let home = Home::openai(&server);
+    let context = "echo '{\"context\": \"tests fail\"}'";
+    home.more_config(&hook("turn_end", "end.log", context));
+    let mut terminal = Terminal::start(&home, &[]);
+    for (text, shown) in [
+        ("one", "First."),
+        ("/model other-model", "requests go to other-model"),
+        ("/fork", "continues as a copy of"),
+        ("two", "Second."),
+    ] {
+        terminal.prompts("");
+        terminal.type_keys(&format!("{text}\r"));
+        terminal.shows(shown);
+    }
+    terminal.prompts("");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+    let prompt = server.last().messages().last().unwrap()["content"].to_string();
+    assert_has(
+        &prompt,
+        &[
+            "two",
+            "<hook_context event=\\\"turn_end\\\">\\ntests fail\\n</hook_context>",
+        ],
+    );
+}
+
 /// Proves CLI-11: a refused prompt is not sent and not stored.
 #[test]
 fn prompt_that_a_hook_denies_is_not_sent() {

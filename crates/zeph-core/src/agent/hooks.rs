@@ -35,6 +35,13 @@ pub trait SessionHooks: Send + Sync {
 }
 
 impl Agent {
+    /// Moves the texts of hooks for the next prompt from the agent that this one replaces.
+    #[must_use]
+    pub fn with_hook_context_of(mut self, replaced: &mut Self) -> Self {
+        self.hook_context = std::mem::take(&mut replaced.hook_context);
+        self
+    }
+
     /// Runs the hooks before a turn. Returns the prompt with the texts of hooks.
     ///
     /// # Errors

@@ -213,7 +213,8 @@ async fn follow_choice(
         return Ok(());
     }
     let agent = parts.app.open_agent(&chosen, Arc::clone(channel), id, None);
-    parts.agent = agent.await.map_err(|error| failed(&error.into()))?;
+    let agent = agent.await.map_err(|error| failed(&error.into()))?;
+    parts.agent = agent.with_hook_context_of(&mut parts.agent);
     parts.provider = chosen;
     Ok(())
 }

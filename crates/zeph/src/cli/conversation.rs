@@ -155,7 +155,8 @@ impl Conversation {
         let before = self.model.current();
         self.model.choose(name, effort)?;
         let agent = self.open_agent(&self.session).await;
-        self.agent = agent.inspect_err(|_| self.model.set_current(before))?;
+        let agent = agent.inspect_err(|_| self.model.set_current(before))?;
+        self.agent = agent.with_hook_context_of(&mut self.agent);
         self.follow_model();
         self.store_choices().await?;
         Ok(format!(
@@ -228,6 +229,7 @@ impl Conversation {
         let choices = self.choices.of_copy(&copy, permissions, &self.model);
         let choices = choices.await?;
         let agent = self.open_agent(&copy).await?;
+        let agent = agent.with_hook_context_of(&mut self.agent);
         self.enter(copy, agent, choices, lock).await?;
         Ok(format!(
             "session {} continues as a copy of {original}",
