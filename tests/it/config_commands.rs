@@ -121,9 +121,14 @@ fn set_refuses_invalid_changes() {
             "there is no provider called \"nowhere\"",
         ),
     ] {
-        home.zeph(["config", "set", key, value])
+        let output = home
+            .zeph(["config", "set", key, value])
             .code(code)
             .says(&[words]);
+        assert!(!output.stderr.contains(".tmp"), "{output}");
+        if key == "llm.default" {
+            assert_has(&output.stderr, &["config.toml:"]);
+        }
         assert_eq!(config(&home), text, "{key}");
     }
 }

@@ -73,7 +73,7 @@ impl UserFile {
                 .set_permissions(metadata.permissions())?;
         }
         temporary.as_file().sync_all()?;
-        check(temporary.path())?;
+        check(temporary.path()).map_err(|errors| errors.with_user_file(&self.path))?;
         if read_or_empty(&target)? != self.text {
             bail!("it changed in the meantime; run the command again");
         }

@@ -1,6 +1,8 @@
 //! Errors in a configuration: the problem, its position, and the fix.
 
 use std::fmt::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
 
 use zeph_tools::hidden::is_hidden;
 
@@ -75,6 +77,17 @@ impl ConfigErrors {
         errors.sort_by(|a, b| order(&a.origin).cmp(&order(&b.origin)));
         errors.dedup();
         Err(Self(errors))
+    }
+
+    /// Replaces the user's file in all positions, after its new text was checked in another file.
+    pub(crate) fn with_user_file(mut self, file: &Path) -> Self {
+        let file: Arc<Path> = file.into();
+        for error in &mut self.0 {
+            if let Origin::User(place) = &mut error.origin {
+                place.file = Arc::clone(&file);
+            }
+        }
+        self
     }
 }
 
