@@ -143,6 +143,38 @@ fn set_reports_a_source_that_takes_precedence() {
         .says(&["warning: ", "ZEPH_TOOLS_MODE", "takes precedence"]);
 }
 
+/// Proves CLI-9, CFG-1: a free key may have quotes, and only a stronger source of the same value is
+/// reported.
+#[test]
+fn set_writes_free_keys_and_tables() {
+    for key in [
+        "tools.filters.rules.git-*.enabled",
+        "tools.filters.rules.\"git-*\".enabled",
+        "tools.filters.rules.'git-*'.enabled",
+    ] {
+        let home = Home::new();
+        let output = home.zeph(["config", "set", key, "false"]).code(0);
+        assert!(!output.stderr.contains("takes precedence"), "{output}");
+        assert_eq!(
+            config(&home),
+            "[tools.filters.rules.\"git-*\"]\nenabled = false\n"
+        );
+        let get = home.zeph(["config", "get", key]).code(0).stdout;
+        assert_eq!(get, "false\n");
+    }
+    let home = Home::new();
+    let set = |flags: &[&str]| {
+        let arguments = ["config", "set", "tools.shell.env.set", "{ CI = \"1\" }"];
+        home.zeph(flags.iter().copied().chain(arguments)).code(0)
+    };
+    let output = set(&[]);
+    assert!(!output.stderr.contains("takes precedence"), "{output}");
+    let output = set(&["--set", "tools.shell.env.set.A=2"]);
+    assert!(!output.stderr.contains("takes precedence"), "{output}");
+    set(&["--set", "tools.shell.env.set.CI=2"])
+        .says(&["sets `tools.shell.env.set.CI` too, and takes precedence"]);
+}
+
 /// Proves CLI-9: an error of another source is reported, although the key is set.
 #[test]
 fn set_reports_an_error_of_another_source() {

@@ -11,7 +11,7 @@ use toml_edit::ser::ValueSerializer;
 use super::user_file::UserFile;
 use crate::assemble::withhold;
 use crate::config::{
-    self, ConfigErrors, Environment, FlagOverrides, Origin, Setting, set_value, setting,
+    self, ConfigErrors, Environment, FlagOverrides, Setting, set_value, setting, stronger_source,
     typed_setting,
 };
 
@@ -54,17 +54,16 @@ pub(super) fn set(
     let mut document: DocumentMut = file.text.parse().map_err(|error: toml_edit::TomlError| {
         anyhow::anyhow!("{name}: this is not TOML: {error}")
     })?;
-    let value = value.serialize(ValueSerializer::new())?;
-    let shown = value.to_string();
-    if !set_value(&mut document, &path, value) {
+    let written = value.serialize(ValueSerializer::new())?;
+    let shown = written.to_string();
+    if !set_value(&mut document, &path, written) {
         bail!("{name} has another kind of value at `{key}`; `zeph config edit` opens the file");
     }
     file.replace(env, flags, &document.to_string())?;
     writeln!(out, "set {key} = {} in {name}", shown.trim())?;
     match config::load(env, flags) {
         Ok(loaded) => {
-            let origin = loaded.provenance.of(key);
-            if !matches!(origin, Origin::User(_)) {
+            if let Some((key, origin)) = stronger_source(&loaded.provenance, &path, &value) {
                 writeln!(
                     err,
                     "warning: {origin} sets `{key}` too, and takes precedence"

@@ -152,9 +152,16 @@ impl Layer {
 
 /// The value of a setting in a table of the root.
 pub(crate) fn get<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
-    let mut parts = key.split('.');
-    let mut value = table.get(parts.next()?)?;
-    for part in parts {
+    get_at(table, key.split('.'))
+}
+
+/// The value at a path of keys in a table of the root.
+pub(super) fn get_at<'a, 'k>(
+    table: &'a Table,
+    mut path: impl Iterator<Item = &'k str>,
+) -> Option<&'a Value> {
+    let mut value = table.get(path.next()?)?;
+    for part in path {
         value = value.as_table()?.get(part)?;
     }
     Some(value)
@@ -209,7 +216,8 @@ fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
 }
 
 /// Finds the parts and the shape of a key path below `table`. In a table of free keys all that follows is
-/// one key, except the last part if the values are tables that have it.
+/// one key, except the last part if the values are tables that have it. A free key may have the
+/// quotes of TOML.
 pub(super) fn resolve_in<'a>(
     mut table: &'a schema::Table,
     key: &str,
@@ -233,10 +241,10 @@ pub(super) fn resolve_in<'a>(
                     && let Some((free, last)) = after.rsplit_once('.')
                     && let Some(field) = values.field(last)
                 {
-                    path.extend([free.to_owned(), last.to_owned()]);
+                    path.extend([unquoted(free), last.to_owned()]);
                     return Some((path, &field.shape));
                 }
-                path.push(after.to_owned());
+                path.push(unquoted(after));
                 return Some((path, inner));
             }
             (Shape::Table(_), None) => return None,
@@ -244,6 +252,17 @@ pub(super) fn resolve_in<'a>(
             _ => return None,
         }
     }
+}
+
+/// A key without the quotes that TOML needs around it.
+fn unquoted(key: &str) -> String {
+    if key.starts_with(['"', '\''])
+        && let Ok(value) = DeValue::parse(key)
+        && let DeValue::String(text) = value.get_ref()
+    {
+        return text.to_string();
+    }
+    key.to_owned()
 }
 
 /// The names of all settings.

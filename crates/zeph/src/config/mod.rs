@@ -78,7 +78,7 @@ pub(crate) use paths::{
 pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
-pub(crate) use setting::{Setting, setting, typed_setting};
+pub(crate) use setting::{Setting, setting, stronger_source, typed_setting};
 pub(crate) use telemetry::{TelemetryConfig, fault_of_endpoint};
 pub(crate) use template::{effective, template};
 pub(crate) use watch::{Stamp, Stamped, Stamps};

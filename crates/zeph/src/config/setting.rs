@@ -4,10 +4,10 @@ use toml::{Table, Value};
 
 use super::Config;
 use super::error::{ConfigError, ConfigErrors, nearest};
-use super::layer::{Layer, get, resolve_in, setting_names};
+use super::layer::{Layer, get, get_at, resolve_in, setting_names};
 use super::old_keys::{OLD_KEYS, To};
-use super::origin::Origin;
-use super::schema;
+use super::origin::{Origin, Provenance};
+use super::schema::{self, join};
 
 /// The value of a setting or of a section.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,12 +25,44 @@ pub(crate) enum Setting {
 pub(crate) fn setting(config: &Config, key: &str) -> Result<Setting, ConfigErrors> {
     let values = Table::try_from(config)
         .map_err(|error| ConfigError::general(error.to_string().trim().to_owned()))?;
-    match get(&values, key) {
-        Some(value) => Ok(Setting::Value(value.clone())),
-        None => match resolve_in(schema::root(), key) {
-            Some(_) => Ok(Setting::Unset),
-            None => Err(unknown(key).into()),
-        },
+    let path = resolve_in(schema::root(), key).map(|(path, _)| path);
+    let found = match &path {
+        Some(path) => get_at(&values, path.iter().map(String::as_str)),
+        None => get(&values, key),
+    };
+    match (found, path) {
+        (Some(value), _) => Ok(Setting::Value(value.clone())),
+        (None, Some(_)) => Ok(Setting::Unset),
+        (None, None) => Err(unknown(key).into()),
+    }
+}
+
+/// A source that takes precedence over the user's file for the value at `path`, or for a part of
+/// it, with the key that it sets.
+pub(crate) fn stronger_source<'p>(
+    provenance: &'p Provenance,
+    path: &[String],
+    value: &Value,
+) -> Option<(String, &'p Origin)> {
+    let key = path
+        .iter()
+        .fold(String::new(), |path, part| join(&path, part));
+    stronger_at(provenance, key, value)
+}
+
+fn stronger_at<'p>(
+    provenance: &'p Provenance,
+    key: String,
+    value: &Value,
+) -> Option<(String, &'p Origin)> {
+    let origin = provenance.of(&key);
+    match origin {
+        Origin::Project(_) | Origin::Environment(_) | Origin::Flag(_) => Some((key, origin)),
+        // Tables have no origin, but their values do.
+        Origin::Default | Origin::User(_) => value
+            .as_table()?
+            .iter()
+            .find_map(|(name, value)| stronger_at(provenance, join(&key, name), value)),
     }
 }
 

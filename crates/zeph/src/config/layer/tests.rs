@@ -185,6 +185,15 @@ fn texts_of_variables_and_flags_are_typed() {
         "x=y",
         Ok("[tools.shell.env.set] \"A.b\" = \"x=y\""),
     );
+    for free in ["\"A.b\"", "'A.b'"] {
+        let key = format!("tools.shell.env.set.{free}");
+        check(&key, "1", Ok("[tools.shell.env.set] \"A.b\" = \"1\""));
+    }
+    check(
+        "tools.filters.rules.\"git-*\".enabled",
+        "false",
+        Ok("[tools.filters.rules.\"git-*\"] enabled = false"),
+    );
     check(
         "tools.shell.env.set",
         "{ A = \"1\" }",
