@@ -121,8 +121,23 @@ fn commands_of_a_project_need_trust() {
         .code(0)
         .prints(&["no longer trusted"]);
     refused("the commands of this project are not trusted");
-    let list = home.zeph(["commands", "list", "--json"]).code(0).json();
-    assert_eq!(list["commands"][0]["trust"], "untrusted");
+    let assert_untrusted = || {
+        let list = home.zeph(["commands", "list", "--json"]).code(0).json();
+        assert_eq!(list["commands"][0]["trust"], "untrusted");
+    };
+    assert_untrusted();
+    // The folder is absent, as on another branch.
+    home.zeph(["commands", "trust", "--yes"]).code(0);
+    let aside = home.root().join("aside");
+    std::fs::rename(home.path(".zeph"), &aside).unwrap();
+    for expect in [
+        "no longer trusted",
+        "no commands of this project were trusted",
+    ] {
+        home.zeph(["commands", "untrust"]).code(0).prints(&[expect]);
+    }
+    std::fs::rename(aside, home.path(".zeph")).unwrap();
+    assert_untrusted();
 }
 
 /// Proves CLI-8: a custom command does not replace a built-in command, and a broken file is reported.

@@ -33,7 +33,7 @@ pub(crate) fn run(global: &GlobalArgs, command: AgentsCommand) -> anyhow::Result
     match command {
         AgentsCommand::List => print(&visible(&listing(&folders)))?,
         AgentsCommand::Trust => return trust(&folders, &pins, text_of, global.yes),
-        AgentsCommand::Untrust => untrust(&folders, &pins)?,
+        AgentsCommand::Untrust => untrust(&folders, &pins, &env)?,
     }
     Ok(Exit::Done)
 }

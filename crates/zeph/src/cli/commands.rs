@@ -48,7 +48,7 @@ pub(crate) fn run(global: &GlobalArgs, command: CommandsCommand) -> anyhow::Resu
         CommandsCommand::List { json: false } => print(&visible(&listing(&folders)))?,
         CommandsCommand::Show { name } => print(&text_of(known(&folders, &name)?))?,
         CommandsCommand::Trust => return trust(&folders, &pins, text_of, global.yes),
-        CommandsCommand::Untrust => untrust(&folders, &pins)?,
+        CommandsCommand::Untrust => untrust(&folders, &pins, &env)?,
     }
     Ok(Exit::Done)
 }

@@ -1,12 +1,14 @@
 //! `trust` and `untrust` of `zeph commands` and `zeph agents`: the trust in the definitions of a project.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
 use super::filter::trust::agrees;
 use super::{Exit, print};
 use crate::assemble::{DefinitionFolders, FolderPins, FolderTrust};
+use crate::config::{Environment, project_directories};
 use crate::output::sanitize::visible;
 use crate::output::stderr_line;
 
@@ -46,16 +48,30 @@ pub(super) fn trust<T>(
     Ok(Exit::Done)
 }
 
-/// Revokes the trust in the definitions of the project.
+/// Revokes the trust in the definitions of the project. Their folder may be absent, for example on
+/// another branch.
 ///
 /// # Errors
 /// Errors of reading and writing.
-pub(super) fn untrust<T>(folders: &DefinitionFolders<T>, pins: &FolderPins) -> anyhow::Result<()> {
+pub(super) fn untrust<T>(
+    folders: &DefinitionFolders<T>,
+    pins: &FolderPins,
+    env: &Environment,
+) -> anyhow::Result<()> {
     let name = folders.kind.name;
-    let was_trusted = match &folders.project {
-        Some((folder, _)) => pins.remove(folder).context("trust could not be revoked")?,
-        None => false,
+    let possible: Vec<PathBuf> = match &folders.project {
+        Some((folder, _)) => vec![folder.clone()],
+        None => {
+            let directories = project_directories(env).0.into_iter();
+            directories
+                .map(|directory| directory.join(folders.kind.project_folder))
+                .collect()
+        }
     };
+    let mut was_trusted = false;
+    for folder in &possible {
+        was_trusted |= pins.remove(folder).context("trust could not be revoked")?;
+    }
     print(&match was_trusted {
         true => format!("the {name} of this project are no longer trusted"),
         false => format!("no {name} of this project were trusted"),
