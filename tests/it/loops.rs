@@ -126,21 +126,35 @@ fn invalid_calls_are_reported_and_the_turn_continues() {
     assert_eq!(audit(&home.database()).len(), 5, "each is audited");
 }
 
-/// Proves AGT-1: an empty response ends the turn and does not corrupt the history.
+/// Proves AGT-1: a response without text and calls ends the turn, is reported, and is not part of
+/// the history.
 #[test]
 fn empty_response_ends_the_turn() {
-    let server = OpenAi::start(|n, _| Reply::text(if n == 0 { "" } else { "Here again." }));
-    let home = Home::openai(&server);
-    home.zeph(["-p", "say nothing"]).code(0);
-    home.zeph(["--continue", "-p", "and now?"])
-        .code(0)
-        .prints(&["Here again."]);
-    let said: Vec<_> = server.last().messages()[1..]
-        .iter()
-        .map(|m| m["content"].clone())
-        .collect();
-    assert!(said.iter().all(|content| content != ""), "{said:?}");
-    assert_eq!(said.last().unwrap(), "and now?");
+    let reasoning = json!({ "choices": [{
+        "index": 0,
+        "delta": { "reasoning_content": "Hm." },
+        "finish_reason": "stop",
+    }] });
+    let reasoning = format!("data: {reasoning}\n\ndata: [DONE]\n\n");
+    for empty in [
+        Reply::text(""),
+        Reply::text(" \n"),
+        Reply::raw(200, "text/event-stream", reasoning),
+    ] {
+        let server = OpenAi::replies([empty, Reply::text("Here again.")]);
+        let home = Home::openai(&server);
+        home.zeph(["-p", "say nothing"])
+            .code(0)
+            .says(&["the model returned an empty response"]);
+        home.zeph(["--continue", "-p", "and now?"])
+            .code(0)
+            .prints(&["Here again."]);
+        let said: Vec<_> = server.last().messages()[1..]
+            .iter()
+            .map(|m| m["content"].clone())
+            .collect();
+        assert_eq!(said, ["say nothing", "and now?"]);
+    }
 }
 
 /// Proves AGT-1: an id that two responses use does not mix up results.

@@ -445,7 +445,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Stores the response without the reasoning in its calls, and returns the calls.
+    /// Stores the response without the reasoning in its calls, and returns the calls. A response
+    /// without text and calls is only reported.
     async fn store_response(
         &mut self,
         response: ChatResponse,
@@ -468,7 +469,8 @@ impl Agent {
         let history = &mut self.session.history;
         let usage = history.plausible(response.usage());
         let (mut message, calls) = strip_reasoning(response.into_message(), registry);
-        if message.parts.is_empty() {
+        // APIs refuse a message of the model that has only reasoning.
+        if calls.requests.is_empty() && message.text().trim().is_empty() {
             outcome.text.clear();
             self.channel.emit(LoopbackEvent::Notice(
                 "the model returned an empty response".to_owned(),

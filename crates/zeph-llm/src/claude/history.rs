@@ -103,6 +103,9 @@ impl Serialize for Content<'_> {
 
 /// The blocks of a message. Results come first, as the API requires. The images that follow a result become a part of
 /// it, unless it is an error: errors may contain only text.
+///
+/// Thinking at the end is left out: the API refuses a message that ends with it, and the output limit
+/// may cut off the call after it.
 fn blocks(parts: &[MessagePart], images: bool) -> Vec<Block<'_>> {
     let mut results = Vec::new();
     let mut others = Vec::new();
@@ -171,6 +174,12 @@ fn blocks(parts: &[MessagePart], images: bool) -> Vec<Block<'_>> {
                 }
             }
         }
+    }
+    while matches!(
+        others.last(),
+        Some(Block::Thinking { .. } | Block::RedactedThinking { .. })
+    ) {
+        others.pop();
     }
     results.append(&mut others);
     results

@@ -228,6 +228,34 @@ fn thinking_is_stored_with_its_signature() {
     assert_eq!(body["messages"][1]["content"], blocks);
 }
 
+/// The API refuses a message of the model that ends with thinking. Proves LLM-3.
+#[test]
+fn thinking_at_the_end_is_left_out() {
+    let hm = || reasoning("Hm.", Some("anthropic-signature:c2ln"));
+    let sealed = || reasoning("", Some("anthropic-redacted:c2VhbGVk"));
+    let thinking = json!({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"});
+    let said = |text: &str| json!({"type": "text", "text": text});
+    for (parts, expect) in [
+        (vec![hm()], json!([said("[nothing]")])),
+        (
+            vec![hm(), sealed(), text(" \n")],
+            json!([said("[nothing]")]),
+        ),
+        (
+            vec![hm(), text("So."), hm(), sealed()],
+            json!([thinking, said("So.")]),
+        ),
+        (
+            vec![hm(), call("a", "bash", json!({}))],
+            json!([thinking, {"type": "tool_use", "id": "a", "name": "bash", "input": {}}]),
+        ),
+    ] {
+        let messages = [Message::user("Hi"), model(parts), Message::user("And?")];
+        let body = body_of(&wire(true), request(&messages, &[]));
+        assert_eq!(body["messages"][1]["content"], expect);
+    }
+}
+
 /// Tokens that were read from the cache or written to it are part of the input. Proves LLM-6.
 #[test]
 fn usage_counts_cached_tokens() {
