@@ -170,6 +170,33 @@ fn times_and_references_do_not_hide_a_doom_loop() {
     check("seq 1 60000");
 }
 
+/// Proves AGT-3, D-39: equal results of different calls that only read are a doom loop, but not if a
+/// call changed something or waited, or if nothing was found.
+#[test]
+fn equal_results_of_different_reads_are_a_doom_loop() {
+    let check = |commands: [&'static str; 3], stop: &str| {
+        let server = OpenAi::start(move |n, _| match commands.get(n) {
+            Some(command) => {
+                let call = ("bash", json!({ "command": command }));
+                Reply::calls(&n.to_string(), &[call])
+            }
+            None => Reply::text("Done."),
+        });
+        let home = Home::openai(&server);
+        home.write("a.txt", "alpha\n");
+        let args = ["--yes", "-p", "go", "--output-format", "json"];
+        let object = home.zeph(args).run().json();
+        assert_eq!(object["stop_reason"], stop, "{commands:?}");
+    };
+    check(["cat a.txt", "head a.txt", "tail a.txt"], "doom_loop");
+    let changed = ["cat a.txt", "touch b.txt; cat a.txt", "tail a.txt"];
+    check(changed, "done");
+    let waited = ["cat a.txt", "sleep 0; cat a.txt", "tail a.txt"];
+    check(waited, "done");
+    let in_vain = ["grep x a.txt", "grep y a.txt", "grep z a.txt"];
+    check(in_vain, "done");
+}
+
 /// Proves AGT-3: calls with changing results are not a doom loop.
 #[test]
 fn changing_results_are_not_a_doom_loop() {

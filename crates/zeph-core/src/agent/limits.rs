@@ -60,7 +60,7 @@ pub enum Limit {
     Iterations,
     /// The user stopped the turn at a check-in.
     Stopped,
-    /// The same calls gave the same results three times in a row.
+    /// The same calls gave the same results three times in a row, or any calls that only read did.
     DoomLoop,
     /// The conversation takes over 80 % of its budget, or is too long after compaction.
     Context,
@@ -82,6 +82,9 @@ pub struct Step<'a> {
     pub input: &'a Value,
     /// The content of the result.
     pub content: &'a str,
+    /// Whether the call changed nothing, and succeeded with a text that depends only on files or
+    /// pages. Other results may be equal while work progresses.
+    pub is_pure_read: bool,
 }
 
 /// The state of the limits within one turn.
@@ -93,8 +96,27 @@ pub struct Limits {
     context_limit: usize,
     iterations: usize,
     quota: Option<Limit>,
+    calls: Repetition,
+    results: Repetition,
+}
+
+/// A count of equal values in a row.
+#[derive(Debug, Clone, Default)]
+struct Repetition {
     last: Option<u64>,
     equal: usize,
+}
+
+impl Repetition {
+    /// Adds a value; `None` equals no value. Returns whether it completes a doom loop.
+    fn is_loop(&mut self, value: Option<u64>) -> bool {
+        self.equal = match value.is_some() && value == self.last {
+            true => self.equal + 1,
+            false => 1,
+        };
+        self.last = value;
+        self.equal >= DOOM_LOOP
+    }
 }
 
 impl Limits {
@@ -107,8 +129,8 @@ impl Limits {
             context_limit: context_limit(config, window),
             iterations: 0,
             quota: None,
-            last: None,
-            equal: 0,
+            calls: Repetition::default(),
+            results: Repetition::default(),
         }
     }
 
@@ -166,14 +188,10 @@ impl Limits {
     /// Records an iteration. Returns [`Limit::DoomLoop`] if it completes a doom loop.
     pub fn after_iteration<'a>(&mut self, steps: impl Iterator<Item = Step<'a>>) -> Option<Limit> {
         self.iterations += 1;
-        let fingerprint = fingerprint(steps);
-        if self.last == Some(fingerprint) {
-            self.equal += 1;
-        } else {
-            self.last = Some(fingerprint);
-            self.equal = 1;
-        }
-        (self.equal >= DOOM_LOOP).then_some(Limit::DoomLoop)
+        let (calls, results) = fingerprints(steps);
+        let has_equal_calls = self.calls.is_loop(Some(calls));
+        let has_equal_results = self.results.is_loop(results);
+        (has_equal_calls || has_equal_results).then_some(Limit::DoomLoop)
     }
 }
 
@@ -194,17 +212,33 @@ fn context_limit(config: &AgentConfig, window: usize) -> usize {
     }
 }
 
-/// A hash that is equal for iterations with the same calls and the same results. Call ids, times, durations and
-/// references of stored outputs do not count.
-fn fingerprint<'a>(steps: impl Iterator<Item = Step<'a>>) -> u64 {
-    let mut hasher = DefaultHasher::new();
+/// Returns two hashes: one is equal for iterations with the same calls and the same results, the other
+/// for iterations with the same results. The other one is `None` if a call did not only read, or if
+/// all results are empty. Call ids, times, durations and references of stored outputs do not count.
+fn fingerprints<'a>(steps: impl Iterator<Item = Step<'a>>) -> (u64, Option<u64>) {
+    let (mut calls, mut results) = (DefaultHasher::new(), DefaultHasher::new());
+    let (mut is_pure_read, mut has_content) = (true, false);
     for step in steps {
-        step.tool.hash(&mut hasher);
-        canonical(step.input).hash(&mut hasher);
         // A repeated call may have a note about the cache, which the first one lacks.
-        without_times(split_note(step.content).1).hash(&mut hasher);
+        let content = without_times(split_note(step.content).1);
+        step.tool.hash(&mut calls);
+        canonical(step.input).hash(&mut calls);
+        content.hash(&mut calls);
+        content.hash(&mut results);
+        is_pure_read &= step.is_pure_read;
+        has_content |= !is_empty(&content);
     }
-    hasher.finish()
+    let results = (is_pure_read && has_content).then(|| results.finish());
+    (calls.finish(), results)
+}
+
+/// Whether a result says that there is nothing, as searches in vain do.
+fn is_empty(content: &str) -> bool {
+    let is_nothing =
+        |line: &str| matches!(line, "" | "0" | "(no output)") || line.starts_with("[exit code: ");
+    let is_search = |start: &&str| content.starts_with(start);
+    content.lines().map(str::trim).all(is_nothing)
+        || ["No matches", "No paths match"].iter().any(is_search)
 }
 
 /// JSON text with sorted keys.
@@ -238,6 +272,7 @@ mod tests {
             tool: "bash",
             input,
             content,
+            is_pure_read: false,
         }))
     }
 
@@ -343,6 +378,52 @@ mod tests {
             run(&mut limits, &test, "failed in 1.2s"),
             Some(Limit::DoomLoop)
         );
+    }
+
+    /// Proves AGT-3, D-39: equal results of different calls, if nothing changed in between.
+    #[test]
+    fn equal_results_of_calls_that_only_read_are_a_doom_loop() {
+        let check = |rounds: &[(&str, bool)], expect: Option<Limit>| {
+            let mut limits = Limits::new(&config(), IterationPolicy::default(), 1000);
+            let mut last = None;
+            for (round, (content, is_pure_read)) in rounds.iter().enumerate() {
+                last = limits.after_iteration(std::iter::once(Step {
+                    tool: "bash",
+                    input: &json!(round),
+                    content,
+                    is_pure_read: *is_pure_read,
+                }));
+            }
+            assert_eq!(last, expect, "{rounds:?}");
+        };
+        let doom_loop = Some(Limit::DoomLoop);
+        check(&[("same", true); 3], doom_loop);
+        check(&[("same", true); 2], None);
+        check(&[("same", false); 3], None);
+        let noted = "[from the cache, 3 s old]\nsame in 3 ms";
+        let rounds = [
+            ("same in 12 ms", true),
+            (noted, true),
+            ("same in 5 ms", true),
+        ];
+        check(&rounds, doom_loop);
+        check(&[("same", true), ("other", true), ("same", true)], None);
+        let changed = [("same", true), ("same", true), ("edited", false)];
+        check(&[&changed[..], &changed[..2]].concat(), None);
+        check(
+            &[&changed[..], &[("same", true); 3][..]].concat(),
+            doom_loop,
+        );
+        for empty in [
+            "",
+            "(no output)",
+            "[exit code: 1]",
+            "0\n[exit code: 1]",
+            "No matches in 4 files.",
+            "No paths match.",
+        ] {
+            check(&[(empty, true); 3], None);
+        }
     }
 
     #[test]

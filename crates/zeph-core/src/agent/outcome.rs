@@ -11,7 +11,7 @@ pub enum TurnEnd {
     Done,
     /// The model requested calls too often.
     IterationCap,
-    /// The same calls gave the same results three times in a row.
+    /// The tool calls gave the same results three times in a row.
     DoomLoop,
     /// The conversation takes over 80 % of its budget.
     ContextBudget,

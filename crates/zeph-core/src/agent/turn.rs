@@ -16,7 +16,7 @@ use zeph_tools::{ImageContent, ToolRegistry};
 use super::Agent;
 use super::compact::CompactionState;
 use super::history::HistoryError;
-use super::limits::{Limit, Limits, Step, context_budget};
+use super::limits::{Limit, Limits, context_budget};
 use super::model_client::PartialResponse;
 use super::outcome::{TurnEnd, TurnOutcome};
 use super::reflection::Reflections;
@@ -199,11 +199,7 @@ impl Agent {
             if let Some((used, max)) = results.iter().find_map(|result| result.over_quota) {
                 limits.over_quota(used, max);
             }
-            let steps = requests.iter().zip(&results).map(|(request, result)| Step {
-                tool: &request.name,
-                input: &request.input,
-                content: &result.content,
-            });
+            let steps = batch.steps(&results, &registry, &self.session.project);
             let doom_loop = limits.after_iteration(steps);
             outcome.iterations = limits.iterations();
             if cancel.is_cancelled() {
@@ -212,7 +208,7 @@ impl Agent {
             if doom_loop.is_some() {
                 return Err(TurnAbort::End(
                     TurnEnd::DoomLoop,
-                    "stopped: the same calls gave the same results three times in a row. Write \
+                    "stopped: the tool calls gave the same results three times in a row. Write \
                      what the agent should do differently."
                         .to_owned(),
                 ));

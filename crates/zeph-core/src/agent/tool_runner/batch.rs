@@ -3,6 +3,7 @@
 //! If all calls of a batch only read, they run concurrently; otherwise in sequence. Results are stored in the order of the calls.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,15 +11,18 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
+use zeph_tools::def::CachePolicy;
+use zeph_tools::gate::command::only_reads;
 use zeph_tools::gate::quota::BatchQuota;
 use zeph_tools::{
     OutputMetadata, Phase, ToolError, ToolErrorCategory, ToolOutput, ToolRegistry, ToolResult,
-    content_for_llm,
+    ToolTarget, content_for_llm,
 };
 
 use super::ToolRunner;
 use crate::agent::hallucination::{self, ConversationContext};
 use crate::agent::history::HistoryError;
+use crate::agent::limits::Step;
 use crate::agent::replay::ResultView;
 use crate::agent::session::Session;
 use crate::agent::strip_reasoning::{ONLY_REASONING, ResponseCalls};
@@ -50,6 +54,8 @@ pub(in crate::agent) struct ToolResultSummary {
     pub(in crate::agent) content: String,
     /// The category of the failure; `None` for success.
     pub(in crate::agent) failure: Option<ToolErrorCategory>,
+    /// Whether the call succeeded with a text and no image.
+    is_text: bool,
     /// Whether a gate refused the call.
     pub(in crate::agent) refused: bool,
     /// Used and allowed calls, if the quota refused the call.
@@ -122,6 +128,38 @@ impl Batch {
     /// All requests of the response, in order.
     pub(in crate::agent) fn requests(&self) -> &[ToolUseRequest] {
         &self.calls.requests
+    }
+
+    /// The calls with their `results`, for the limits of the turn.
+    pub(in crate::agent) fn steps<'a>(
+        &'a self,
+        results: &'a [ToolResultSummary],
+        registry: &'a ToolRegistry,
+        project: &'a Path,
+    ) -> impl Iterator<Item = Step<'a>> {
+        let calls = self.requests().iter().zip(results);
+        calls.map(move |(request, result)| Step {
+            tool: &request.name,
+            input: &request.input,
+            content: &result.content,
+            is_pure_read: result.is_text && is_pure_read(request, registry, project),
+        })
+    }
+}
+
+/// Whether a call changes nothing, and its result depends only on files or pages. A command that sleeps
+/// waits for another process.
+fn is_pure_read(request: &ToolUseRequest, registry: &ToolRegistry, project: &Path) -> bool {
+    let Some(def) = registry.get(&request.name) else {
+        return false;
+    };
+    match def.about {
+        ToolTarget::Command { command, .. } => {
+            let command = request.input.get(command).and_then(Value::as_str);
+            command
+                .is_some_and(|command| !command.contains("sleep") && only_reads(command, project))
+        }
+        _ => def.cache == CachePolicy::CACHED,
     }
 }
 
@@ -240,6 +278,7 @@ impl ToolRunner {
             timestamp: jiff::Timestamp::now().as_millisecond(),
         };
         let failure = result.as_ref().err().map(ToolError::category);
+        let is_text = result.as_ref().is_ok_and(|output| output.image.is_none());
         let refused = result.as_ref().is_err_and(ToolError::is_refusal);
         let over_quota = match &result {
             Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
@@ -269,6 +308,7 @@ impl ToolRunner {
         Ok(ToolResultSummary {
             content,
             failure,
+            is_text,
             refused,
             over_quota,
         })
