@@ -67,6 +67,8 @@ fn conversation_continues_with_another_model() {
         .map(|one| one.json()["model"].clone())
         .collect();
     assert_eq!(models, ["other-model", "bigger-model"]);
+    let listed = home.zeph(["sessions", "list", "--json"]).code(0).json();
+    assert_eq!(listed[0]["model"], "bigger-model");
     assert_eq!(
         said(&requests[1]),
         "\"one\"\n\"From the first.\"\n\"two\"\n\"First again.\"\n\"three\"\n\"From the second.\"\n\"four\"\n"

@@ -63,6 +63,20 @@ fn typed_command_bypasses_the_gates() {
     }
 }
 
+/// Proves CLI-6: the title of a session that begins with a command is its first prompt.
+#[test]
+fn first_prompt_after_a_command_is_the_title() {
+    let home = home();
+    let mut terminal = Terminal::start(&home, &[]);
+    enter(&mut terminal, "!true");
+    enter(&mut terminal, "fix the parser");
+    terminal.shows("Understood.");
+    terminal.leaves();
+    let listed = home.zeph(["sessions", "list", "--json"]).code(0).json();
+    assert_eq!(listed[0]["title"], "fix the parser");
+    assert_eq!(listed[0]["model"], "scripted");
+}
+
 /// Proves D-42: a command gets the terminal, reads single keys, and returns the terminal in a usable state.
 #[test]
 fn full_screen_program_gets_the_terminal() {

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use zeph_llm::LlmProvider;
+use zeph_llm::{LlmProvider, MessagePart, Role};
 use zeph_memory::{Compaction, NewSummary, Store, StoredSummary};
 use zeph_tools::secrets::SecurityPatterns;
 
 use super::compact::CompactionState;
 use super::history::{History, HistoryError};
 use super::prompt::SystemPrompt;
+use super::replay::typed_prompt;
 use crate::spending::Spending;
 
 /// Characters of a session's title.
@@ -28,6 +29,8 @@ pub(super) struct Session {
     pub(super) room: CompactionState,
     /// Rounds of calls in the last turn.
     pub(super) rounds: usize,
+    /// The provider and the model that [`Session::set_model`] stored last.
+    model: Option<(String, String)>,
 }
 
 impl Session {
@@ -58,6 +61,7 @@ impl Session {
             spending,
             room: CompactionState::default(),
             rounds: 0,
+            model: None,
         })
     }
 
@@ -66,21 +70,41 @@ impl Session {
         self.history.session()
     }
 
-    /// Stores the title of the session and the model. The title is the first line of its first prompt, unless the user
-    /// chose another one. Returns the title.
-    pub(super) async fn describe(
-        &self,
-        prompt: &str,
-        provider: &dyn LlmProvider,
-    ) -> Result<String, HistoryError> {
+    /// Whether the conversation has a prompt of the user. The output of a command that the user ran
+    /// is not one. A compaction may remove all messages.
+    pub(super) fn has_prompt(&self) -> bool {
+        let is_prompt = |part: &MessagePart| match part {
+            MessagePart::Text { text } => typed_prompt(text).is_some(),
+            _ => false,
+        };
+        let messages = self.history.messages().iter();
+        let mut of_user = messages.filter(|message| message.role == Role::User);
+        !self.system.summaries().is_empty()
+            || of_user.any(|message| message.parts.iter().any(is_prompt))
+    }
+
+    /// Stores the title of the session: the first line of its first prompt, unless the user chose
+    /// another one. Returns the title.
+    pub(super) async fn set_title(&self, prompt: &str) -> Result<String, HistoryError> {
         let line = prompt.lines().find(|line| !line.trim().is_empty());
         let secrets = self.history.secrets();
         let line = secrets.redact(line.unwrap_or_default().trim());
         let title: String = line.text.chars().take(MAX_TITLE_CHARS).collect();
-        let title = self.store.set_title(self.id(), &title).await?;
-        let (name, model) = (provider.name(), provider.model());
-        self.store.set_model(self.id(), name, model).await?;
-        Ok(title)
+        Ok(self.store.set_title(self.id(), &title).await?)
+    }
+
+    /// Stores the model of the last turn, if it changed since the last call.
+    pub(super) async fn set_model(
+        &mut self,
+        provider: &dyn LlmProvider,
+    ) -> Result<(), HistoryError> {
+        let current = (provider.name().to_owned(), provider.model().to_owned());
+        if self.model.as_ref() != Some(&current) {
+            let (name, model) = &current;
+            self.store.set_model(self.id(), name, model).await?;
+            self.model = Some(current);
+        }
+        Ok(())
     }
 
     /// Stores a title that the user chose. Returns it without secrets and on one line.

@@ -231,17 +231,16 @@ impl Agent {
         }
         let warning = self.model.begin_turn(prompt, &registry, cancel).await;
         self.warn(warning);
-        let history = &mut self.session.history;
-        history.repair_orphaned_calls().await?;
-        // A compaction may remove all messages.
-        let is_first = history.messages().is_empty() && self.session.system.summaries().is_empty();
+        let session = &mut self.session;
+        session.history.repair_orphaned_calls().await?;
+        let is_first = !session.has_prompt();
         let message = prompt_message(prompt, images);
-        self.session.room.prompt = Some(history.push(message, None).await?);
+        session.room.prompt = Some(session.history.push(message, None).await?);
         if is_first {
-            let provider = self.model.provider.as_ref();
-            let title = self.session.describe(prompt, provider).await?;
+            let title = session.set_title(prompt).await?;
             self.channel.emit(LoopbackEvent::Title(title));
         }
+        session.set_model(self.model.provider.as_ref()).await?;
         Ok(registry)
     }
 
