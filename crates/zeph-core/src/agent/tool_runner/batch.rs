@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
@@ -175,25 +175,22 @@ impl ToolRunner {
         let active = self.skills.skills.held(session.id());
         self.executor.set_effective_trust_erased(active.trust);
         self.follow_window(session);
-        let mut concurrent = None;
-        if batch.is_read_only {
-            let start = Instant::now();
-            let results = self.run_concurrently(batch, cancel).await;
-            concurrent = Some((results.into_iter(), start.elapsed()));
-        }
+        let mut concurrent = match batch.is_read_only {
+            true => Some(self.run_concurrently(batch, cancel).await.into_iter()),
+            false => None,
+        };
         let mut stored = Vec::with_capacity(batch.requests().len());
         let mut index = 0;
         for request in batch.requests() {
             let (result, took) = if batch.calls.skipped.contains(&request.id) {
                 (Ok(ToolOutput::text(ONLY_REASONING)), Duration::ZERO)
-            } else if let Some((results, took)) = &mut concurrent {
+            } else if let Some(results) = &mut concurrent {
                 let Some(result) = results.next() else { break };
-                (result, *took)
+                result
             } else {
-                let start = Instant::now();
                 let result = self.run_item(index, request, batch, cancel).await;
                 index += 1;
-                (result, start.elapsed())
+                result
             };
             // A result that cannot be stored ends the batch: no further call begins.
             stored.push(self.store_result(session, request, result, took).await?);
@@ -222,10 +219,15 @@ impl ToolRunner {
         Ok(())
     }
 
-    /// Runs all calls of a batch concurrently, at most `max_parallel` at a time. Results are in the order of the calls.
+    /// Runs all calls of a batch concurrently, at most `max_parallel` at a time. Results are in the
+    /// order of the calls, each with the duration of its call.
     ///
     /// All calls are polled until the last one has ended: a call that is not polled may hold a lock that another call needs.
-    async fn run_concurrently(&self, batch: &Batch, cancel: &CancellationToken) -> Vec<ToolResult> {
+    async fn run_concurrently(
+        &self,
+        batch: &Batch,
+        cancel: &CancellationToken,
+    ) -> Vec<(ToolResult, Duration)> {
         let calls: Vec<_> = batch
             .calls
             .runnable()
@@ -239,13 +241,14 @@ impl ToolRunner {
     }
 
     /// Runs the call at `index` of its batch, or refuses it if it is over the limit of a response.
+    /// Returns also the duration of the call.
     async fn run_item(
         &self,
         index: usize,
         request: &ToolUseRequest,
         batch: &Batch,
         cancel: &CancellationToken,
-    ) -> ToolResult {
+    ) -> (ToolResult, Duration) {
         let dispatcher = &self.dispatcher;
         let mut call = dispatcher.call(request, Some(batch.id));
         // An unattended or a planning caller keeps its phase.
@@ -260,7 +263,8 @@ impl ToolRunner {
                 .await
         } else {
             let reason = over_the_limit(batch.max_calls);
-            dispatcher.refuse(&call, cancel, reason).await
+            let result = dispatcher.refuse(&call, cancel, reason).await;
+            (result, Duration::ZERO)
         }
     }
 
@@ -268,7 +272,7 @@ impl ToolRunner {
         &self,
         session: &mut Session,
         request: &ToolUseRequest,
-        result: ToolResult,
+        mut result: ToolResult,
         took: Duration,
     ) -> Result<ToolResultSummary, HistoryError> {
         let content = content_for_llm(&result);
@@ -277,6 +281,10 @@ impl ToolRunner {
             data_size_bytes: content.len() as u64,
             timestamp: jiff::Timestamp::now().as_millisecond(),
         };
+        if let Ok(output) = &mut result {
+            // The time of the stack includes questions during the call.
+            output.metadata.execution_time_ms = metadata.execution_time_ms;
+        }
         let failure = result.as_ref().err().map(ToolError::category);
         let is_text = result.as_ref().is_ok_and(|output| output.image.is_none());
         let refused = result.as_ref().is_err_and(ToolError::is_refusal);

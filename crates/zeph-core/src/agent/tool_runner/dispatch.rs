@@ -220,17 +220,19 @@ impl Dispatcher {
     /// Runs a call of a model or a script, with a confirmation if the stack requires it.
     pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
         let quota = Arc::new(BatchQuota::of(1));
-        self.run_batch_call(call, quota, Vec::new(), cancel).await
+        let run = self.run_batch_call(call, quota, Vec::new(), cancel);
+        run.await.0
     }
 
-    /// Runs one call of a batch with this quota. The warnings about the call are `suspects`.
+    /// Runs one call of a batch with this quota. The warnings about the call are `suspects`. Returns
+    /// also the duration of the call, without the time that it waited for the user.
     pub(super) async fn run_batch_call(
         &self,
         call: &ToolCall,
         quota: Arc<BatchQuota>,
         suspects: Vec<String>,
         cancel: &CancellationToken,
-    ) -> ToolResult {
+    ) -> (ToolResult, Duration) {
         self.refresh().await;
         self.emit_started(call);
         let start = Instant::now();
@@ -262,8 +264,9 @@ impl Dispatcher {
         let (result, waited) = executed.instrument(span.clone()).await;
         let waited = waited + prompt.map_or(Duration::ZERO, |prompt| prompt.waited());
         spans::end_call(&span, &result, waited, self.span_content);
-        self.emit_finished(call, &result, start.elapsed().saturating_sub(waited));
-        result
+        let took = start.elapsed().saturating_sub(waited);
+        self.emit_finished(call, &result, took);
+        (result, took)
     }
 
     /// Refuses a call, with an audit entry.
