@@ -122,6 +122,10 @@ impl Channel for RedactedChannel {
         self.inner.take_prompt()
     }
 
+    fn return_prompt(&self, text: String) {
+        self.inner.return_prompt(text);
+    }
+
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
         self.inner.check_in(question).await
     }

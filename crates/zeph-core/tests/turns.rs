@@ -1,18 +1,23 @@
-//! Turns of an agent with tools of this process.
+//! Turns of an agent with tools, hooks and a channel of this process.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use zeph_core::AgentBuilder;
+use zeph_core::{
+    AgentBuilder, Channel, CheckIn, CheckInAnswer, HookReply, LoopbackEvent, SessionHooks, TurnEnd,
+    UserAnswer,
+};
 use zeph_llm::MessagePart;
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
 use zeph_memory::{Store, Synchronous};
-use zeph_tools::{Annotations, FunctionTool, ResultFormat, StackParts};
+use zeph_tools::question::{ServerAnswer, ServerQuestion};
+use zeph_tools::{Annotations, Confirmation, FunctionTool, ResultFormat, StackParts};
 
 /// No parameters.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -63,4 +68,67 @@ async fn time_of_a_result_is_that_of_its_call() {
         .collect();
     assert_eq!(times.len(), 2, "{times:?}");
     assert!(times[1] < times[0], "{times:?}");
+}
+
+/// A channel with prompts that the user submitted during the turn.
+struct Submitted(Mutex<VecDeque<String>>);
+
+#[async_trait]
+impl Channel for Submitted {
+    fn emit(&self, _event: LoopbackEvent) {}
+    fn can_ask(&self) -> bool {
+        false
+    }
+    fn take_prompt(&self) -> Option<String> {
+        self.0.lock().unwrap().pop_front()
+    }
+    fn return_prompt(&self, text: String) {
+        self.0.lock().unwrap().push_front(text);
+    }
+    async fn confirm(&self, _call: &str, _question: &Confirmation, _params: &Value) -> UserAnswer {
+        UserAnswer::No(None)
+    }
+    async fn check_in(&self, _question: &CheckIn) -> CheckInAnswer {
+        CheckInAnswer::Stop
+    }
+    async fn ask_for_server(&self, _question: &ServerQuestion) -> ServerAnswer {
+        ServerAnswer::Decline
+    }
+}
+
+/// A hook during which the user interrupts the turn, if its prompt is `second`.
+struct Interrupted;
+
+#[async_trait]
+impl SessionHooks for Interrupted {
+    async fn session_start(&self, _session: &str, _cancel: &CancellationToken) -> HookReply {
+        HookReply::default()
+    }
+    async fn prompt(&self, _session: &str, prompt: &str, cancel: &CancellationToken) -> HookReply {
+        if prompt == "second" {
+            cancel.cancel();
+        }
+        HookReply::default()
+    }
+    async fn turn_end(&self, _session: &str, _prompt: &str, _result: Value) -> HookReply {
+        HookReply::default()
+    }
+}
+
+/// Proves CLI-4d: no typed text is lost if the turn is interrupted during the hook of a submitted
+/// prompt.
+#[tokio::test]
+async fn prompt_of_an_interrupted_hook_returns_to_the_queue() {
+    let prompts = ["second", "third"].map(str::to_owned);
+    let channel = Arc::new(Submitted(Mutex::new(prompts.clone().into())));
+    let folder = tempfile::tempdir().unwrap();
+    let steps = "[[steps]]\ntext = \"Never said.\"\n";
+    let mut builder = builder(&folder, steps, StackParts::new()).await;
+    builder.channel = Arc::clone(&channel) as _;
+    builder.hooks = Some(Arc::new(Interrupted));
+    let mut agent = builder.build().await.unwrap();
+    let outcome = agent.run_turn("first", &CancellationToken::new()).await;
+    assert_eq!(outcome.end, TurnEnd::Cancelled);
+    assert_eq!(*channel.0.lock().unwrap(), prompts);
+    assert_eq!(agent.messages().len(), 1);
 }

@@ -17,6 +17,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<(), TurnAbort> {
         while let Some(text) = self.channel.take_prompt() {
+            let typed = text.clone();
             self.channel.emit(LoopbackEvent::Prompt(text.clone()));
             let attached = match self.attach(&text, cancel).await {
                 Ok(attached) => attached,
@@ -36,7 +37,10 @@ impl Agent {
                 Err(TurnAbort::End(TurnEnd::Refused, reason)) => {
                     self.channel.emit(LoopbackEvent::Warning(reason));
                 }
-                Err(end) => return Err(end),
+                Err(end) => {
+                    self.channel.return_prompt(typed);
+                    return Err(end);
+                }
             }
         }
         Ok(())

@@ -239,6 +239,10 @@ impl Channel for TuiChannel {
         self.shared.model().queue.take_prompt()
     }
 
+    fn return_prompt(&self, text: String) {
+        self.shared.change(|model| model.queue.push_front(text));
+    }
+
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
         match self.ask(Question::CheckIn(*question)).await {
             Some(Answer::CheckIn(answer)) => answer,

@@ -362,6 +362,10 @@ impl Channel for TerminalChannel {
         self.screen().typed().take_prompt()
     }
 
+    fn return_prompt(&self, text: String) {
+        self.screen().typed().return_prompt(text);
+    }
+
     fn can_ask(&self) -> bool {
         self.options.assume_yes || (self.options.can_ask && is_connected())
     }

@@ -16,6 +16,11 @@ impl Queue {
         }
     }
 
+    /// Adds an input as the oldest one.
+    pub(crate) fn push_front(&mut self, text: String) {
+        self.0.push_front(text);
+    }
+
     /// The inputs.
     pub(crate) fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(String::as_str)

@@ -49,6 +49,11 @@ impl TypedInput {
         self.queue.take_prompt()
     }
 
+    /// Adds a prompt that a turn took and did not store, as the oldest input.
+    pub(super) fn return_prompt(&mut self, text: String) {
+        self.queue.push_front(text);
+    }
+
     /// Takes the oldest submitted input.
     pub(super) fn take_first(&mut self) -> Option<String> {
         self.queue.take_first()
