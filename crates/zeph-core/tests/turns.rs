@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{
-    AgentBuilder, Channel, CheckIn, CheckInAnswer, HookReply, LoopbackEvent, SessionHooks, TurnEnd,
-    UserAnswer,
+    AgentBuilder, AgentConfig, Channel, CheckIn, CheckInAnswer, HookReply, LoopbackEvent,
+    SessionHooks, TurnEnd, UserAnswer,
 };
 use zeph_llm::MessagePart;
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
@@ -68,6 +68,34 @@ async fn time_of_a_result_is_that_of_its_call() {
         .collect();
     assert_eq!(times.len(), 2, "{times:?}");
     assert!(times[1] < times[0], "{times:?}");
+}
+
+/// Proves CTX-1, CTX-3, AGT-4: if the references to evicted results leave the window too full, a
+/// summary follows.
+#[tokio::test]
+async fn summary_follows_an_eviction_that_frees_too_little() {
+    let words = "lorem ends, so it ";
+    let calls = "{ tool = \"look\" }, ".repeat(80);
+    let steps = format!(
+        "[[steps]]\ncalls = [{calls}]\n[[steps]]\ntext = \"Seen.\"\n\
+         [[steps]]\ntext = \"The notes.\"\n[[steps]]\ntext = \"Done.\"\n"
+    );
+    let look = move |_: Nothing| async move { Ok(words.repeat(35)) };
+    let look = FunctionTool::new("look", "Looks.", Annotations::READ, look);
+    let folder = tempfile::tempdir().unwrap();
+    let builder = builder(&folder, &steps, StackParts::new().with_tool(look)).await;
+    let builder = builder.with_config(AgentConfig {
+        context_budget_tokens: Some(20_000),
+        max_calls_per_iteration: 80,
+        ..AgentConfig::default()
+    });
+    let mut agent = builder.build().await.unwrap();
+    let cancel = CancellationToken::new();
+    // The results take about 14,200 tokens, the references to them 4600, the second prompt 13,600.
+    assert_eq!(agent.run_turn("look", &cancel).await.text, "Seen.");
+    let outcome = agent.run_turn(&words.repeat(2800), &cancel).await;
+    assert_eq!(outcome.end, TurnEnd::Done, "{outcome:?}");
+    assert_eq!(outcome.text, "Done.");
 }
 
 /// A channel with prompts that the user submitted during the turn.

@@ -126,10 +126,10 @@ impl Agent {
         }
         // A small gain is used up soon, and each eviction invalidates the provider's cache.
         let most = before.saturating_sub(marks.budget / 10).min(marks.soft);
-        if self.evict_results(false, Some(most)).await
-            || before <= marks.hard
-            || self.session.room.given_up
-        {
+        self.evict_results(false, Some(most)).await;
+        // The references to evicted results take tokens too.
+        let after = self.session.history.estimated_tokens();
+        if after <= marks.hard || self.session.room.given_up {
             return;
         }
         let method = CompressionStrategy::Triggered;
