@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use zeph_tools::shell::ShellConfig;
 
 use super::Config;
-use super::schema::join;
+use super::schema_shape::join;
 
 /// The settings that apply immediately after a reload: those of the blocklist.
 const AT_ONCE: &[&str] = &[

@@ -8,7 +8,7 @@ use toml::{Spanned, Table, Value};
 use super::error::{ConfigError, any_of, nearest};
 use super::layer::setting_names;
 use super::origin::{Origin, Provenance};
-use super::schema::{self, Shape, join};
+use super::schema_shape::{self, Shape, join};
 
 /// The maximum number of errors that are reported for one layer.
 pub(super) const MAX_ERRORS: usize = 100;
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
     /// Reads a table: the file's root, or one beneath `path`.
     pub(super) fn table(
         &mut self,
-        shape: &schema::Table,
+        shape: &schema_shape::Table,
         path: &str,
         given: &DeTable<'_>,
         at: usize,
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn unknown(&mut self, shape: &schema::Table, path: &str, key: &Spanned<DeString<'_>>) {
+    fn unknown(&mut self, shape: &schema_shape::Table, path: &str, key: &Spanned<DeString<'_>>) {
         let name = key.get_ref();
         let place = match path {
             "" => "the configuration".to_owned(),

@@ -11,7 +11,7 @@ use super::deserialize::{MAX_ERRORS, Reader};
 use super::error::{ConfigError, nearest};
 use super::old_keys::OldUse;
 use super::origin::{Lines, Origin, Place, Provenance};
-use super::schema::{self, Shape, join};
+use super::schema_shape::{self, Shape, join};
 
 /// Values and their origins.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,7 +65,7 @@ impl Layer {
             return Self::default();
         }
         let mut reader = Reader::new(&origin, errors);
-        let table = reader.table(schema::accepted(), "", table.get_ref(), 0);
+        let table = reader.table(schema_shape::accepted(), "", table.get_ref(), 0);
         let provenance = reader.finish();
         let mut layer = Self {
             table,
@@ -207,7 +207,7 @@ fn plain(shape: &Shape, text: &str) -> Option<Value> {
 
 /// Finds the shape of a key path; the error has the nearest key.
 fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
-    resolve_in(schema::accepted(), key).ok_or_else(|| {
+    resolve_in(schema_shape::accepted(), key).ok_or_else(|| {
         match nearest(key, setting_names().iter().map(String::as_str)) {
             Some((near, _)) => format!("the nearest known key is `{near}`"),
             None => String::new(),
@@ -219,7 +219,7 @@ fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
 /// one key, except the last part if the values are tables that have it. A free key may have the
 /// quotes of TOML.
 pub(super) fn resolve_in<'a>(
-    mut table: &'a schema::Table,
+    mut table: &'a schema_shape::Table,
     key: &str,
 ) -> Option<(Vec<String>, &'a Shape)> {
     let mut path = Vec::new();
@@ -267,7 +267,7 @@ fn unquoted(key: &str) -> String {
 
 /// The names of all settings.
 pub(crate) fn setting_names() -> Vec<String> {
-    schema::root()
+    schema_shape::root()
         .settings()
         .into_iter()
         .map(|(path, _)| path)

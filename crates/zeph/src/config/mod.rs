@@ -23,7 +23,7 @@ pub(crate) mod permissions;
 mod policy;
 mod project_trust;
 mod reference;
-mod schema;
+mod schema_shape;
 mod setting;
 mod telemetry;
 mod template;
@@ -77,7 +77,7 @@ pub(crate) use paths::{
 };
 pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
-pub(crate) use schema::json_schema;
+pub(crate) use schema_shape::json_schema;
 pub(crate) use setting::{Setting, setting, stronger_source, typed_setting};
 pub(crate) use telemetry::{TelemetryConfig, fault_of_endpoint};
 pub(crate) use template::{effective, template};

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::error::ConfigError;
 use super::layer::{Layer, get, resolve_in, take};
 use super::origin::Origin;
-use super::schema::{self, Field, Shape, join};
+use super::schema_shape::{self, Field, Shape, join};
 
 /// The key of the providers.
 pub(super) const PROVIDERS: &str = "llm.providers";
@@ -191,7 +191,7 @@ fn audit_enabled(value: &Value, layer: &Table) -> Vec<(&'static str, Value)> {
 }
 
 /// Adds the old keys to the shape of the root.
-pub(super) fn add_to(root: &mut schema::Table) {
+pub(super) fn add_to(root: &mut schema_shape::Table) {
     let current = root.clone();
     for (key, to) in OLD_KEYS {
         let shape = match to {
@@ -211,7 +211,7 @@ pub(super) fn add_to(root: &mut schema::Table) {
         let name = parts.pop().unwrap_or_default();
         for part in parts {
             if table.field(part).is_none() {
-                let inner = Shape::Table(schema::Table::default());
+                let inner = Shape::Table(schema_shape::Table::default());
                 table.fields.push(old_field(part, inner));
             }
             let Some(Shape::Table(inner)) = table.field_mut(part).map(|field| &mut field.shape)
@@ -238,15 +238,15 @@ pub(super) fn add_to(root: &mut schema::Table) {
 }
 
 /// The keys of a provider, without those that `[llm.ollama]` implies.
-fn ollama_table(root: &schema::Table) -> schema::Table {
+fn ollama_table(root: &schema_shape::Table) -> schema_shape::Table {
     let provider = resolve_in(root, PROVIDERS).and_then(|(_, shape)| shape.section());
     let fields = provider
         .into_iter()
         .flat_map(|(table, _)| table.fields.clone());
     let fields = fields.filter(|field| field.name != "name" && field.name != "type");
-    schema::Table {
+    schema_shape::Table {
         fields: fields.collect(),
-        ..schema::Table::default()
+        ..schema_shape::Table::default()
     }
 }
 
@@ -456,7 +456,7 @@ fn remove_old_tables(table: &mut Table) {
 
 /// Whether this table has only old keys.
 pub(super) fn is_old_table(path: &str) -> bool {
-    let mut table = schema::root();
+    let mut table = schema_shape::root();
     for part in path.split('.') {
         match table.field(part).map(|field| &field.shape) {
             Some(Shape::Table(inner)) => table = inner,

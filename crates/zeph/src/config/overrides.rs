@@ -6,7 +6,7 @@ use super::env::Environment;
 use super::error::{ConfigError, nearest};
 use super::layer::Layer;
 use super::origin::Origin;
-use super::schema;
+use super::schema_shape;
 
 /// Variables that begin like settings and are none.
 pub(crate) const OTHER_VARIABLES: &[(&str, &str)] = &[
@@ -92,7 +92,7 @@ pub(crate) fn from_environment(
     for (name, value) in given {
         // Computed on demand: most environments have no such variable.
         let settings = settings.get_or_insert_with(|| {
-            schema::accepted()
+            schema_shape::accepted()
                 .settings()
                 .into_iter()
                 .map(|(key, field)| (variable(&key), key, field.is_old))
@@ -196,7 +196,7 @@ mod tests {
     /// Proves CFG-1: each setting has a separate variable.
     #[test]
     fn names_of_variables_are_unique() {
-        let settings = schema::root().settings();
+        let settings = schema_shape::root().settings();
         let names: BTreeSet<String> = settings.iter().map(|(key, _)| variable(key)).collect();
         assert_eq!(names.len(), settings.len());
         assert!(

@@ -14,7 +14,7 @@ use super::Config;
 use super::error::ConfigError;
 use super::layer::Layer;
 use super::origin::{Origin, Provenance};
-use super::schema::join;
+use super::schema_shape::join;
 
 /// The key of all lists.
 pub(crate) const KEY: &str = "tools.permissions";

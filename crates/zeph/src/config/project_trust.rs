@@ -11,7 +11,7 @@ use super::error::ConfigError;
 use super::layer::Layer;
 use super::origin::Origin;
 use super::paths::absolute;
-use super::schema;
+use super::schema_shape;
 use super::values::{exceeds, get_mut, items, number, plain, strings};
 
 /// The change that a project's file may make to a setting.
@@ -279,7 +279,7 @@ impl Bounds<'_> {
     /// link cannot point elsewhere later on; lists that only add become the union.
     pub(crate) fn enforce(&self, project: &mut Layer) -> Vec<ConfigError> {
         let mut errors = Vec::new();
-        for (key, _) in schema::root().settings() {
+        for (key, _) in schema_shape::root().settings() {
             let Some(value) = project.get(&key) else {
                 continue;
             };
@@ -301,7 +301,12 @@ impl Bounds<'_> {
                         (Origin::Default, Value::Table(table)) => table
                             .keys()
                             .next()
-                            .map(|first| project.provenance.of(&schema::join(&key, first)).clone())
+                            .map(|first| {
+                                project
+                                    .provenance
+                                    .of(&schema_shape::join(&key, first))
+                                    .clone()
+                            })
                             .unwrap_or(origin),
                         _ => origin,
                     };
@@ -536,7 +541,7 @@ mod tests {
     /// Proves CFG-1: the table has every setting.
     #[test]
     fn every_setting_has_a_rule() {
-        let settings: BTreeSet<String> = schema::root()
+        let settings: BTreeSet<String> = schema_shape::root()
             .settings()
             .into_iter()
             .map(|(key, _)| key)
@@ -604,8 +609,8 @@ mod tests {
             let rule = Rule::of(key);
             assert!(!matches!(rule, Rule::Never | Rule::Free), "{key}: {rule:?}");
         }
-        for (key, field) in schema::root().settings() {
-            use schema::Shape;
+        for (key, field) in schema_shape::root().settings() {
+            use schema_shape::Shape;
             let is_plain = matches!(
                 field.shape,
                 Shape::Boolean | Shape::Integer(..) | Shape::Number(..) | Shape::Choice(_)
@@ -646,8 +651,8 @@ mod tests {
     /// Proves CFG-1: the orders name all values of their setting.
     #[test]
     fn orders_are_complete() {
-        for (key, field) in schema::root().settings() {
-            if let (Rule::Towards(order), schema::Shape::Choice(names)) =
+        for (key, field) in schema_shape::root().settings() {
+            if let (Rule::Towards(order), schema_shape::Shape::Choice(names)) =
                 (Rule::of(&key), &field.shape)
             {
                 let order: BTreeSet<&str> = order.iter().copied().collect();

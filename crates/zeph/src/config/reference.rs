@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::layer::get;
 use super::overrides::{OTHER_VARIABLES, variable};
 use super::project_trust::Rule;
-use super::schema::{self, Field, Section, Shape, join};
+use super::schema_shape::{self, Field, Section, Shape, join};
 use super::template::{defaults, to_toml};
 
 const INTRODUCTION: &str = r#"# Configuration
@@ -85,7 +85,7 @@ line. Directories are compared after links are resolved.
 pub(crate) fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();
     let defaults = defaults();
-    for section in schema::root().sections() {
+    for section in schema_shape::root().sections() {
         let title = match section.is_list {
             true => format!("[[{}]]", section.path),
             false => format!("[{}]", section.path),
@@ -137,7 +137,7 @@ fn row(text: &mut String, section: &Section<'_>, field: &Field, defaults: &toml:
 }
 
 fn list_note(text: &mut String, section: &Section<'_>) {
-    let map = section.path.strip_suffix(schema::ANY);
+    let map = section.path.strip_suffix(schema_shape::ANY);
     let path = map.map_or(section.path.as_str(), |map| map.trim_end_matches('.'));
     let (whole, form) = match map {
         Some(_) => ("All lists are", "table"),

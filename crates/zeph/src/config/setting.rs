@@ -7,7 +7,7 @@ use super::error::{ConfigError, ConfigErrors, nearest};
 use super::layer::{Layer, get, get_at, resolve_in, setting_names};
 use super::old_keys::{OLD_KEYS, To};
 use super::origin::{Origin, Provenance};
-use super::schema::{self, join};
+use super::schema_shape::{self, join};
 
 /// The value of a setting or of a section.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +25,7 @@ pub(crate) enum Setting {
 pub(crate) fn setting(config: &Config, key: &str) -> Result<Setting, ConfigErrors> {
     let values = Table::try_from(config)
         .map_err(|error| ConfigError::general(error.to_string().trim().to_owned()))?;
-    let path = resolve_in(schema::root(), key).map(|(path, _)| path);
+    let path = resolve_in(schema_shape::root(), key).map(|(path, _)| path);
     let found = match &path {
         Some(path) => get_at(&values, path.iter().map(String::as_str)),
         None => get(&values, key),
@@ -72,7 +72,7 @@ fn stronger_at<'p>(
 /// # Errors
 /// The key does not exist, or the value does not match the schema.
 pub(crate) fn typed_setting(key: &str, text: &str) -> Result<(Vec<String>, Value), ConfigErrors> {
-    let Some((path, _)) = resolve_in(schema::root(), key) else {
+    let Some((path, _)) = resolve_in(schema_shape::root(), key) else {
         return Err(unknown(key).into());
     };
     let mut layer = Layer::default();

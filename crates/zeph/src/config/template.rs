@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::Config;
 use super::layer::get;
 use super::origin::{Origin, Provenance};
-use super::schema::{self, Field, Shape};
+use super::schema_shape::{self, Field, Shape};
 
 const HEADER: &str = "\
 # The configuration of Zeph: every key with its default. A key in a comment has no default, or another
@@ -161,7 +161,7 @@ const PROVIDERS: &str = "\
 pub(crate) fn template() -> String {
     let defaults = defaults();
     let mut text = HEADER.to_owned();
-    for section in schema::root().sections() {
+    for section in schema_shape::root().sections() {
         let comment = if section.is_list { "# " } else { "" };
         let _ = write!(
             text,
@@ -170,7 +170,7 @@ pub(crate) fn template() -> String {
             header(&section.path, section.is_list)
         );
         for field in &section.keys {
-            let key = schema::join(&section.path, &field.name);
+            let key = schema_shape::join(&section.path, &field.name);
             let _ = writeln!(text, "# {}", explained(field));
             let _ = match get(&defaults, &key).filter(|_| !section.is_list) {
                 // An empty table of free keys would conflict with a later header of the same name.
@@ -196,12 +196,12 @@ pub(crate) fn template() -> String {
 pub(crate) fn effective(config: &Config, origins: Option<&Provenance>) -> String {
     let table = Table::try_from(config).unwrap_or_default();
     let mut text = String::new();
-    for section in schema::root().sections() {
+    for section in schema_shape::root().sections() {
         let mut part = |title: &str, values: Option<&Table>, path: &str| {
             let newline = if text.is_empty() { "" } else { "\n" };
             let _ = writeln!(text, "{newline}{}", header(title, section.is_list));
             for field in &section.keys {
-                let key = schema::join(path, &field.name);
+                let key = schema_shape::join(path, &field.name);
                 let line = match values.and_then(|values| values.get(&field.name)) {
                     Some(value) => format!("{} = {value}", field.name),
                     None => format!("# {} is not set", field.name),
@@ -213,14 +213,14 @@ pub(crate) fn effective(config: &Config, origins: Option<&Provenance>) -> String
                 text.push('\n');
             }
         };
-        if let Some(map) = section.path.strip_suffix(schema::ANY) {
+        if let Some(map) = section.path.strip_suffix(schema_shape::ANY) {
             let map = map.trim_end_matches('.');
             for (tool, list) in get(&table, map)
                 .and_then(Value::as_table)
                 .into_iter()
                 .flatten()
             {
-                let path = schema::join(map, tool);
+                let path = schema_shape::join(map, tool);
                 for (number, item) in list.as_array().into_iter().flatten().enumerate() {
                     part(&path, item.as_table(), &format!("{path}[{number}]"));
                 }
@@ -260,7 +260,7 @@ fn origin(origins: &Provenance, key: &str, field: &Field, values: Option<&Table>
     };
     let mut all: Vec<String> = map
         .keys()
-        .map(|name| origins.of(&schema::join(key, name)).to_string())
+        .map(|name| origins.of(&schema_shape::join(key, name)).to_string())
         .map(|origin| origin.replace(|c: char| c.is_control(), "\u{fffd}"))
         .collect();
     all.dedup();
@@ -360,7 +360,7 @@ mod tests {
         for key in COMMENTED {
             assert_eq!(get(&layer.table, key), None, "{key}");
         }
-        for section in schema::root().sections() {
+        for section in schema_shape::root().sections() {
             let (_, from) = text
                 .split_once(&format!("{}\n", header(&section.path, section.is_list)))
                 .unwrap();
@@ -379,11 +379,11 @@ mod tests {
     fn every_key_without_default_has_an_example() {
         let defaults = defaults();
         let mut needed = Vec::new();
-        for section in schema::root().sections() {
+        for section in schema_shape::root().sections() {
             let keys = section
                 .keys
                 .iter()
-                .map(|field| schema::join(&section.path, &field.name));
+                .map(|field| schema_shape::join(&section.path, &field.name));
             needed.extend(keys.filter(|key| section.is_list || get(&defaults, key).is_none()));
         }
         let given: Vec<&str> = EXAMPLES.iter().map(|(key, _)| *key).collect();

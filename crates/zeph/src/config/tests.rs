@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::schema;
+use super::schema_shape;
 
 /// Keys that readers get through a method or a derived value, and the text of that read.
 const DERIVED: &[(&str, &str)] = &[
@@ -56,7 +56,7 @@ fn every_key_is_read() {
     let directories = sources(Path::new(env!("CARGO_MANIFEST_DIR")));
     assert!(!directories.is_empty(), "no sources were found");
     let mut unread = Vec::new();
-    for section in schema::root().sections() {
+    for section in schema_shape::root().sections() {
         let definition = format!("pub struct {} ", section.table.type_name);
         let sources = directories.iter().map(|files| {
             let readers = files.iter().filter(|source| !source.contains(&definition));
@@ -64,7 +64,7 @@ fn every_key_is_read() {
         });
         let sources: Vec<String> = sources.collect();
         for field in &section.keys {
-            let key = schema::join(&section.path, &field.name);
+            let key = schema_shape::join(&section.path, &field.name);
             let derived = DERIVED.iter().find(|(derived, _)| *derived == key);
             let place = Place {
                 section: &section.path,

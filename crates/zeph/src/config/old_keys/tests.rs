@@ -279,13 +279,13 @@ fn list_of_old_keys_is_consistent() {
     assert_eq!(keys.len(), OLD_KEYS.len());
     for (key, to) in OLD_KEYS {
         assert!(
-            resolve_in(schema::root(), key).is_none(),
+            resolve_in(schema_shape::root(), key).is_none(),
             "{key} is a current key"
         );
-        let accepted = resolve_in(schema::accepted(), key).is_some();
+        let accepted = resolve_in(schema_shape::accepted(), key).is_some();
         assert!(accepted || matches!(to, To::Provider), "{key} is not read");
         if let To::Key(new) | To::Settings(_, new, _) = to {
-            let (path, shape) = resolve_in(schema::root(), new).unwrap();
+            let (path, shape) = resolve_in(schema_shape::root(), new).unwrap();
             assert_eq!(path.join("."), *new);
             assert!(!matches!(shape, Shape::Any | Shape::Table(_)), "{new}");
         }

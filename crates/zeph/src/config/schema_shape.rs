@@ -1,4 +1,5 @@
-//! The schema of the configuration, and its shape as checks, template and reference walk it.
+//! The shape of the configuration, as checks, template and reference walk it, and its JSON Schema. The keys themselves are
+//! fields of the struct of their section.
 
 use std::sync::LazyLock;
 
