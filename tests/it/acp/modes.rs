@@ -196,7 +196,7 @@ fn choice_that_is_not_possible_is_reported() {
     }
 }
 
-/// Proves ACP-5: `/mode` and `/model` change the options too.
+/// Proves ACP-5: `/mode` and `/model` change the options too. The other model has the same commands.
 #[test]
 fn slash_commands_change_the_options() {
     let first = OpenAi::replies([Reply::text("First.")]);
@@ -216,6 +216,14 @@ fn slash_commands_change_the_options() {
     assert_eq!(last(&editor), expected("auto-edit", "local", "default"));
     editor.prompt(&session, "/model other low");
     assert_eq!(last(&editor), expected("auto-edit", "other", "low"));
+    editor.forget();
+    editor.prompt(&session, "/help");
+    let help = editor.text();
+    assert!(help.contains("/status  "), "{help}");
+    for unavailable in ["/quit", "!command"] {
+        let line = help.lines().find(|line| line.starts_with(unavailable));
+        assert_eq!(line, None, "{help}");
+    }
     editor.forget();
     editor.prompt(&session, "go");
     assert_eq!(editor.text(), "Second.");

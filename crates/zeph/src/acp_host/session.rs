@@ -214,7 +214,9 @@ async fn follow_choice(
     }
     let agent = parts.app.open_agent(&chosen, Arc::clone(channel), id, None);
     let agent = agent.await.map_err(|error| failed(&error.into()))?;
-    parts.agent = agent.with_hook_context_of(&mut parts.agent);
+    parts.agent = agent
+        .without_commands(&super::commands::WITHOUT)
+        .with_hook_context_of(&mut parts.agent);
     parts.provider = chosen;
     Ok(())
 }
