@@ -1,8 +1,8 @@
 //! `/model` and `/resume`: another model for a conversation, or another conversation.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Request, Terminal};
+use crate::rig::{Home, OpenAi, Reply, Request, Terminal, execute, session_ids};
 
 /// A provider without a key.
 fn provider(name: &str, model: &str, server: &OpenAi) -> String {
@@ -30,7 +30,7 @@ fn type_line(terminal: &mut Terminal, line: &str) {
 }
 
 /// Proves CMD-1 for `/model`: the conversation continues with its messages at another provider or model; an
-/// unusable provider changes nothing.
+/// unusable provider changes nothing. Proves CLI-4c: the status line shows the model.
 #[test]
 fn conversation_continues_with_another_model() {
     let first = OpenAi::replies([Reply::text("From the first."), Reply::text("First again.")]);
@@ -53,6 +53,7 @@ fn conversation_continues_with_another_model() {
     terminal.shows("First again.");
     type_line(&mut terminal, "/model other");
     terminal.shows("requests go to other-model (other) from now on");
+    terminal.shows("other-model · ");
     type_line(&mut terminal, "three");
     terminal.shows("From the second.");
     type_line(&mut terminal, "/model bigger-model");
@@ -180,6 +181,40 @@ fn another_session_is_resumed() {
         "\"the old one\"\n\"answer 0\"\n\"go on\"\n"
     );
     assert_eq!(id(&home), [old]);
+}
+
+/// Proves CLI-4c, CLI-6: after `/resume`, the screen shows the mode, the title and the tasks of the
+/// resumed session.
+#[test]
+fn resumed_session_has_its_own_state_on_the_screen() {
+    let task = json!({ "content": "write the parser" });
+    let server = OpenAi::replies([
+        Reply::text("From the old one."),
+        Reply::calls("a", &[("add_task", task)]),
+        Reply::text("Planned."),
+        Reply::hang(),
+    ]);
+    let home = Home::new();
+    home.config(&provider("local", "test-model", &server));
+    home.zeph(["-p", "the old one"]).code(0);
+    let old = session_ids(&home.database()).remove(0);
+    let chosen = "UPDATE session SET chosen_mode = 'auto-edit'";
+    execute(&home.database(), chosen);
+    let mut terminal = Terminal::start(&home, &[]);
+    type_line(&mut terminal, "plan it");
+    terminal.shows("Planned.");
+    terminal.shows("Tasks 0/1");
+    type_line(&mut terminal, &format!("/resume {old}"));
+    terminal.shows("continues: 2 messages, the old one");
+    type_line(&mut terminal, "go on");
+    terminal.until("the state of the session", |text| {
+        text.contains("auto-edit · test-model") && text.matches("Tasks ").count() == 1
+    });
+    let title = "\x1b]2;zeph: ready: the old one\x07";
+    assert!(terminal.raw().contains(title), "{:?}", terminal.raw());
+    terminal.type_keys("\x1b");
+    terminal.shows("cancelled; the partial response is stored");
+    leave(terminal);
 }
 
 /// Proves CMD-1, CLI-3: a one-shot turn names the options that switch.

@@ -285,7 +285,8 @@ impl TerminalChannel {
         took
     }
 
-    fn set_title(&self, text: &str) {
+    /// Shows the state of the session in the title of the window.
+    pub(super) fn set_title(&self, text: &str) {
         if self.config.title {
             let mut screen = self.screen();
             let text = match &screen.status().title {

@@ -255,7 +255,7 @@ pub async fn run_line_interface(
                     }
                     Some(Reply::Quit) => break,
                     Some(Reply::Switch(to)) => {
-                        let reply = switch(conversation, &channel, to).await;
+                        let reply = switch(conversation, (&channel, &options), to).await;
                         show(&channel, &reply, took);
                     }
                     Some(reply) => {
