@@ -460,6 +460,30 @@ fn prompt_keys_list_edit_and_exit() {
     assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
+/// Proves CLI-4d, CLI-3: an editor that is missing or fails leaves the prompt as it is, and the
+/// message names the fix.
+#[test]
+fn editor_that_fails_changes_nothing() {
+    const FIX: &str = "set $VISUAL or $EDITOR to another editor";
+    for (editor, message) in [
+        (None, "Ctrl-G needs $VISUAL or $EDITOR"),
+        (Some("/no/such/editor"), FIX),
+        (Some("sh broken.sh"), FIX),
+    ] {
+        let home = Home::scripted("[[steps]]\ntext = \"One.\"\n");
+        home.write("broken.sh", "echo broken > \"$1\"\nexit 3\n");
+        let mut terminal = Terminal::under(&home, &[], &[("VISUAL", editor)]);
+        terminal.prompts("");
+        terminal.type_keys("text");
+        terminal.prompts("text");
+        terminal.type_keys("\x07");
+        terminal.shows(message);
+        terminal.prompts("text");
+        terminal.type_keys("\x03");
+        assert_eq!(terminal.leaves().0.code(), Some(0));
+    }
+}
+
 /// Proves CLI-4d: `[terminal] keys = "vi"`.
 #[test]
 fn vi_keys_edit_the_prompt() {

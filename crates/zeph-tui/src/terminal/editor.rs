@@ -13,16 +13,15 @@ use reedline::{
     Color, DefaultHinter, EditCommand, Highlighter, Prompt, PromptEditMode, PromptHistorySearch,
     PromptHistorySearchStatus, PromptViMode, Reedline, ReedlineMenu, Signal, StyledText,
 };
-use tempfile::TempPath;
 use tokio::sync::oneshot;
 use zeph_tools::permission_mode::SessionMode;
 
 use super::complete::{ModelWords, Words};
 use super::completion_menu::CompletionMenu;
-use super::external_editor::prompt_file;
+use super::external_editor::{edit, failure};
 use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
-use super::prompt_keys::{self, LineState, MENU, PromptKeys, is_continued};
+use super::prompt_keys::{self, EDIT, LineState, MENU, PromptKeys, is_continued};
 use super::screen::terminal_size;
 use crate::config::KeyBindings;
 use crate::host::ViewHost;
@@ -43,6 +42,8 @@ pub(super) enum Input {
     End,
     /// A key that acts without a text.
     Key(PromptKey),
+    /// The user's editor has failed, with the message. The text of the prompt remains.
+    NotEdited(String),
 }
 
 /// A key at the prompt that acts without a text. The text of the prompt remains.
@@ -118,14 +119,7 @@ impl Editor {
                 "the input history is not stored, because {file} cannot be used: {error}"
             ));
         });
-        let buffer = look.external_editor.as_deref().map(buffer_file);
-        let buffer = buffer.transpose().unwrap_or_else(|error| {
-            trouble.push(format!(
-                "Ctrl-G has no effect, because no temporary file can be created: {error}"
-            ));
-            None
-        });
-        let (history, buffer) = (history.ok(), buffer.flatten());
+        let history = history.ok();
         let plain = look.plain;
         let (requests, receive) = mpsc::channel::<Request>();
         let thread = std::thread::Builder::new()
@@ -138,7 +132,6 @@ impl Editor {
                         Words::new(project, models),
                         history,
                         &look,
-                        buffer.as_ref(),
                         Arc::clone(&state),
                     )),
                 };
@@ -150,7 +143,10 @@ impl Editor {
                         status: (look.status)(),
                     };
                     let input = match &mut editor {
-                        Some(editor) => read(editor, &prompt, &state, request.text),
+                        Some(editor) => {
+                            let command = look.external_editor.as_deref();
+                            read(editor, (&prompt, command), &state, request.text)
+                        }
                         None => read_plain(),
                     };
                     // The receiver may be gone if the process is exiting.
@@ -238,27 +234,15 @@ impl Drop for Restore {
     }
 }
 
-/// A private file for the text that the user's editor changes, and the words of the command.
-///
-/// # Errors
-/// If the file cannot be created.
-fn buffer_file(command: &str) -> io::Result<Option<(Vec<String>, TempPath)>> {
-    let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-    if words.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some((words, prompt_file()?)))
-}
-
 fn build(
     words: Words,
     history: Option<InputHistory>,
     look: &Look,
-    buffer: Option<&(Vec<String>, TempPath)>,
     state: Arc<LineState>,
 ) -> Reedline {
-    let keys = PromptKeys::new(look.keys, buffer.is_some(), Arc::clone(&state));
-    let mut editor = Reedline::create()
+    let has_editor = look.external_editor.is_some();
+    let keys = PromptKeys::new(look.keys, has_editor, Arc::clone(&state));
+    let editor = Reedline::create()
         .with_ansi_colors(look.colour)
         .use_bracketed_paste(true)
         .with_edit_mode(Box::new(keys))
@@ -271,26 +255,16 @@ fn build(
         .with_hinter(Box::new(DefaultHinter::default()))
         .with_highlighter(Box::new(Commands(state)))
         .with_history_exclusion_prefix(Some(" ".to_owned()));
-    if let Some((words, file)) = buffer
-        && let Some((program, arguments)) = words.split_first()
-    {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the user's own editor, which the line editor starts and waits for"
-        )]
-        let mut command = std::process::Command::new(program);
-        command.args(arguments).arg(file);
-        editor = editor.with_buffer_editor(command, file.to_path_buf());
-    }
     match history {
         Some(history) => editor.with_history(Box::new(history)),
         None => editor,
     }
 }
 
+/// Reads an input. Ctrl-G opens the text in the user's editor `command`.
 fn read(
     editor: &mut Reedline,
-    prompt: &StatusPrompt,
+    (prompt, command): (&StatusPrompt, Option<&str>),
     state: &LineState,
     text: String,
 ) -> io::Result<Input> {
@@ -301,9 +275,22 @@ fn read(
     if !text.is_empty() {
         editor.run_edit_commands(&[EditCommand::InsertString(text)]);
     }
-    let signal = editor.read_line(prompt).map_err(io::Error::other)?;
-    // A history that cannot be written now is written at the next chance.
-    let _ = editor.sync_history();
+    let signal = loop {
+        let signal = editor.read_line(prompt).map_err(io::Error::other)?;
+        // A history that cannot be written now is written at the next chance.
+        let _ = editor.sync_history();
+        let is_edit = matches!(&signal, Signal::HostCommand(name) if name == EDIT);
+        let Some(command) = command.filter(|_| is_edit) else {
+            break signal;
+        };
+        match edit(command, editor.current_buffer_contents()) {
+            Ok(text) => {
+                let edited = [EditCommand::Clear, EditCommand::InsertString(text)];
+                editor.run_edit_commands(&edited);
+            }
+            Err(error) => return Ok(Input::NotEdited(failure(command, &error))),
+        }
+    };
     Ok(match signal {
         Signal::HostCommand(command) => match prompt_keys::key(&command) {
             Some(key) => Input::Key(key),

@@ -51,7 +51,7 @@ pub(crate) async fn finished(editing: &mut Option<Editing>) -> io::Result<String
 ///
 /// # Errors
 /// If the file cannot be created.
-pub(super) fn prompt_file() -> io::Result<TempPath> {
+fn prompt_file() -> io::Result<TempPath> {
     let mut file = tempfile::Builder::new();
     let file = file.prefix("zeph-prompt-").suffix(".md").tempfile()?;
     Ok(file.into_temp_path())

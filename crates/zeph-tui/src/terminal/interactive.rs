@@ -231,6 +231,10 @@ pub async fn run_line_interface(
                     channel.screen().notice(NO_EDITOR);
                 }
             },
+            Input::NotEdited(message) => {
+                channel.screen().end_prompt();
+                channel.screen().error(&message);
+            }
             Input::Text(text) => {
                 pressed = None;
                 let start = Instant::now();

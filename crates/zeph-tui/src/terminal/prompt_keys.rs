@@ -14,6 +14,8 @@ use crate::config::KeyBindings;
 
 /// The menu of completions.
 pub(super) const MENU: &str = "completion";
+/// The name of Ctrl-G that passes through the line editor if the user has an editor.
+pub(super) const EDIT: &str = "\0edit";
 /// The input of Shift-Tab.
 const NEXT_MODE: &str = "/mode next";
 
@@ -223,7 +225,11 @@ fn add_keys(keys: &mut Keybindings, has_editor: bool) {
     control('o', event(PromptKey::Expand));
     control('z', event(PromptKey::Suspend));
     match has_editor {
-        true => control('g', ReedlineEvent::OpenEditor),
+        // As a group, the event has no effect in a search, which would discard the edited text.
+        true => control(
+            'g',
+            ReedlineEvent::Multiple(vec![ReedlineEvent::ExecuteHostCommand(EDIT.to_owned())]),
+        ),
         false => control('g', event(PromptKey::NoEditor)),
     }
 }
