@@ -381,6 +381,30 @@ fn ctrl_z_stops_the_job_and_fg_continues_it() {
     assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
+/// Proves CLI-4c: the title of the window shows a question until the user answers it.
+#[test]
+fn title_shows_a_question_until_its_answer() {
+    let state = |terminal: &Terminal| {
+        let raw = terminal.raw();
+        let last = raw.rsplit("\x1b]2;zeph: ").next().unwrap_or_default();
+        let end = last.find([':', '\x07']).unwrap_or_default();
+        last[..end].to_owned()
+    };
+    let home = running(
+        &format!("touch made; {WAITS}"),
+        "[[steps]]\ntext = \"Done.\"\n",
+    );
+    let mut terminal = started(&home);
+    terminal.shows("›[4] no");
+    assert_eq!(state(&terminal), "question");
+    terminal.type_keys("1");
+    terminal.shows("│ started");
+    assert_eq!(state(&terminal), "working");
+    home.write("go", "");
+    terminal.shows("Done.");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
+}
+
 /// Proves CLI-4d: during a turn, Ctrl-G opens the typed text in the user's editor, and the turn continues afterwards.
 #[test]
 fn editor_changes_the_text_that_is_typed_during_a_turn() {

@@ -387,7 +387,7 @@ impl Channel for TerminalChannel {
         if !self.can_ask() {
             return UserAnswer::No(None);
         }
-        let mut asking = self.open_question();
+        let asking = self.open_question();
         let show = self.call_view(question, params);
         let plain = self.options.dumb;
         let pressed = self.keyboard.ask(question.clone(), plain, show).await;
@@ -403,7 +403,7 @@ impl Channel for TerminalChannel {
             }
             Pressed::No(told) => ("no", UserAnswer::No(told)),
         };
-        asking.answer = said;
+        self.close_question(asking, said);
         answer
     }
 
@@ -416,13 +416,13 @@ impl Channel for TerminalChannel {
 
     async fn check_in(&self, question: &CheckIn) -> CheckInAnswer {
         let text = check_in_dialog::question(question, self.screen().style());
-        let mut asking = self.open_question();
+        let asking = self.open_question();
         let show = self.question_view(text, &check_in_dialog::keys(question));
         let answer = self
             .keyboard
             .read(move |terminal, stop| check_in_dialog::dialog(terminal, stop, show));
         let answer = answer.await.unwrap_or(CheckInAnswer::Stop);
-        asking.answer = answer.as_str();
+        self.close_question(asking, answer.as_str());
         answer
     }
 
@@ -432,7 +432,7 @@ impl Channel for TerminalChannel {
             return ServerAnswer::Decline;
         }
         let text = server_dialog::question(question, self.screen().style());
-        let mut asking = self.open_question();
+        let asking = self.open_question();
         let show = self.question_view(text, &server_dialog::keys(question));
         let (asked, plain) = (question.clone(), self.options.dumb);
         let answer = self.keyboard.read(move |terminal, stop| {
@@ -447,11 +447,12 @@ impl Channel for TerminalChannel {
                 format!("the browser cannot be started ({error}); open the address manually");
             self.emit(LoopbackEvent::Notice(text));
         }
-        asking.answer = match answer {
+        let said = match answer {
             ServerAnswer::Accept(_) => "accepted",
             ServerAnswer::Decline => "declined",
             ServerAnswer::Cancel => "cancelled",
         };
+        self.close_question(asking, said);
         answer
     }
 }

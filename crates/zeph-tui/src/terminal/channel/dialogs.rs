@@ -26,6 +26,13 @@ impl TerminalChannel {
         }
     }
 
+    /// Ends a question with its answer. The turn continues.
+    pub(super) fn close_question(&self, mut asking: Asking, answer: &'static str) {
+        asking.answer = answer;
+        drop(asking);
+        self.set_title("working");
+    }
+
     /// A function that shows the parts of a dialog with the text `text` and the line `keys`.
     pub(super) fn question_view(
         &self,
@@ -98,7 +105,7 @@ pub(super) struct Asking {
     shared: Arc<Shared>,
     keyboard: Keyboard,
     marks_pastes: bool,
-    pub(super) answer: &'static str,
+    answer: &'static str,
 }
 
 impl Drop for Asking {
