@@ -73,6 +73,31 @@ fn check_in_stops_with_n_escape_and_ctrl_c() {
     }
 }
 
+/// Proves D-33, CLI-4d: Ctrl-Z stops the job at a check-in. After `fg`, the user is asked again.
+#[test]
+fn ctrl_z_at_a_check_in_stops_the_job_and_fg_continues_it() {
+    const QUESTION: &str = "2 rounds of tool calls so far. Continue?";
+    let server = busy(99);
+    let home = home(&server);
+    let mut terminal = Terminal::job(&home, &["--set", "agent.max_tool_iterations=2"]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows(QUESTION);
+    terminal.type_keys("\x1a");
+    terminal.shows("stopped with 148");
+    assert!(!terminal.echoes_nothing(), "the shell has its mode again");
+    terminal.type_keys("\r");
+    terminal.until("the second question", |text| {
+        text.matches(QUESTION).count() == 2
+    });
+    terminal.type_keys("n");
+    terminal.shows("stopped by you after 2 rounds of tool calls");
+    terminal.prompts("");
+    terminal.type_keys("\x04");
+    terminal.shows("ended with 0");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
 /// Proves D-33, CLI-3: one turn at a terminal asks too. A turn that the user stops has reached its limit.
 #[test]
 fn one_turn_at_a_terminal_asks() {

@@ -381,6 +381,35 @@ fn ctrl_z_stops_the_job_and_fg_continues_it() {
     assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
+/// Proves CLI-4d: Ctrl-Z stops the job while a question is open. After `fg`, the question is on the
+/// screen again and can be answered.
+#[test]
+fn ctrl_z_at_a_question_stops_the_job_and_fg_continues_it() {
+    const MARKS_PASTES: &str = "\x1b[?2004h";
+    let home = running("touch made", "[[steps]]\ntext = \"Done.\"\n");
+    let mut terminal = Terminal::job(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("›[4] no");
+    terminal.type_keys("\x1a");
+    terminal.shows("stopped with 148");
+    assert!(!terminal.echoes_nothing(), "the shell has its mode again");
+    assert!(!terminal.text().contains("›[4] no"), "{}", terminal.text());
+    let marks = |terminal: &Terminal| terminal.raw().matches(MARKS_PASTES).count();
+    let before = marks(&terminal);
+    terminal.type_keys("\r");
+    terminal.shows("›[4] no");
+    // Keys from before the dialog reads again do not answer.
+    wait_for("the dialog", || (marks(&terminal) > before).then_some(()));
+    terminal.type_keys("1");
+    terminal.shows("Done.");
+    assert!(home.has("made"));
+    terminal.prompts("");
+    terminal.type_keys("\x04");
+    terminal.shows("ended with 0");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
 /// Proves CLI-4c: the title of the window shows a question until the user answers it.
 #[test]
 fn title_shows_a_question_until_its_answer() {

@@ -173,6 +173,13 @@ impl Dialog {
 
     /// Handles a key that arrived at `at`. Ctrl-C is not passed to a dialog.
     pub(super) fn key(&mut self, key: KeyEvent, at: Instant) -> DialogKey {
+        if key.code == KeyCode::Char('z') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            // It suspends the process.
+            if self.held.take().is_some() {
+                self.select_default();
+            }
+            return DialogKey::Foreign;
+        }
         if !matches!(self.stage, Stage::Options | Stage::Scope(_)) {
             self.body = None;
             return self.edit(key);
@@ -568,6 +575,24 @@ mod tests {
         assert_eq!(dialog.key(character('1'), at), DialogKey::Continued);
         let pasted = dialog.key(key(KeyCode::Enter), at + MILLI);
         assert_eq!(pasted, DialogKey::Typed("1".to_owned()));
+    }
+
+    /// Proves CLI-4d: Ctrl-Z suspends while a dialog or its field is open, and answers nothing.
+    #[test]
+    fn ctrl_z_is_not_a_key_of_the_dialog() {
+        let ctrl_z = KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL);
+        let start = Instant::now();
+        let mut dialog = dialog(permission(), start);
+        let at = start + GUARD;
+        assert_eq!(dialog.key(character('1'), at), DialogKey::Continued);
+        assert_eq!(dialog.key(ctrl_z, at + MILLI), DialogKey::Foreign);
+        let at = at + SETTLE;
+        assert_eq!(dialog.tick(at), DialogKey::Continued);
+        assert_eq!(dialog.key(character('5'), at), DialogKey::Continued);
+        let at = at + SETTLE;
+        assert_eq!(dialog.tick(at), DialogKey::Continued);
+        assert!(dialog.field().is_some());
+        assert_eq!(dialog.key(ctrl_z, at), DialogKey::Foreign);
     }
 
     #[test]

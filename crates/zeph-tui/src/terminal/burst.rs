@@ -21,6 +21,7 @@ const MAX_BYTES: usize = 4096;
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 const CTRL_C: u8 = 0x03;
+const CTRL_Z: u8 = 0x1a;
 
 /// The input that a dialog acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(super) enum Input {
     Previous,
     /// Ctrl-C, at any position.
     Interrupt,
+    /// Ctrl-Z: it decides nothing, so it counts immediately.
+    Suspend,
     /// Other input: several keys, a paste.
     Other,
     /// The terminal is closed, or no caller waits for the decision.
@@ -61,6 +64,9 @@ impl Bursts {
         };
         if let Some(step) = arrow(&first) {
             return Ok(step);
+        }
+        if first == [CTRL_Z] {
+            return Ok(Input::Suspend);
         }
         let typing = self.typing.take();
         let typing = typing.is_some_and(|last| last.elapsed() < PAUSE);

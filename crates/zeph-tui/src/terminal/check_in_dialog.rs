@@ -47,6 +47,10 @@ pub(super) fn dialog(
         let answer = match bursts.next(terminal, stop)? {
             Input::End | Input::Interrupt => Some(CheckInAnswer::Stop),
             Input::Key(byte) => answer(byte),
+            Input::Suspend => {
+                show(Show::Suspend);
+                continue;
+            }
             Input::Other | Input::Next | Input::Previous => None,
         };
         if let Some(answer) = answer {

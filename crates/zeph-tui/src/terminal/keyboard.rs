@@ -245,6 +245,8 @@ pub(super) enum Show<'a> {
     Reason(&'a str, usize),
     /// A text of the dialog.
     Text(&'a str),
+    /// Ctrl-Z: the process stops. After it continues, the question is shown again.
+    Suspend,
 }
 
 /// The hint after input that is not a decision.
@@ -278,6 +280,10 @@ fn dialog(
         let key = match bursts.next(terminal, stop)? {
             Input::End => break Key::Answer(Answer::No),
             Input::Interrupt => break Key::Interrupt,
+            Input::Suspend => {
+                show(Show::Suspend);
+                continue;
+            }
             // A plain terminal shows no selection.
             Input::Other => None,
             Input::Next | Input::Previous if plain => None,
@@ -303,8 +309,7 @@ fn dialog(
         match key {
             None => show(Show::Ignored),
             Some(Key::Answer(Answer::Always)) => {
-                let say = |text: &str| show(Show::Text(text));
-                match choose(terminal, stop, (asked, plain), &say)? {
+                match choose(terminal, stop, (asked, plain), &show)? {
                     Choice::Chosen(grants, scope) => return Ok(Pressed::Always(grants, scope)),
                     Choice::Back => show(Show::Keys),
                     Choice::Key(key) => break key,
@@ -384,6 +389,7 @@ fn type_reason(
             line::Typed::More => {}
             line::Typed::Back => return Ok(Typed::Back),
             line::Typed::Interrupt => return Ok(Typed::Interrupt),
+            line::Typed::Suspend => show(Show::Suspend),
             line::Typed::Done => {
                 let text = line.text().trim().to_owned();
                 return Ok(Typed::Done((!text.is_empty()).then_some(text)));
@@ -595,6 +601,27 @@ mod tests {
         check(&["\x1b[A", "\r"], Pressed::Once);
         check(&["\x1b[B", "\x1b[B", "\r"], Pressed::Once);
         check(&["\x1bOA", "\x1bOB", "\n"], Pressed::No(None));
+    }
+
+    /// Proves CLI-4d: Ctrl-Z suspends at a question and in its reason, and answers nothing.
+    #[test]
+    fn ctrl_z_suspends_and_the_question_remains() {
+        let (main, side) = pty();
+        let (stop, _keep) = pipe().unwrap();
+        let keys = std::cell::RefCell::new(["\x1a", "5", "\x1a", "\r"].into_iter());
+        let suspended = std::cell::Cell::new(0);
+        let show = |show: Show<'_>| {
+            if show == Show::Suspend {
+                suspended.set(suspended.get() + 1);
+            }
+            if let Some(key) = keys.borrow_mut().next() {
+                rustix::io::write(&main, key.as_bytes()).unwrap();
+            }
+        };
+        let asked = Confirmation::default();
+        let answer = dialog(&side, &stop, (&asked, false), show, || {}).unwrap();
+        assert_eq!(answer, Pressed::No(None));
+        assert_eq!(suspended.get(), 2);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) enum Typed {
     Back,
     /// Ctrl-C.
     Interrupt,
+    /// Ctrl-Z.
+    Suspend,
 }
 
 /// The text and the cursor in it.
@@ -76,6 +78,7 @@ impl Line {
                 KeyPress::Enter => return Typed::Done,
                 KeyPress::Esc => return Typed::Back,
                 KeyPress::Ctrl('c') => return Typed::Interrupt,
+                KeyPress::Ctrl('z') => return Typed::Suspend,
                 KeyPress::Ctrl('d') if self.text.is_empty() => return Typed::Back,
                 key => {
                     self.press(key);
@@ -238,6 +241,7 @@ mod tests {
         check(b"\n", Typed::Done);
         check(b"\x1b", Typed::Back);
         check(b"\x03", Typed::Interrupt);
+        check(b"\x1a", Typed::Suspend);
         check(b"\x04", Typed::More);
         assert_eq!(Line::of("").typed(b"\x04"), Typed::Back);
     }

@@ -9,7 +9,7 @@ use zeph_tools::gate::{ApprovalProposal, Grant};
 use zeph_tools::layers::grants::GrantScope;
 
 use super::burst::{Bursts, Input, read};
-use super::keyboard::Key;
+use super::keyboard::{Key, Show};
 use super::line::{Line, Typed};
 use super::screen::{ERASE, columns};
 use crate::sanitize::visible;
@@ -27,7 +27,7 @@ pub(super) enum Choice {
     Key(Key),
 }
 
-/// Asks for the scope of the rules in `asked`. Keys arrive one by one and without echo; `say` writes.
+/// Asks for the scope of the rules in `asked`. Keys arrive one by one and without echo.
 ///
 /// # Errors
 /// If the terminal cannot be read.
@@ -35,7 +35,7 @@ pub(super) fn choose(
     terminal: &impl AsFd,
     stop: &OwnedFd,
     (asked, plain): (&Confirmation, bool),
-    say: &impl Fn(&str),
+    show: &impl Fn(Show<'_>),
 ) -> rustix::io::Result<Choice> {
     let (ApprovalProposal::Grants(offered), Some(project)) =
         (&asked.offer.proposal, &asked.offer.project)
@@ -50,22 +50,25 @@ pub(super) fn choose(
             Some(place) => format!("\n  for all machines that use {}:", visible(place)),
             None => String::new(),
         };
-        say(&format!(
+        let text = format!(
             "\n  The permanent rules would be:\n    {}{machines}\n  [p] in this project ({})  [g] everywhere \
               [e] edit  [b] back ",
             rules.join("\n    "),
             visible(&project.display().to_string()),
-        ));
+        );
+        show(Show::Text(&text));
         match scope_key(&mut bursts, terminal, stop)? {
             ScopeKey::Project => {
                 return Ok(Choice::Chosen(grants, GrantScope::Project(project.clone())));
             }
             ScopeKey::Everywhere => return Ok(Choice::Chosen(grants, GrantScope::Global)),
             ScopeKey::Back => return Ok(Choice::Back),
+            ScopeKey::Suspend => show(Show::Suspend),
             ScopeKey::End(key) => return Ok(Choice::Key(key)),
             ScopeKey::Edit => {
                 for at in 0..grants.len() {
-                    if let Some(key) = edit(terminal, stop, (asked, plain), (&mut grants, at), say)?
+                    if let Some(key) =
+                        edit(terminal, stop, (asked, plain), (&mut grants, at), show)?
                     {
                         return Ok(Choice::Key(key));
                     }
@@ -80,6 +83,7 @@ enum ScopeKey {
     Everywhere,
     Edit,
     Back,
+    Suspend,
     End(Key),
 }
 
@@ -93,6 +97,7 @@ fn scope_key(
         let key = match bursts.next(terminal, stop)? {
             Input::End => return Ok(ScopeKey::End(Key::Answer(Answer::No))),
             Input::Interrupt => return Ok(ScopeKey::End(Key::Interrupt)),
+            Input::Suspend => return Ok(ScopeKey::Suspend),
             Input::Other | Input::Next | Input::Previous => continue,
             Input::Key(byte) => byte,
         };
@@ -113,8 +118,9 @@ fn edit(
     stop: &OwnedFd,
     (asked, plain): (&Confirmation, bool),
     (grants, at): (&mut [Grant], usize),
-    say: &impl Fn(&str),
+    show: &impl Fn(Show<'_>),
 ) -> rustix::io::Result<Option<Key>> {
+    let say = |text: &str| show(Show::Text(text));
     let Some(edited) = grants.get_mut(at) else {
         return Ok(None);
     };
@@ -139,6 +145,10 @@ fn edit(
             Typed::More => {}
             Typed::Back => return Ok(None),
             Typed::Interrupt => return Ok(Some(Key::Interrupt)),
+            Typed::Suspend => {
+                show(Show::Suspend);
+                before.clear();
+            }
             Typed::Done => match asked.offer.edited(at, &line.text()) {
                 Ok(grant) => {
                     *edited = grant;

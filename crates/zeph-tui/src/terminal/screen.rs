@@ -68,6 +68,8 @@ pub(super) struct Screen {
     asked_at: Option<Instant>,
     /// A dialog or a command has the screen: nothing else is printed.
     is_exclusive: bool,
+    /// While the process is suspended: whether the screen was exclusive before.
+    suspended: Option<bool>,
     /// The dialog has printed text without a line break.
     is_midline: bool,
     painted_at: Option<Instant>,
@@ -95,6 +97,7 @@ impl Screen {
             question: None,
             asked_at: None,
             is_exclusive: false,
+            suspended: None,
             is_midline: false,
             painted_at: None,
             is_dirty: false,
@@ -376,12 +379,20 @@ impl Screen {
     pub(super) fn suspend(&mut self) {
         let erased = self.region.erase(terminal_size().columns);
         self.raw(&erased);
+        self.suspended.get_or_insert(self.is_exclusive);
         self.is_exclusive = true;
+    }
+
+    /// Whether nothing is printed until [`Screen::resume`].
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended.is_some()
     }
 
     /// Continues after the process was stopped. Others may have used the screen.
     pub(super) fn resume(&mut self) {
-        self.is_exclusive = false;
+        if let Some(was_exclusive) = self.suspended.take() {
+            self.is_exclusive = was_exclusive;
+        }
         self.region.forget();
         self.refresh(Instant::now());
     }

@@ -84,6 +84,10 @@ pub(super) fn dialog(
         let byte = match bursts.next(terminal, stop)? {
             Input::End | Input::Interrupt => return Ok(ServerAnswer::Cancel),
             Input::Key(byte) => byte,
+            Input::Suspend => {
+                show(Show::Suspend);
+                continue;
+            }
             Input::Other | Input::Next | Input::Previous => 0,
         };
         match byte {
@@ -122,7 +126,8 @@ fn fill_in(
     (field, plain): (&FormField, bool),
     show: &impl Fn(Show<'_>),
 ) -> rustix::io::Result<Option<Option<serde_json::Value>>> {
-    show(Show::Text(&format!("\n{}", described(field))));
+    let description = format!("\n{}", described(field));
+    show(Show::Text(&description));
     let default = field.default.as_ref().map(|value| field.text_of(value));
     let mut line = Line::of(&default.unwrap_or_default());
     let prompt = format!("  {}: ", label(field));
@@ -148,6 +153,11 @@ fn fill_in(
         match line.typed(&bytes) {
             Typed::More => {}
             Typed::Back | Typed::Interrupt => return Ok(None),
+            Typed::Suspend => {
+                show(Show::Suspend);
+                show(Show::Text(&description));
+                before = None;
+            }
             Typed::Done => match field.parse(&line.text()) {
                 Ok(value) => {
                     show(Show::Text("\n"));

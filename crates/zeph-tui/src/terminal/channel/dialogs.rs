@@ -1,7 +1,11 @@
 //! The dialogs of the channel: functions that show their parts, and the guard that ends them.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde_json::Value;
 use zeph_tools::Confirmation;
 
@@ -10,6 +14,11 @@ use crate::terminal::call_question::{CallQuestion, REASON};
 use crate::terminal::keyboard::{Keyboard, ONE_KEY, Show};
 use crate::terminal::restore::{self, LEAVE_PASTES, MARK_PASTES};
 use crate::terminal::screen::Screen;
+
+/// The time between two checks whether the screen is shown again after a suspension.
+const RESUME_CHECK: Duration = Duration::from_millis(10);
+/// The maximum number of such checks. A system may refuse to stop the process.
+const MAX_RESUME_CHECKS: usize = 20;
 
 impl TerminalChannel {
     /// Opens a question: notices wait until the returned guard is dropped.
@@ -50,6 +59,11 @@ impl TerminalChannel {
                 }
                 Show::Keys => screen.ask_more(&keys),
                 Show::Text(text) => screen.ask_more(text),
+                Show::Suspend => {
+                    drop(screen);
+                    suspend(&shared, marks_pastes);
+                    shared.screen().ask(&text);
+                }
                 // Such a dialog has no answers to select, and no excerpt.
                 Show::Select(_) | Show::Ignored | Show::Expand | Show::Reason(..) => {}
             }
@@ -87,8 +101,48 @@ impl TerminalChannel {
                     question.reason = Some((text.to_owned(), column));
                 }),
                 Show::Text(text) => screen.ask_more(text),
+                Show::Suspend => {
+                    drop(screen);
+                    suspend(&shared, !plain);
+                    shared.screen().return_to_question();
+                }
             }
         }
+    }
+}
+
+/// Stops the process as the terminal does for Ctrl-Z, in the mode in which the terminal was found.
+/// Returns after the process continues and the screen is shown again.
+fn suspend(shared: &Shared, marks_pastes: bool) {
+    let mut screen = shared.screen();
+    if marks_pastes {
+        screen.steer(LEAVE_PASTES);
+    }
+    screen.suspend_dialog();
+    drop(screen);
+    let stdin = io::stdin();
+    let mode = tcgetattr(&stdin).ok();
+    if let Some(found) = restore::found() {
+        let _ = tcsetattr(&stdin, OptionalActions::Now, found);
+    }
+    let _ = kill_process(getpid(), Signal::TSTP);
+    for _ in 0..MAX_RESUME_CHECKS {
+        // A turn that gets SIGCONT shows the screen again.
+        if !shared.screen().is_suspended() {
+            break;
+        }
+        std::thread::park_timeout(RESUME_CHECK);
+    }
+    if let Some(mode) = mode {
+        // Keys that were typed meanwhile do not answer.
+        let _ = tcsetattr(&stdin, OptionalActions::Flush, &mode);
+    }
+    let mut screen = shared.screen();
+    if screen.is_suspended() {
+        screen.resume();
+    }
+    if marks_pastes {
+        screen.steer(MARK_PASTES);
     }
 }
 

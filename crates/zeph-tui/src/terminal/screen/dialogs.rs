@@ -99,6 +99,12 @@ impl Screen {
         self.append(text);
     }
 
+    /// Ends the line of a dialog, and prints nothing until [`Screen::resume`].
+    pub(in crate::terminal) fn suspend_dialog(&mut self) {
+        self.end_dialog_line();
+        self.suspend();
+    }
+
     /// Ends the question with the decision `answer`.
     pub(in crate::terminal) fn answered(&mut self, answer: &str) {
         let now = Instant::now();
