@@ -31,8 +31,8 @@ fn started(home: &Home) -> Terminal {
 /// A command that ends when the file `go` exists.
 const WAITS: &str = "echo started; until [ -e go ]; do sleep 0.05; done; echo ended";
 
-/// Proves CLI-4d: text that is typed while the agent works is shown, can be edited, is sent at the next step after the
-/// results, and is part of the conversation.
+/// Proves CLI-4d, CLI-4: text that is typed while the agent works is shown, can be edited, is sent
+/// at the next step after the results, and is part of the conversation and of the input history.
 #[test]
 fn typed_text_is_sent_at_the_next_step() {
     let home = running(
@@ -52,6 +52,9 @@ fn typed_text_is_sent_at_the_next_step() {
     terminal.shows("Both done.");
     terminal.shows("> also the tests");
     terminal.prompts("");
+    terminal.type_keys("\x1b[A");
+    terminal.prompts("also the tests");
+    terminal.type_keys("\x03");
     assert_eq!(terminal.leaves().0.code(), Some(0));
     let listed = home.zeph(["sessions", "list", "--json"]).code(0).json();
     let session = home.export(listed[0]["id"].as_str().unwrap());

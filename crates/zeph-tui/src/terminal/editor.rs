@@ -10,8 +10,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use reedline::{
-    Color, DefaultHinter, EditCommand, Highlighter, Prompt, PromptEditMode, PromptHistorySearch,
-    PromptHistorySearchStatus, PromptViMode, Reedline, ReedlineMenu, Signal, StyledText,
+    Color, DefaultHinter, EditCommand, Highlighter, HistoryItem, Prompt, PromptEditMode,
+    PromptHistorySearch, PromptHistorySearchStatus, PromptViMode, Reedline, ReedlineMenu, Signal,
+    StyledText,
 };
 use tokio::sync::oneshot;
 use zeph_tools::permission_mode::SessionMode;
@@ -61,10 +62,12 @@ pub(super) enum PromptKey {
     NoEditor,
 }
 
-/// The request for an input, with the text that the prompt shows at first.
-struct Request {
-    text: String,
-    answer: oneshot::Sender<io::Result<Input>>,
+/// A request to the thread of the editor.
+enum Request {
+    /// Reads an input. The prompt shows the text at first.
+    Read(String, oneshot::Sender<io::Result<Input>>),
+    /// Adds inputs to the history.
+    Save(Vec<String>),
 }
 
 /// The state of the session, which the prompt shows.
@@ -72,6 +75,8 @@ pub(super) type StatusSource = Arc<dyn Fn() -> SessionStatus + Send + Sync>;
 
 /// The prompt of a terminal without escape sequences.
 const PLAIN_PROMPT: &str = "> ";
+/// The prefix of inputs that the history does not store.
+const UNSAVED_PREFIX: &str = " ";
 
 /// Reads inputs.
 pub(super) struct Editor {
@@ -136,6 +141,15 @@ impl Editor {
                     )),
                 };
                 while let Ok(request) = receive.recv() {
+                    let (text, answer) = match request {
+                        Request::Read(text, answer) => (text, answer),
+                        Request::Save(texts) => {
+                            if let Some(editor) = &mut editor {
+                                save(editor, texts);
+                            }
+                            continue;
+                        }
+                    };
                     let _reading = keyboard.hold();
                     let _restored = Restore;
                     let prompt = StatusPrompt {
@@ -145,12 +159,12 @@ impl Editor {
                     let input = match &mut editor {
                         Some(editor) => {
                             let command = look.external_editor.as_deref();
-                            read(editor, (&prompt, command), &state, request.text)
+                            read(editor, (&prompt, command), &state, text)
                         }
                         None => read_plain(),
                     };
                     // The receiver may be gone if the process is exiting.
-                    let _ = request.answer.send(input);
+                    let _ = answer.send(input);
                 }
             })?;
         Ok((
@@ -173,7 +187,7 @@ impl Editor {
         if self.pending.is_none() {
             let (answer, receive) = oneshot::channel();
             let requests = self.requests.as_ref();
-            let request = Request { text, answer };
+            let request = Request::Read(text, answer);
             if requests.is_some_and(|requests| requests.send(request).is_ok()) {
                 self.pending = Some(receive);
             }
@@ -184,6 +198,16 @@ impl Editor {
         };
         self.pending = None;
         input.unwrap_or_else(|_| Err(io::Error::other("the line editor has stopped")))
+    }
+
+    /// Adds inputs that the user typed during a turn to the history.
+    pub(super) fn save(&self, texts: Vec<String>) {
+        if let Some(requests) = &self.requests
+            && !texts.is_empty()
+        {
+            // Without the thread, the next input fails.
+            let _ = requests.send(Request::Save(texts));
+        }
     }
 
     /// Whether Ctrl-C at the prompt is a signal and not a key.
@@ -254,11 +278,23 @@ fn build(
         .with_partial_completions(true)
         .with_hinter(Box::new(DefaultHinter::default()))
         .with_highlighter(Box::new(Commands(state)))
-        .with_history_exclusion_prefix(Some(" ".to_owned()));
+        .with_history_exclusion_prefix(Some(UNSAVED_PREFIX.to_owned()));
     match history {
         Some(history) => editor.with_history(Box::new(history)),
         None => editor,
     }
+}
+
+/// Adds inputs to the history, as the editor does with an input of the prompt.
+fn save(editor: &mut Reedline, texts: Vec<String>) {
+    for text in texts {
+        if !text.starts_with(UNSAVED_PREFIX) {
+            let item = HistoryItem::from_command_line(text);
+            let _ = editor.history_mut().save(item);
+        }
+    }
+    // A history that cannot be written now is written at the next chance.
+    let _ = editor.sync_history();
 }
 
 /// Reads an input. Ctrl-G opens the text in the user's editor `command`.

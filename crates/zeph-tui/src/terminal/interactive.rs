@@ -247,6 +247,7 @@ pub async fn run_line_interface(
                 )
                 .await;
                 let took = channel.end_turn(start.elapsed());
+                editor.save(channel.screen().typed().take_sent());
                 if let Err(error) = conversation.save_choices().await {
                     let text = format!("{error:#}");
                     channel.screen().notice(&terminal.host.redacted(&text));

@@ -9,6 +9,8 @@ use super::queue::Queue;
 pub(super) struct TypedInput {
     pub(super) line: Line,
     queue: Queue,
+    /// The taken inputs that are not in the history yet.
+    sent: Vec<String>,
 }
 
 impl Default for TypedInput {
@@ -16,6 +18,7 @@ impl Default for TypedInput {
         Self {
             line: Line::prompt(),
             queue: Queue::default(),
+            sent: Vec::new(),
         }
     }
 }
@@ -46,7 +49,9 @@ impl TypedInput {
 
     /// Takes the oldest submitted input if it is a prompt. A command waits for the end of the turn.
     pub(super) fn take_prompt(&mut self) -> Option<String> {
-        self.queue.take_prompt()
+        let text = self.queue.take_prompt();
+        self.sent.extend(text.clone());
+        text
     }
 
     /// Adds a prompt that a turn took and did not store, as the oldest input.
@@ -56,7 +61,14 @@ impl TypedInput {
 
     /// Takes the oldest submitted input.
     pub(super) fn take_first(&mut self) -> Option<String> {
-        self.queue.take_first()
+        let text = self.queue.take_first();
+        self.sent.extend(text.clone());
+        text
+    }
+
+    /// Takes the inputs for the history: those that were taken one by one, in their order.
+    pub(super) fn take_sent(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.sent)
     }
 
     /// Puts the submitted inputs back into the line.
@@ -97,6 +109,8 @@ mod tests {
         assert_eq!(input.take_prompt(), None);
         assert_eq!(input.take_first().as_deref(), Some("/status"));
         assert_eq!(input.take_prompt().as_deref(), Some("three"));
+        assert_eq!(input.take_sent(), ["one", "two\nlines", "/status", "three"]);
+        assert!(input.take_sent().is_empty());
     }
 
     /// Proves CLI-4d: no typed text is lost.
@@ -106,6 +120,7 @@ mod tests {
         input.press(KeyPress::Char('x'));
         assert_eq!(input.take_all(), "one\n/mode plan\nx");
         assert_eq!(input.take_all(), "");
+        assert!(input.take_sent().is_empty(), "they were not sent");
     }
 
     #[test]
