@@ -40,7 +40,7 @@ use dispatch::Dispatcher;
 use loaded_skills::loaded_skills;
 
 /// The output of the commands about MCP servers if none is configured.
-pub const NO_SERVER: &str = "no MCP server is configured; [[mcp.servers]] names them";
+pub const NO_SERVER: &str = "no MCP server is configured or enabled; [[mcp.servers]] names them";
 
 /// Runs the calls of a session, and holds the state that their gates share.
 pub(super) struct ToolRunner {
