@@ -230,11 +230,8 @@ impl ProviderConfig {
     /// # Errors
     /// `Config`, with the field and the expected value.
     pub fn validate(&self) -> Result<(), LlmError> {
-        let foreign = |field: &str, wire: &str| {
-            Some(format!(
-                "`{field}` has no effect for `type = \"{wire}\"`: remove it"
-            ))
-        };
+        let kind = self.kind.as_str();
+        let has_empty = |text: Option<&str>| text.is_some_and(|text| text.trim().is_empty());
         let fault = match self.kind {
             _ if self.name.trim().is_empty() => {
                 Some("`name` is empty: give each provider a name".to_owned())
@@ -245,33 +242,27 @@ impl ProviderConfig {
             _ if self.max_output_tokens == Some(0) => {
                 Some("`max_output_tokens` must be at least 1".to_owned())
             }
-            kind if kind != ProviderKind::Openai && self.api.is_some() => {
-                foreign("api", kind.as_str())
-            }
-            kind if self.effort.is_some_and(|effort| !kind.efforts().contains(&effort)) => {
-                self.effort.map(|effort| kind.effort_fault(effort.as_str()))
-            }
-            kind if self.embedding_model.is_some() && !kind.has_embeddings() => {
-                foreign("embedding_model", kind.as_str())
-            }
-            _ if self.embedding_model.as_deref().is_some_and(|it| it.trim().is_empty()) => Some(
+            _ if has_empty(self.embedding_model.as_deref()) => Some(
                 "`embedding_model` is empty: name the model as the server knows it, or remove it"
                     .to_owned(),
             ),
-            kind if kind != ProviderKind::Candle && self.all_cores.is_some() => {
-                foreign("all_cores", kind.as_str())
+            ProviderKind::Scripted if self.scenario.is_none() => {
+                Some("`scenario` is missing: name the scenario file".to_owned())
             }
-            ProviderKind::Scripted => self.fault_of_scripted(foreign),
             ProviderKind::Candle if self.model.trim().is_empty() => Some(
                 "`model` is missing: name a model that `zeph models pull` downloaded, or the path \
                  of a model"
                     .to_owned(),
             ),
-            kind if kind != ProviderKind::Ollama && self.model.trim().is_empty() => {
+            ProviderKind::Claude | ProviderKind::Openai if self.model.trim().is_empty() => {
                 Some("`model` is missing: name the model as the server knows it".to_owned())
             }
-            kind if self.scenario.is_some() => foreign("scenario", kind.as_str()),
-            ProviderKind::Candle => self.fault_of_candle(foreign),
+            _ if self.foreign_field().is_some() => self.foreign_field().map(|field| {
+                format!("`{field}` has no effect for `type = \"{kind}\"`: remove it")
+            }),
+            kind if self.effort.is_some_and(|effort| !kind.efforts().contains(&effort)) => {
+                self.effort.map(|effort| kind.effort_fault(effort.as_str()))
+            }
             ProviderKind::Ollama if self.names_compatible_api() => Some(
                 "`base_url` ends in /v1, which is not the native API of Ollama: remove /v1, or use \
                  `type = \"openai\"`"
@@ -287,29 +278,29 @@ impl ProviderConfig {
         }
     }
 
-    fn fault_of_scripted(&self, foreign: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
-        let set = [
-            ("base_url", self.base_url.is_some()),
-            ("api_key_env", self.api_key_env.is_some()),
-            ("images", self.images.is_some()),
-            ("model", !self.model.is_empty()),
+    /// The first field that is set, but has no effect for the kind of the provider.
+    fn foreign_field(&self) -> Option<&'static str> {
+        use ProviderKind::{Candle, Openai, Scripted};
+        let kind = self.kind;
+        let fields = [
+            ("api", self.api.is_some(), kind == Openai),
+            ("model", !self.model.is_empty(), kind != Scripted),
+            (
+                "embedding_model",
+                self.embedding_model.is_some(),
+                kind.has_embeddings(),
+            ),
+            ("base_url", self.base_url.is_some(), kind.has_server()),
+            ("api_key_env", self.api_key_env.is_some(), kind.has_server()),
+            ("images", self.images.is_some(), kind.has_server()),
+            ("tool_use", self.tool_use.is_some(), kind != Candle),
+            ("all_cores", self.all_cores.is_some(), kind == Candle),
+            ("scenario", self.scenario.is_some(), kind == Scripted),
         ];
-        match (&self.scenario, set.iter().find(|(_, is_set)| *is_set)) {
-            (None, _) => Some("`scenario` is missing: name the scenario file".to_owned()),
-            (Some(_), Some((field, _))) => foreign(field, "scripted"),
-            (Some(_), None) => None,
-        }
-    }
-
-    fn fault_of_candle(&self, foreign: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
-        let set = [
-            ("base_url", self.base_url.is_some()),
-            ("api_key_env", self.api_key_env.is_some()),
-            ("images", self.images.is_some()),
-            ("tool_use", self.tool_use.is_some()),
-        ];
-        let (field, _) = set.iter().find(|(_, is_set)| *is_set)?;
-        foreign(field, "candle")
+        let mut foreign = fields
+            .iter()
+            .filter(|(_, is_set, has_effect)| *is_set && !*has_effect);
+        foreign.next().map(|(name, ..)| *name)
     }
 
     /// Whether the address is that of Ollama's OpenAI-compatible API.
