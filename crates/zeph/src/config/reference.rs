@@ -39,7 +39,8 @@ with its source: file and line, variable or flag. `zeph config path` prints the 
 
 The value of a variable or of `--set` is parsed as TOML (`60`, `true`, `["A", "B"]`) if the result matches the type of
 the key. Otherwise the value is the text itself, or for a list its parts between commas (`A,B`). An empty variable is
-ignored. An unknown variable that begins with `ZEPH_` causes a warning.
+ignored. An unknown variable that begins with `ZEPH_` causes a warning. A name in a key of `--set`, `zeph config get` or
+`zeph config set` may have the quotes of TOML: `tools.filters.rules."git-*".enabled`.
 
 In paths, `~` is the home directory. A relative path starts at the project's directory in a project's file, and at the
 working directory in all other sources.
