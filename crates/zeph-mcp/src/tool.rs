@@ -137,7 +137,8 @@ fn short(id: String, name: &str) -> String {
     format!("{start}_{hash}")
 }
 
-/// The schema as it is sent and checked: of an object, and with nothing that hides in its texts.
+/// The schema as it is sent and checked: of an object, without a choice at its top level, and with
+/// nothing that hides in its texts.
 fn parameters(schema: &Value) -> Result<Value, String> {
     let Value::Object(object) = schema else {
         return Err("it has no schema for its arguments".to_owned());
@@ -150,10 +151,11 @@ fn parameters(schema: &Value) -> Result<Value, String> {
     }
     let mut clean = cleaned(schema, MAX_SCHEMA_DEPTH)?;
     if let Value::Object(object) = &mut clean {
+        flatten(object);
         object.entry("type").or_insert_with(|| json!("object"));
-        object.entry("properties").or_insert_with(|| json!({}));
         // Without named properties, the server checks the arguments.
-        if schema.get("properties").is_none() {
+        if !object.contains_key("properties") {
+            object.insert("properties".to_owned(), json!({}));
             object
                 .entry("additionalProperties")
                 .or_insert_with(|| json!(true));
@@ -161,6 +163,77 @@ fn parameters(schema: &Value) -> Result<Value, String> {
         object.shift_remove("$schema");
     }
     Ok(clean)
+}
+
+/// Removes the keywords that providers refuse at the top level of a schema. The root gets the
+/// properties of all branches, and the required names of `allOf`. [`ForeignSchema`] still checks
+/// the arguments against the original schema.
+fn flatten(root: &mut Map<String, Value>) {
+    let mut found: Vec<(String, Vec<Value>)> = Vec::new();
+    let mut required = Vec::new();
+    let mut is_open = false;
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let Some(Value::Array(branches)) = root.shift_remove(keyword) else {
+            continue;
+        };
+        for mut branch in branches {
+            is_open |= !is_closed(&branch);
+            let mut take = |key: &str| branch.as_object_mut()?.shift_remove(key);
+            if let Some(Value::Object(properties)) = take("properties") {
+                for (name, property) in properties {
+                    match found.iter_mut().find(|(known, _)| *known == name) {
+                        Some((_, forms)) if forms.contains(&property) => {}
+                        Some((_, forms)) => forms.push(property),
+                        None => found.push((name, vec![property])),
+                    }
+                }
+            }
+            if let Some(Value::Array(names)) = take("required").filter(|_| keyword == "allOf") {
+                required.extend(names);
+            }
+        }
+    }
+    for keyword in ["enum", "not"] {
+        root.shift_remove(keyword);
+    }
+    if is_open {
+        root.insert("additionalProperties".to_owned(), json!(true));
+    }
+    extend(root, found, required);
+}
+
+/// Adds properties, each in one or more forms, and required names. Properties of the root win.
+fn extend(root: &mut Map<String, Value>, found: Vec<(String, Vec<Value>)>, required: Vec<Value>) {
+    if !found.is_empty()
+        && let Value::Object(properties) = root.entry("properties").or_insert_with(|| json!({}))
+    {
+        for (name, forms) in found {
+            let property = match forms.as_slice() {
+                [only] => only.clone(),
+                _ => json!({ "anyOf": forms }),
+            };
+            properties.entry(name).or_insert(property);
+        }
+    }
+    if !required.is_empty()
+        && let Value::Array(names) = root.entry("required").or_insert_with(|| json!([]))
+    {
+        for name in required {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+}
+
+/// Whether a branch is an object without a keyword that may allow more properties.
+fn is_closed(branch: &Value) -> bool {
+    const LISTED: [&str; 5] = ["type", "properties", "required", "title", "description"];
+    branch.as_object().is_some_and(|branch| {
+        branch.iter().all(|(key, value)| {
+            LISTED.contains(&key.as_str()) || (key == "additionalProperties" && value == false)
+        })
+    })
 }
 
 fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
@@ -314,6 +387,64 @@ mod tests {
         assert_eq!(found.def.description, "A tool of the MCP server s.");
         let fits = zeph_tools::params::prepare(&found.def, &json!({"x": 1}));
         assert!(fits.is_ok());
+    }
+
+    /// Proves MCP-1: providers refuse a choice at the top level of a schema. The root lists its
+    /// properties instead, and the original schema still checks the arguments.
+    #[test]
+    fn choice_at_the_top_level_is_flattened() {
+        let check = |schema: Value, expect: Value| {
+            let raw = json!({"name": "t", "inputSchema": schema});
+            let found = listed(&server(""), &raw).unwrap();
+            assert_eq!(*found.def.parameters, expect, "{schema}");
+            found.def
+        };
+        check(
+            json!({"type": "object", "anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}]}),
+            json!({"type": "object", "properties": {"a": {}, "b": {}}}),
+        );
+        // A property of the root wins; only `allOf` requires.
+        check(
+            json!({
+                "properties": {"a": {"type": "string"}},
+                "required": ["a"],
+                "allOf": [{"properties": {"a": {}, "b": {}}, "required": ["a", "b"]}],
+                "oneOf": [{"required": ["c"], "properties": {"c": {}}, "additionalProperties": false}],
+                "not": {"required": ["d"]},
+            }),
+            json!({
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {}, "c": {}},
+                "required": ["a", "b"],
+            }),
+        );
+        // Two forms of one property.
+        let kind = |name: &str| json!({"properties": {"kind": {"const": name}}});
+        check(
+            json!({"type": "object", "oneOf": [kind("x"), kind("y"), kind("x")]}),
+            json!({"type": "object", "properties": {"kind": {"anyOf": [{"const": "x"}, {"const": "y"}]}}}),
+        );
+        // A branch with unlisted properties.
+        let defs = json!({"x": {"properties": {"a": {}}, "required": ["a"]}});
+        let open = check(
+            json!({"type": "object", "$defs": defs, "properties": {"b": {}}, "anyOf": [{"$ref": "#/$defs/x"}]}),
+            json!({"type": "object", "$defs": defs, "properties": {"b": {}}, "additionalProperties": true}),
+        );
+        let either = check(
+            json!({"anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}]}),
+            json!({"type": "object", "properties": {"a": {}, "b": {}}}),
+        );
+        for (def, arguments, is_accepted) in [
+            (&open, json!({"a": 1, "b": 2}), true),
+            (&open, json!({"b": 2}), false),
+            (&either, json!({"a": 1}), true),
+            (&either, json!({"b": 1}), true),
+            (&either, json!({}), false),
+            (&either, json!({"a": 1, "c": 2}), false),
+        ] {
+            let found = zeph_tools::params::prepare(def, &arguments);
+            assert_eq!(found.is_ok(), is_accepted, "{arguments}");
+        }
     }
 
     /// Proves MCP-1: a server's hints about its tools count to the extent that it is trusted.
