@@ -13,6 +13,7 @@ pub(crate) mod wire;
 
 use secrecy::SecretString;
 
+pub(crate) use models::can_reason;
 pub use models::{DEFAULT_CONTEXT_WINDOW, context_window};
 
 use crate::config::{ProviderConfig, RetryConfig};

@@ -1,4 +1,5 @@
-//! Windows of known models. A `context_window` in the configuration always wins.
+//! Known models: their windows, and whether they can reason. A `context_window` in the
+//! configuration always wins.
 
 /// The context window of a model that is not in the table.
 pub const DEFAULT_CONTEXT_WINDOW: usize = 128_000;
@@ -19,6 +20,17 @@ const WINDOWS: &[(&str, usize)] = &[
     ("o3", 200_000),
     ("o4-mini", 200_000),
 ];
+
+/// Prefixes of OpenAI's models that do not reason.
+const WITHOUT_REASONING: [&str; 4] = ["chatgpt-", "gpt-3.5", "gpt-4", "gpt-5-chat"];
+
+/// Whether a model of OpenAI can reason. A fine-tuned model (`ft:gpt-4.1:…`) is like its base.
+pub(crate) fn can_reason(model: &str) -> bool {
+    let base = model.strip_prefix("ft:").unwrap_or(model);
+    !WITHOUT_REASONING
+        .iter()
+        .any(|prefix| base.starts_with(prefix))
+}
 
 /// The window of `model`. A vendor before a slash (`openai/gpt-4o`) is skipped.
 #[must_use]

@@ -475,6 +475,31 @@ fn request_has_the_fields_around_the_input() {
     assert_eq!(body, expect);
 }
 
+/// Proves LLM-3: OpenAI refuses `include` for a model that does not reason.
+#[test]
+fn sealed_reasoning_is_requested_only_from_models_that_reason() {
+    let messages = [Message::user("Hi")];
+    for (name, is_requested) in [
+        ("gpt-5", true),
+        ("gpt-5-mini", true),
+        ("o3", true),
+        ("gpt-3.5-turbo", false),
+        ("gpt-4.1", false),
+        ("gpt-4o-mini", false),
+        ("gpt-5-chat-latest", false),
+        ("chatgpt-4o-latest", false),
+        ("ft:gpt-4.1-2025-04-14:org::id", false),
+        ("ft:o4-mini-2025-04-16:org::id", true),
+    ] {
+        let wire = Responses {
+            model: name.to_owned(),
+            ..wire(true)
+        };
+        let body = body_of(&wire, request(&messages, &[]));
+        assert_eq!(body.get("include").is_some(), is_requested, "{name}");
+    }
+}
+
 /// Proves FILE-11, LLM-3: images of results follow the results; a text replaces them for a model without images;
 /// content of another provider is repaired.
 #[test]

@@ -17,6 +17,7 @@ use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::no_piece;
 use crate::http_provider::window::WindowSource;
 use crate::http_provider::wire::{Framing, Wire, output_limit};
+use crate::openai::can_reason;
 use crate::openai::wire::allows_strict;
 use crate::provider::{ChatRequest, StreamSink};
 use crate::tool::ToolChoice;
@@ -128,7 +129,9 @@ impl Wire for Responses {
             model: &self.model,
             stream: true,
             store: false,
-            include: self.openai.then_some(["reasoning.encrypted_content"]),
+            // OpenAI refuses it for a model that does not reason.
+            include: (self.openai && can_reason(&self.model))
+                .then_some(["reasoning.encrypted_content"]),
             max_output_tokens: output_limit(self.max_output_tokens, request),
             reasoning: self.effort.map(|effort| Reasoning {
                 effort,
