@@ -1,6 +1,7 @@
 //! Classification of failures (HTTP statuses, error bodies and broken connections), with texts that state the fix.
 
 use std::error::Error;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -55,6 +56,8 @@ pub(crate) struct ErrorBody {
     labels: String,
     /// A numeric `code`: the status of an upstream server.
     status: Option<u16>,
+    /// The wait that Google's servers request in the body.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl ErrorBody {
@@ -85,6 +88,7 @@ impl ErrorBody {
                 .get("code")
                 .and_then(Value::as_u64)
                 .and_then(|code| u16::try_from(code).ok()),
+            retry_after: inner.get("details").and_then(retry_delay),
         }
     }
 
@@ -96,9 +100,14 @@ impl ErrorBody {
 
     fn says_no_credit(&self) -> bool {
         self.says(
-            &["insufficient_quota", "billing", "insufficient_balance"],
+            // Google's rate limits have the words of OpenAI's message, so only the label counts.
             &[
-                "exceeded your current quota",
+                "insufficient_quota",
+                "exceeded_current_quota",
+                "billing",
+                "insufficient_balance",
+            ],
+            &[
                 "insufficient balance",
                 "insufficient credit",
                 "credit balance is too low",
@@ -126,6 +135,14 @@ impl ErrorBody {
     fn says_unknown_model(&self) -> bool {
         self.says(&["model_not_found"], &["model"])
     }
+}
+
+/// The wait in error details: `[{"retryDelay": "15s"}]`.
+fn retry_delay(details: &Value) -> Option<Duration> {
+    let details = details.as_array()?.iter();
+    let mut delays = details.filter_map(|one| one.get("retryDelay")?.as_str());
+    let seconds = delays.next()?.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// The class of an error response. `status` is absent for an error object inside a stream; then the object's numeric
@@ -344,6 +361,20 @@ mod tests {
         purpose: RequestKind::Answer,
     };
 
+    const GEMINI_LIMIT: &str = r#"[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 15.0s.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.Help","links":[]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"15.5s"}]}}]"#;
+
+    /// Proves LLM-5.
+    #[test]
+    fn wait_in_the_body_is_parsed() {
+        let wait = |body: &str| ErrorBody::parse(body.as_bytes()).retry_after;
+        assert_eq!(wait(GEMINI_LIMIT), Some(Duration::from_millis(15_500)));
+        for delay in [r#""-1s""#, r#""15""#, r#""NaNs""#, "15", "null"] {
+            let body = format!(r#"{{"error":{{"details":[{{"retryDelay":{delay}}}]}}}}"#);
+            assert_eq!(wait(&body), None, "{body}");
+        }
+        assert_eq!(wait(r#"{"error":{"details":"x"}}"#), None);
+    }
+
     fn check(status: Option<u16>, body: &str, kind: LlmErrorKind, contains: &[&str]) {
         let failure = from_answer(status, &ErrorBody::parse(body.as_bytes()), TARGET);
         assert_eq!(failure.kind, kind, "{status:?} {body}: {}", failure.message);
@@ -373,6 +404,19 @@ mod tests {
             r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota"}}"#,
             Kind::NoCredit,
             &["credit"],
+        );
+        // Kimi's label of a lack of credit, and a rate limit of Gemini with the same message.
+        check(
+            Some(429),
+            r#"{"error":{"message":"You exceeded your current quota, please check your plan and billing details","type":"exceeded_current_quota_error"}}"#,
+            Kind::NoCredit,
+            &["credit"],
+        );
+        check(
+            Some(429),
+            GEMINI_LIMIT,
+            Kind::RateLimited,
+            &["retry in 15.0s."],
         );
         check(
             Some(429),

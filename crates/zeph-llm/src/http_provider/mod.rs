@@ -304,10 +304,11 @@ impl<W: Wire> RemoteProvider<W> {
         if let Some(location) = location.filter(|_| (300..=399).contains(&status)) {
             body = [b"to ", location.as_bytes()].concat();
         }
-        let failure = error_mapping::from_answer(Some(status), &ErrorBody::parse(&body), target);
+        let body = ErrorBody::parse(&body);
+        let failure = error_mapping::from_answer(Some(status), &body, target);
         LlmError {
             status: Some(status),
-            retry_after,
+            retry_after: retry_after.or(body.retry_after),
             ..self.error(failure)
         }
     }

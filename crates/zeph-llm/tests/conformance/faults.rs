@@ -73,10 +73,15 @@ async fn attempts_are_limited() {
 /// Proves LLM-5a: a wait beyond the budget fails immediately with the time of the next attempt.
 #[tokio::test]
 async fn long_retry_after_fails_immediately() {
-    let date = "Fri, 31 Dec 2100 23:59:59 GMT";
+    let limited = |value: &str| Reply::status(429, "{}").header("Retry-After", value);
+    let body = json!({"error": {"code": 429, "details": [{"retryDelay": "3600s"}]}});
+    let replies = [
+        limited("3600"),
+        limited("Fri, 31 Dec 2100 23:59:59 GMT"),
+        Reply::status(429, body.to_string()),
+    ];
     for wire in WIRES {
-        for value in ["3600", date] {
-            let reply = Reply::status(429, "{}").header("Retry-After", value);
+        for reply in replies.clone() {
             let server = Server::start([reply]).await;
             let began = Instant::now();
             let error = asked(wire, &server).await.0.unwrap_err();
