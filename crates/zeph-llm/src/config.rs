@@ -363,6 +363,12 @@ impl ProviderConfig {
         Some(endpoint.origin())
     }
 
+    /// The host of the server; `None` without a server, and for an invalid `base_url`.
+    pub(crate) fn host(&self) -> Option<String> {
+        let endpoint = Endpoint::parse(self.base_url.as_deref(), self.place()?).ok()?;
+        endpoint.url().host_str().map(str::to_owned)
+    }
+
     /// Whether a provider takes images: as configured, otherwise whether the server is the vendor's. Local models
     /// rarely do.
     pub(crate) fn takes_images(&self) -> bool {

@@ -31,12 +31,6 @@ pub(crate) fn provider(
     api_key: Option<SecretString>,
 ) -> Result<RemoteProvider<ChatCompletions>, LlmError> {
     let limits = Limits::of(config, context_window(&config.model));
-    let wire = ChatCompletions {
-        model: config.model.clone(),
-        max_output_tokens: config.max_output_tokens,
-        openai: config.is_vendor(),
-        images: limits.images,
-        effort: config.effort,
-    };
+    let wire = ChatCompletions::new(config, limits.images);
     RemoteProvider::new(config, retry, api_key, limits, wire)
 }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::wire::ChatCompletions;
+use crate::config::{ProviderConfig, ProviderKind};
 use crate::error::LlmErrorKind;
 use crate::http_provider::error_mapping::{Failure, RequestKind, Target};
 use crate::http_provider::request_body;
@@ -556,14 +557,17 @@ fn non_stream_body_is_refused_in_pieces_of_any_size() {
     }
 }
 
-fn settings(openai: bool) -> ChatCompletions {
-    ChatCompletions {
+fn config(base_url: Option<&str>) -> ProviderConfig {
+    ProviderConfig {
         model: "m".to_owned(),
+        base_url: base_url.map(str::to_owned),
         max_output_tokens: Some(100),
-        openai,
-        images: true,
-        effort: None,
+        ..ProviderConfig::new("p", ProviderKind::Openai)
     }
+}
+
+fn settings(openai: bool) -> ChatCompletions {
+    ChatCompletions::new(&config((!openai).then_some("http://h")), true)
 }
 
 fn tools() -> Vec<ToolDefinition> {
@@ -640,6 +644,34 @@ fn side_request_asks_for_an_object() {
     let body = body_of(settings(false), asked(5000), None);
     assert_eq!(body["max_tokens"], 100);
     assert_eq!(body.get("response_format"), None);
+}
+
+/// Proves LLM-3: Azure OpenAI refuses `max_tokens` for a model that reasons. Other servers may not
+/// know `max_completion_tokens`.
+#[test]
+fn output_limit_has_the_field_of_the_server() {
+    let messages = [Message::user("Hi")];
+    let asked = ChatRequest {
+        max_output_tokens: Some(50),
+        ..request(&messages, &[])
+    };
+    let (new, old) = ("max_completion_tokens", "max_tokens");
+    for (base_url, field, other) in [
+        (None, new, old),
+        (Some("https://x.openai.azure.com/openai/v1"), new, old),
+        (
+            Some("https://x.cognitiveservices.azure.com/openai/v1"),
+            new,
+            old,
+        ),
+        (Some("http://localhost"), old, new),
+        (Some("https://openai.azure.com.example.org"), old, new),
+    ] {
+        let body = body_of(ChatCompletions::new(&config(base_url), true), asked, None);
+        assert_eq!(body[field], 50, "{base_url:?}");
+        assert_eq!(body.get(other), None, "{base_url:?}");
+        assert_eq!(body.get("prompt_cache_key").is_some(), base_url.is_none());
+    }
 }
 
 fn history() -> Vec<Message> {

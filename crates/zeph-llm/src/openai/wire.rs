@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::chunk::Chunk;
 use super::delta::Deltas;
 use super::history::Messages;
+use crate::config::ProviderConfig;
 use crate::effort::Effort;
 use crate::endpoint::{self, ApiPath};
 use crate::http_provider::embeddings::EmbeddingsApi;
@@ -21,6 +22,9 @@ use crate::http_provider::wire::{Framing, Wire, output_limit};
 use crate::provider::{ChatRequest, StreamSink};
 use crate::tool::{ToolChoice, ToolDefinition};
 
+/// The ends of the hosts of Azure OpenAI.
+const AZURE: [&str; 2] = [".openai.azure.com", ".cognitiveservices.azure.com"];
+
 /// The wire of Chat Completions.
 #[derive(Debug, Clone)]
 pub(crate) struct ChatCompletions {
@@ -29,12 +33,31 @@ pub(crate) struct ChatCompletions {
     /// The maximum number of tokens of the response.
     pub(super) max_output_tokens: Option<u32>,
     /// Whether this is OpenAI itself. Compatible servers may refuse or ignore its newer fields:
-    /// they get no `prompt_cache_key`, and `max_tokens` in place of `max_completion_tokens`.
+    /// they get no `prompt_cache_key`.
     pub(super) openai: bool,
+    /// Whether the limit of the response is `max_completion_tokens`. OpenAI's models that reason
+    /// refuse `max_tokens`, the field that all other servers know.
+    pub(super) has_completion_limit: bool,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
     /// How much the model reasons.
     pub(super) effort: Option<Effort>,
+}
+
+impl ChatCompletions {
+    /// The wire of a provider. `images` is whether its model takes images.
+    pub(super) fn new(config: &ProviderConfig, images: bool) -> Self {
+        let openai = config.is_vendor();
+        let host = config.host().unwrap_or_default();
+        Self {
+            model: config.model.clone(),
+            max_output_tokens: config.max_output_tokens,
+            openai,
+            has_completion_limit: openai || AZURE.iter().any(|end| host.ends_with(end)),
+            images,
+            effort: config.effort,
+        }
+    }
 }
 
 impl Wire for ChatCompletions {
@@ -61,8 +84,8 @@ impl Wire for ChatCompletions {
             stream_options: StreamOptions {
                 include_usage: true,
             },
-            max_completion_tokens: limit.filter(|_| self.openai),
-            max_tokens: limit.filter(|_| !self.openai),
+            max_completion_tokens: limit.filter(|_| self.has_completion_limit),
+            max_tokens: limit.filter(|_| !self.has_completion_limit),
             reasoning_effort: self.effort,
             prompt_cache_key: request.cache_key.filter(|_| self.openai),
             tools: request.tools.iter().map(WireTool::from).collect(),
