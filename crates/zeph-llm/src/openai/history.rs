@@ -13,6 +13,10 @@ use crate::tool::ToolUseRequest;
 /// The longest function name that the API takes.
 const MAX_NAME: usize = 64;
 
+/// The model's message between results and a message of the user. It is constant, so that the
+/// history of the next request begins with the same bytes.
+const ACKNOWLEDGMENT: &str = "Understood.";
+
 /// The elements of the `messages` array.
 pub(super) struct Messages<'a> {
     /// The system prompt, the first element unless it is empty.
@@ -22,6 +26,8 @@ pub(super) struct Messages<'a> {
     pub(super) shown: Option<&'a str>,
     /// Whether images are sent; otherwise a text replaces them.
     pub(super) images: bool,
+    /// Whether the model speaks between results and a message of the user.
+    pub(super) has_acknowledgment: bool,
 }
 
 impl Serialize for Messages<'_> {
@@ -33,7 +39,7 @@ impl Serialize for Messages<'_> {
         }
         for message in self.messages {
             match message.role {
-                Role::User => user_messages(&mut seq, &message.parts, self.images)?,
+                Role::User => self.user_messages(&mut seq, &message.parts)?,
                 Role::Assistant => seq.serialize_element(&WireMessage::Assistant {
                     content: assistant_text(&message.parts),
                     tool_calls: ToolCalls(&message.parts),
@@ -52,36 +58,46 @@ impl Serialize for Messages<'_> {
     }
 }
 
-/// Results first, each as a separate message: they must directly follow the calls, and contain only text. Then the
-/// other parts of the message, including the images of results.
-fn user_messages<S: SerializeSeq>(
-    seq: &mut S,
-    parts: &[MessagePart],
-    images: bool,
-) -> Result<(), S::Error> {
-    for part in parts {
-        if let MessagePart::ToolResult {
-            tool_use_id,
-            content,
-            ..
-        } = part
-        {
-            seq.serialize_element(&WireMessage::Tool {
-                tool_call_id: tool_use_id,
+impl Messages<'_> {
+    /// Results first, each as a separate message: they must directly follow the calls, and contain only text. Then the
+    /// other parts of the message, including the images of results.
+    fn user_messages<S: SerializeSeq>(
+        &self,
+        seq: &mut S,
+        parts: &[MessagePart],
+    ) -> Result<(), S::Error> {
+        let mut has_result = false;
+        for part in parts {
+            if let MessagePart::ToolResult {
+                tool_use_id,
                 content,
+                ..
+            } = part
+            {
+                has_result = true;
+                seq.serialize_element(&WireMessage::Tool {
+                    tool_call_id: tool_use_id,
+                    content,
+                })?;
+            }
+        }
+        let has_image = self.images
+            && parts
+                .iter()
+                .any(|part| matches!(part, MessagePart::Image { .. }));
+        let content = match (has_image, texts(parts).count()) {
+            (true, _) => Content::Parts(parts),
+            (false, 0) => return Ok(()),
+            (false, _) => Content::Joined(parts),
+        };
+        if has_result && self.has_acknowledgment {
+            seq.serialize_element(&WireMessage::Assistant {
+                content: Some(Content::Text(ACKNOWLEDGMENT)),
+                tool_calls: ToolCalls(&[]),
             })?;
         }
+        seq.serialize_element(&WireMessage::User { content })
     }
-    let has_image = images
-        && parts
-            .iter()
-            .any(|part| matches!(part, MessagePart::Image { .. }));
-    let content = match (has_image, texts(parts).count()) {
-        (true, _) => Content::Parts(parts),
-        (false, 0) => return Ok(()),
-        (false, _) => Content::Joined(parts),
-    };
-    seq.serialize_element(&WireMessage::User { content })
 }
 
 /// `None` for calls without text; the API wants `null` there, and a string elsewhere.

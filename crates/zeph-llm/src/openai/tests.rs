@@ -14,7 +14,7 @@ use crate::http_provider::error_mapping::{Failure, RequestKind, Target};
 use crate::http_provider::request_body;
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::AnswerReader;
-use crate::http_provider::testing::{any_history, check_prefix};
+use crate::http_provider::testing::{any_history, check_prefix, model, user};
 use crate::message::{Message, MessagePart, Role};
 use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent};
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
@@ -794,6 +794,48 @@ fn images_of_results_follow_the_results() {
     );
 }
 
+/// Proves LLM-3: Mistral refuses a message of the user after results. This includes their images.
+#[test]
+fn mistral_speaks_between_results_and_text() {
+    let with_results = |parts: &[MessagePart]| {
+        let calls = vec![call("a", "bash", json!({})), call("b", "bash", json!({}))];
+        let results = [result("a", ""), result("b", "")];
+        [model(calls), user([results.as_slice(), parts].concat())]
+    };
+    let roles = |base_url: &str, name: &str, messages: &[Message]| {
+        let config = config(Some(base_url)).with_model(name);
+        let wire = ChatCompletions::new(&config, true);
+        let body = body_of(wire, request(messages, &[]), None);
+        let sent = body["messages"].as_array().unwrap().iter().skip(2);
+        sent.map(|message| message["role"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let usual: &[&str] = &["tool", "tool", "user"];
+    let separated: &[&str] = &["tool", "tool", "assistant", "user"];
+    let image = MessagePart::Image {
+        media_type: "image/png".to_owned(),
+        data: "AAAA".to_owned(),
+    };
+    for next in [text("Go on."), image] {
+        let messages = with_results(&[next]);
+        for (base_url, name, expect) in [
+            ("https://api.mistral.ai", "m", separated),
+            ("http://h", "mistralai/Devstral-Small-2507", separated),
+            ("http://h", "magistral:24b", separated),
+            ("http://h", "m", usual),
+            ("https://mistral.ai.example.org", "m", usual),
+        ] {
+            let found = roles(base_url, name, &messages);
+            assert_eq!(found, expect, "{base_url} {name}");
+        }
+    }
+    let results = with_results(&[]);
+    assert_eq!(
+        roles("https://api.mistral.ai", "m", &results),
+        ["tool", "tool"]
+    );
+}
+
 /// Proves FILE-11: a text replaces the images of the history for a model without images.
 #[test]
 fn images_are_omitted_if_not_accepted() {
@@ -898,5 +940,7 @@ proptest! {
     #[test]
     fn longer_history_begins_with_the_same_bytes(messages in any_history()) {
         check_prefix(&settings(true), &messages, "")?;
+        let mistral = config(Some("https://api.mistral.ai"));
+        check_prefix(&ChatCompletions::new(&mistral, true), &messages, "")?;
     }
 }

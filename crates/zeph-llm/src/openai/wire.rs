@@ -38,6 +38,8 @@ pub(crate) struct ChatCompletions {
     /// Whether the limit of the response is `max_completion_tokens`. OpenAI's models that reason
     /// refuse `max_tokens`, the field that all other servers know.
     pub(super) has_completion_limit: bool,
+    /// Whether the model is one of Mistral, which refuses a message of the user after results.
+    pub(super) is_mistral: bool,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
     /// How much the model reasons.
@@ -54,10 +56,26 @@ impl ChatCompletions {
             max_output_tokens: config.max_output_tokens,
             openai,
             has_completion_limit: openai || AZURE.iter().any(|end| host.ends_with(end)),
+            is_mistral: is_mistral(&host, &config.model),
             images,
             effort: config.effort,
         }
     }
+}
+
+/// Whether a model is one of Mistral, by its host or, on other servers, by its name.
+fn is_mistral(host: &str, model: &str) -> bool {
+    const FAMILIES: [&str; 6] = [
+        "mistral",
+        "ministral",
+        "magistral",
+        "devstral",
+        "codestral",
+        "pixtral",
+    ];
+    let model = model.to_lowercase();
+    let is_own_host = host == "mistral.ai" || host.ends_with(".mistral.ai");
+    is_own_host || FAMILIES.iter().any(|family| model.contains(family))
 }
 
 impl Wire for ChatCompletions {
@@ -94,6 +112,7 @@ impl Wire for ChatCompletions {
                 messages: request.messages,
                 shown,
                 images: self.images,
+                has_acknowledgment: self.is_mistral,
             },
             tool_choice: (!request.tools.is_empty()).then_some(match request.tool_choice {
                 ToolChoice::Auto => "auto",
