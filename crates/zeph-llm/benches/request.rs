@@ -53,6 +53,7 @@ fn history() -> Vec<Message> {
     let file = LINE.repeat(3500 / LINE.len());
     let round = |n: usize| {
         let id = format!("call_{n:08}");
+        let input = json!({ "path": format!("src/part_{n}.rs") });
         [
             message(
                 Role::User,
@@ -62,11 +63,7 @@ fn history() -> Vec<Message> {
                 Role::Assistant,
                 vec![
                     text("I look into the file."),
-                    MessagePart::ToolUse(ToolUseRequest {
-                        id: id.clone(),
-                        name: "read".to_owned(),
-                        input: json!({ "path": format!("src/part_{n}.rs") }),
-                    }),
+                    MessagePart::ToolUse(ToolUseRequest::new(id.clone(), "read", input)),
                 ],
             ),
             message(

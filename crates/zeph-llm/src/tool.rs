@@ -26,6 +26,23 @@ pub struct ToolUseRequest {
     /// The arguments. An object if the model followed the protocol. Invalid JSON is [`Value::String`] with the
     /// unchanged text, so that the caller can report it.
     pub input: Value,
+    /// Content that a server attached to the call and requires back unchanged, by the host of the
+    /// server. Other servers may refuse it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_content: Option<Value>,
+}
+
+impl ToolUseRequest {
+    /// A call without content of a server.
+    #[must_use]
+    pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            input,
+            extra_content: None,
+        }
+    }
 }
 
 /// Whether the model may call tools.

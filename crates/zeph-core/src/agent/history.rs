@@ -507,13 +507,9 @@ mod tests {
     use super::*;
 
     fn calls(ids: &[&str]) -> Message {
-        let parts = ids.iter().map(|id| {
-            MessagePart::ToolUse(ToolUseRequest {
-                id: (*id).to_owned(),
-                name: "read".to_owned(),
-                input: json!({}),
-            })
-        });
+        let parts = ids
+            .iter()
+            .map(|id| MessagePart::ToolUse(ToolUseRequest::new(*id, "read", json!({}))));
         Message {
             role: Role::Assistant,
             parts: parts.collect(),

@@ -108,11 +108,7 @@ mod tests {
         let text = |text: &str| MessagePart::Text {
             text: text.to_owned(),
         };
-        let call = MessagePart::ToolUse(ToolUseRequest {
-            id: "1".to_owned(),
-            name: "read".to_owned(),
-            input: json!({"path": "a"}),
-        });
+        let call = MessagePart::ToolUse(ToolUseRequest::new("1", "read", json!({"path": "a"})));
         let result = MessagePart::ToolResult {
             tool_use_id: "1".to_owned(),
             content: "what a holds".to_owned(),

@@ -38,6 +38,14 @@ pub(crate) struct Target<'a> {
     pub(crate) purpose: RequestKind,
 }
 
+impl Target<'_> {
+    /// The host of the server.
+    pub(crate) fn host(self) -> Option<String> {
+        let url = reqwest::Url::parse(self.url).ok()?;
+        url.host_str().map(str::to_owned)
+    }
+}
+
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {

@@ -54,6 +54,7 @@ pub(crate) struct DraftCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
+    pub(crate) extra_content: Option<Value>,
 }
 
 impl ResponseBuilder {
@@ -220,6 +221,14 @@ impl ResponseBuilder {
         }
     }
 
+    /// Sets the content that the server attached to a call.
+    pub(crate) fn attach(&mut self, number: usize, content: Value) {
+        if let Some(call) = self.calls.get_mut(number) {
+            self.bytes += content.to_string().len();
+            call.extra_content = Some(content);
+        }
+    }
+
     /// The calls so far, by number.
     pub(crate) fn calls(&self) -> &[DraftCall] {
         &self.calls
@@ -313,6 +322,7 @@ impl ResponseBuilder {
                 id,
                 name: call.name,
                 input,
+                extra_content: call.extra_content,
             }));
         }
         Ok(ChatResponse::from_parts(parts, stop, self.usage))

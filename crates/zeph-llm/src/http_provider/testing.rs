@@ -62,10 +62,14 @@ pub(crate) fn image(data: &str) -> MessagePart {
 }
 
 pub(crate) fn call(id: &str, name: &str, input: Value) -> MessagePart {
+    MessagePart::ToolUse(ToolUseRequest::new(id, name, input))
+}
+
+/// A call with content of the server at `host`.
+pub(crate) fn call_with_content(host: &str) -> MessagePart {
     MessagePart::ToolUse(ToolUseRequest {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        input,
+        extra_content: Some(json!({ host: {"google": {"thought_signature": "c2ln"}} })),
+        ..ToolUseRequest::new("a", "bash", json!({}))
     })
 }
 
@@ -99,11 +103,13 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         Just(Some("openai-item:{\"type\":\"reasoning\",\"id\":\"r\"}")),
         Just(Some("openai-item:{broken")),
         Just(Some("ollama-thinking:")),
+        Just(Some("chat-reasoning:h")),
     ];
     let part = prop_oneof![
         "[a-z\"\\n ]{0,8}".prop_map(|words| text(&words)),
         "[a-z.]{0,3}".prop_map(|id| result(&id, "read")),
         "[a-z.]{0,3}".prop_map(|id| call(&id, "bash", json!({"command": id}))),
+        Just(call_with_content("h")),
         Just(image("AAAA")),
         signature.prop_map(|signature| reasoning("hm", signature)),
     ];

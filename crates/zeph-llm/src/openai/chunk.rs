@@ -38,7 +38,7 @@ pub(super) struct Delta {
     pub(super) content: Text,
     #[serde(default)]
     pub(super) refusal: Text,
-    /// DeepSeek, llama.cpp.
+    /// DeepSeek, Kimi, llama.cpp. The first two require it back with calls.
     #[serde(default)]
     pub(super) reasoning_content: Text,
     /// vLLM, Ollama, OpenRouter.
@@ -56,6 +56,9 @@ pub(super) struct CallDelta {
     pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) function: Option<FunctionDelta>,
+    /// Gemini, which requires it back with the call.
+    #[serde(default)]
+    pub(super) extra_content: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]

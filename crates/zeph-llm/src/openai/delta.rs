@@ -1,6 +1,9 @@
 //! Assignment of the deltas of a chunk to their calls and texts.
 
+use serde_json::json;
+
 use super::chunk::{CallDelta, Chunk, Delta};
+use super::history::REASONING;
 use crate::error::LlmErrorKind;
 use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answer};
 use crate::http_provider::response_builder::{ResponseBuilder, arguments};
@@ -12,6 +15,8 @@ pub(crate) struct Deltas {
     /// By the number of the call.
     calls: Vec<Seen>,
     refused: bool,
+    /// Whether the reasoning has its seal.
+    is_sealed: bool,
 }
 
 #[derive(Debug)]
@@ -44,7 +49,7 @@ impl Deltas {
                 continue;
             }
             if let Some(delta) = choice.delta {
-                self.add_delta(delta, answer, sink);
+                self.add_delta(delta, answer, target, sink);
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 answer.mark_complete(self.stop(&reason)?);
@@ -80,21 +85,38 @@ impl Deltas {
         }
     }
 
-    fn add_delta(&mut self, delta: Delta, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
+    fn add_delta(
+        &mut self,
+        delta: Delta,
+        answer: &mut ResponseBuilder,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) {
         // A server that sends both fields sends the same in both.
-        let reasoning = [delta.reasoning_content.0, delta.reasoning.0];
-        if let Some(reasoning) = reasoning.into_iter().find(|text| !text.is_empty()) {
-            answer.add_reasoning(reasoning, sink);
+        if delta.reasoning_content.0.is_empty() {
+            answer.add_reasoning(delta.reasoning.0, sink);
+        } else {
+            answer.add_reasoning(delta.reasoning_content.0, sink);
+            if !std::mem::replace(&mut self.is_sealed, true) {
+                let host = target.host().unwrap_or_default();
+                answer.seal_reasoning(format!("{REASONING}{host}"));
+            }
         }
         self.refused |= !delta.refusal.0.is_empty();
         answer.add_text(delta.content.0, sink);
         answer.add_text(delta.refusal.0, sink);
         for call in delta.tool_calls.unwrap_or_default() {
-            self.add_call(call, answer, sink);
+            self.add_call(call, answer, target, sink);
         }
     }
 
-    fn add_call(&mut self, delta: CallDelta, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
+    fn add_call(
+        &mut self,
+        delta: CallDelta,
+        answer: &mut ResponseBuilder,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
@@ -118,6 +140,10 @@ impl Deltas {
         };
         if let Some(seen) = self.calls.get_mut(at) {
             seen.deltas += 1;
+        }
+        if let Some(content) = delta.extra_content {
+            let host = target.host().unwrap_or_default();
+            answer.attach(at, json!({ host: content }));
         }
         answer.add_arguments(at, function.arguments.0, sink);
     }

@@ -17,6 +17,10 @@ const MAX_NAME: usize = 64;
 /// history of the next request begins with the same bytes.
 const ACKNOWLEDGMENT: &str = "Understood.";
 
+/// The seal of reasoning that goes back to a server with its calls, before the host of the server.
+/// Other servers may refuse a request with it.
+pub(super) const REASONING: &str = "chat-reasoning:";
+
 /// The elements of the `messages` array.
 pub(super) struct Messages<'a> {
     /// The system prompt, the first element unless it is empty.
@@ -28,6 +32,8 @@ pub(super) struct Messages<'a> {
     pub(super) images: bool,
     /// Whether the model speaks between results and a message of the user.
     pub(super) has_acknowledgment: bool,
+    /// The host of the server.
+    pub(super) host: &'a str,
 }
 
 impl Serialize for Messages<'_> {
@@ -40,17 +46,11 @@ impl Serialize for Messages<'_> {
         for message in self.messages {
             match message.role {
                 Role::User => self.user_messages(&mut seq, &message.parts)?,
-                Role::Assistant => seq.serialize_element(&WireMessage::Assistant {
-                    content: assistant_text(&message.parts),
-                    tool_calls: ToolCalls(&message.parts),
-                })?,
+                Role::Assistant => seq.serialize_element(&self.model_message(&message.parts))?,
             }
         }
         if let Some(shown) = self.shown {
-            seq.serialize_element(&WireMessage::Assistant {
-                content: Some(Content::Text(shown)),
-                tool_calls: ToolCalls(&[]),
-            })?;
+            seq.serialize_element(&said(shown))?;
             let content = Content::Text(GO_ON);
             seq.serialize_element(&WireMessage::User { content })?;
         }
@@ -91,12 +91,52 @@ impl Messages<'_> {
             (false, _) => Content::Joined(parts),
         };
         if has_result && self.has_acknowledgment {
-            seq.serialize_element(&WireMessage::Assistant {
-                content: Some(Content::Text(ACKNOWLEDGMENT)),
-                tool_calls: ToolCalls(&[]),
-            })?;
+            seq.serialize_element(&said(ACKNOWLEDGMENT))?;
         }
         seq.serialize_element(&WireMessage::User { content })
+    }
+
+    fn model_message<'m>(&'m self, parts: &'m [MessagePart]) -> WireMessage<'m> {
+        let host = self.host;
+        let tool_calls = ToolCalls { parts, host };
+        let reasoning = match tool_calls.is_empty() {
+            true => None,
+            false => own_reasoning(parts, host),
+        };
+        WireMessage::Assistant {
+            content: assistant_text(parts),
+            reasoning_content: reasoning,
+            tool_calls,
+        }
+    }
+}
+
+/// A message of the model that is only a text.
+fn said(text: &str) -> WireMessage<'_> {
+    WireMessage::Assistant {
+        content: Some(Content::Text(text)),
+        reasoning_content: None,
+        tool_calls: ToolCalls {
+            parts: &[],
+            host: "",
+        },
+    }
+}
+
+/// The reasoning that came from the server.
+fn own_reasoning<'a>(parts: &'a [MessagePart], host: &str) -> Option<Cow<'a, str>> {
+    let texts = parts.iter().filter_map(|part| match part {
+        MessagePart::Reasoning {
+            text,
+            signature: Some(seal),
+        } if seal.strip_prefix(REASONING) == Some(host) => Some(text.as_str()),
+        _ => None,
+    });
+    let texts: Vec<&'a str> = texts.collect();
+    match texts.as_slice() {
+        [] => None,
+        [only] => Some(Cow::Borrowed(*only)),
+        _ => Some(Cow::Owned(texts.join("\n\n"))),
     }
 }
 
@@ -129,6 +169,8 @@ enum WireMessage<'a> {
     },
     Assistant {
         content: Option<Content<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "ToolCalls::is_empty")]
         tool_calls: ToolCalls<'a>,
     },
@@ -226,12 +268,16 @@ impl Serialize for DataUrl<'_> {
 }
 
 /// The calls among the parts of an assistant's message.
-struct ToolCalls<'a>(&'a [MessagePart]);
+struct ToolCalls<'a> {
+    parts: &'a [MessagePart],
+    /// The host of the server.
+    host: &'a str,
+}
 
 impl ToolCalls<'_> {
     fn is_empty(&self) -> bool {
         !self
-            .0
+            .parts
             .iter()
             .any(|part| matches!(part, MessagePart::ToolUse(_)))
     }
@@ -239,16 +285,22 @@ impl ToolCalls<'_> {
 
 impl Serialize for ToolCalls<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().filter_map(|part| match part {
-            MessagePart::ToolUse(call) => Some(WireCall {
-                id: &call.id,
-                r#type: "function",
-                function: WireCallFunction {
-                    name: plain_name(&call.name, MAX_NAME),
-                    arguments: AsText(Arguments(call)),
-                },
-            }),
-            _ => None,
+        serializer.collect_seq(self.parts.iter().filter_map(|part| {
+            match part {
+                MessagePart::ToolUse(call) => Some(WireCall {
+                    id: &call.id,
+                    r#type: "function",
+                    function: WireCallFunction {
+                        name: plain_name(&call.name, MAX_NAME),
+                        arguments: AsText(Arguments(call)),
+                    },
+                    extra_content: call
+                        .extra_content
+                        .as_ref()
+                        .and_then(|content| content.get(self.host)),
+                }),
+                _ => None,
+            }
         }))
     }
 }
@@ -258,6 +310,8 @@ struct WireCall<'a> {
     id: &'a str,
     r#type: &'static str,
     function: WireCallFunction<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
 }
 
 #[derive(serde::Serialize)]

@@ -1,6 +1,8 @@
 //! OpenAI's Chat Completions, and every server compatible with it.
 //!
-//! Reasoning is shown and stored in the message, but not sent back: Chat Completions has no field for it.
+//! Reasoning is shown and stored in the message. OpenAI has no field to send it back. Other servers
+//! get back, with calls, the content that they may require and that came from their host:
+//! `reasoning_content` (Kimi, DeepSeek) and `extra_content` of calls (Gemini).
 
 mod chunk;
 mod delta;

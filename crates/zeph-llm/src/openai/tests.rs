@@ -14,7 +14,7 @@ use crate::http_provider::error_mapping::{Failure, RequestKind, Target};
 use crate::http_provider::request_body;
 use crate::http_provider::response_builder::ResponseBuilder;
 use crate::http_provider::stream_reader::AnswerReader;
-use crate::http_provider::testing::{any_history, check_prefix, model, user};
+use crate::http_provider::testing::{any_history, check_prefix, model, reasoning, user};
 use crate::message::{Message, MessagePart, Role};
 use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent};
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
@@ -331,7 +331,10 @@ fn texts_stop_reasons_and_usage_are_parsed() {
 
 #[test]
 fn reasoning_is_shown_and_separate_from_the_text() {
-    for key in ["reasoning_content", "reasoning"] {
+    for (key, seal) in [
+        ("reasoning_content", Some("chat-reasoning:h")),
+        ("reasoning", None),
+    ] {
         let body = stream(&[
             json!({"delta": {key: "hm"}}),
             json!({"delta": {"content": "a"}}),
@@ -350,7 +353,7 @@ fn reasoning_is_shown_and_separate_from_the_text() {
             parts[0],
             MessagePart::Reasoning {
                 text: "hm".to_owned(),
-                signature: None
+                signature: seal.map(str::to_owned)
             }
         );
         assert_eq!(
@@ -593,11 +596,7 @@ fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) -> ChatRequ
 }
 
 fn call(id: &str, name: &str, input: Value) -> MessagePart {
-    MessagePart::ToolUse(ToolUseRequest {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        input,
-    })
+    MessagePart::ToolUse(ToolUseRequest::new(id, name, input))
 }
 
 fn result(id: &str, content: &str) -> MessagePart {
@@ -730,13 +729,7 @@ fn with_images() -> [Message; 3] {
         media_type: "image/png".to_owned(),
         data: data.to_owned(),
     };
-    let call = |id: &str| {
-        MessagePart::ToolUse(ToolUseRequest {
-            id: id.to_owned(),
-            name: "read".to_owned(),
-            input: json!({}),
-        })
-    };
+    let call = |id: &str| MessagePart::ToolUse(ToolUseRequest::new(id, "read", json!({})));
     let result = |id: &str| MessagePart::ToolResult {
         tool_use_id: id.to_owned(),
         content: format!("PNG image of {id}"),
@@ -792,6 +785,60 @@ fn images_of_results_follow_the_results() {
         "{shared} of {}",
         first.len()
     );
+}
+
+/// Proves LLM-1, LLM-3: the server gets back its reasoning and the content of its calls. Another
+/// server, which may refuse such fields, gets neither.
+#[test]
+fn content_of_a_response_is_returned_only_to_its_server() {
+    let extra = json!({"google": {"thought_signature": "c2ln"}});
+    let body = stream(&[
+        json!({"delta": {"reasoning_content": "h", "reasoning": "h"}}),
+        json!({"delta": {"reasoning_content": "m"}}),
+        delta(
+            json!([{"id": "a", "function": {"name": "bash", "arguments": "{}"}, "extra_content": extra}]),
+        ),
+        delta(
+            json!([{"id": "b", "function": {"name": "bash", "arguments": "{}"}, "extra_content": null}]),
+        ),
+        finish("tool_calls"),
+    ]);
+    let received = read([body.as_bytes()]).0.unwrap().into_message();
+    // As a session stores it.
+    let mut answer: Message = serde_json::from_value(json!(received)).unwrap();
+    assert_eq!(answer, received);
+    for (text, seal) in [
+        ("unsealed", None),
+        ("of Ollama", Some("ollama-thinking:")),
+        ("of another host", Some("chat-reasoning:other")),
+    ] {
+        answer.parts.insert(0, reasoning(text, seal));
+    }
+    let silent = model(vec![
+        reasoning("hm", Some("chat-reasoning:h")),
+        text("Done."),
+    ]);
+    let messages = [Message::user("Hi"), answer, silent];
+    let sent = |wire| {
+        let body = body_of(wire, request(&messages, &[]), None);
+        (body["messages"][2].clone(), body["messages"][3].clone())
+    };
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "bash", "arguments": "{}"}});
+    let mut with_extra = call("a");
+    with_extra["extra_content"] = extra;
+    let (own, done) = sent(settings(false));
+    assert_eq!(
+        own,
+        json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [with_extra, call("b")]})
+    );
+    assert_eq!(done, json!({"role": "assistant", "content": "Done."}));
+    let other = ChatCompletions::new(&config(Some("http://other-host")), true);
+    for wire in [settings(true), other] {
+        assert_eq!(
+            sent(wire).0,
+            json!({"role": "assistant", "content": null, "tool_calls": [call("a"), call("b")]})
+        );
+    }
 }
 
 /// Proves LLM-3: Mistral refuses a message of the user after results. This includes their images.
@@ -940,6 +987,7 @@ proptest! {
     #[test]
     fn longer_history_begins_with_the_same_bytes(messages in any_history()) {
         check_prefix(&settings(true), &messages, "")?;
+        check_prefix(&settings(false), &messages, "")?;
         let mistral = config(Some("https://api.mistral.ai"));
         check_prefix(&ChatCompletions::new(&mistral, true), &messages, "")?;
     }

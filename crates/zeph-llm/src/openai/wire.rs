@@ -40,6 +40,8 @@ pub(crate) struct ChatCompletions {
     pub(super) has_completion_limit: bool,
     /// Whether the model is one of Mistral, which refuses a message of the user after results.
     pub(super) is_mistral: bool,
+    /// The host of the server. Content that a server requires back is sent only to its host.
+    pub(super) host: String,
     /// Whether the model takes images; otherwise a text replaces them.
     pub(super) images: bool,
     /// How much the model reasons.
@@ -57,6 +59,7 @@ impl ChatCompletions {
             openai,
             has_completion_limit: openai || AZURE.iter().any(|end| host.ends_with(end)),
             is_mistral: is_mistral(&host, &config.model),
+            host,
             images,
             effort: config.effort,
         }
@@ -113,6 +116,7 @@ impl Wire for ChatCompletions {
                 shown,
                 images: self.images,
                 has_acknowledgment: self.is_mistral,
+                host: &self.host,
             },
             tool_choice: (!request.tools.is_empty()).then_some(match request.tool_choice {
                 ToolChoice::Auto => "auto",

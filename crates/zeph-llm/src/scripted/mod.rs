@@ -169,11 +169,8 @@ impl ScriptedProvider {
                 Some(id) => template::fill(id, &vars).map_err(in_step)?,
                 None => free_id(&mut state.ids, request.messages),
             };
-            calls.push(ToolUseRequest {
-                id,
-                name: call.tool.clone(),
-                input: template::fill_value(&call.input, &vars).map_err(in_step)?,
-            });
+            let input = template::fill_value(&call.input, &vars).map_err(in_step)?;
+            calls.push(ToolUseRequest::new(id, call.tool.clone(), input));
         }
         let answer = Answer {
             reasoning: template::fill(&step.reasoning, &vars).map_err(in_step)?,

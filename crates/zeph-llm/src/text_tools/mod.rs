@@ -105,11 +105,11 @@ impl TextTools {
                 Value::String(raw) => raw.clone(),
                 input => input.to_string(),
             }));
-            parts.push(MessagePart::ToolUse(ToolUseRequest {
-                id: new_id(ID),
+            parts.push(MessagePart::ToolUse(ToolUseRequest::new(
+                new_id(ID),
                 name,
                 input,
-            }));
+            )));
         }
         Ok(ChatResponse::from_parts(parts, stop, usage))
     }

@@ -49,11 +49,7 @@ async fn headers_have_the_key_only_if_configured() {
 }
 
 fn call(id: &str, command: &str) -> MessagePart {
-    MessagePart::ToolUse(ToolUseRequest {
-        id: id.to_owned(),
-        name: "bash".to_owned(),
-        input: json!({"command": command}),
-    })
+    MessagePart::ToolUse(ToolUseRequest::new(id, "bash", json!({"command": command})))
 }
 
 fn result(id: &str, content: &str, is_error: bool) -> MessagePart {
@@ -92,6 +88,7 @@ fn tool_turn() -> [Message; 4] {
                 reasoning("", Some("anthropic-redacted:c2VhbGVk")),
                 reasoning("An item.", Some(item)),
                 reasoning("Of Ollama.", Some("ollama-thinking:")),
+                reasoning("Of this host.", Some("chat-reasoning:127.0.0.1")),
                 text("I look."),
                 call("a", "ls"),
                 call("b", "cat logo.png"),

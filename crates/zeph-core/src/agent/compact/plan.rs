@@ -140,11 +140,11 @@ mod tests {
             't' => Message::assistant("done"),
             'c' => Message {
                 role: Role::Assistant,
-                parts: vec![MessagePart::ToolUse(ToolUseRequest {
-                    id: "a".to_owned(),
-                    name: "read".to_owned(),
-                    input: json!({}),
-                })],
+                parts: vec![MessagePart::ToolUse(ToolUseRequest::new(
+                    "a",
+                    "read",
+                    json!({}),
+                ))],
             },
             _ => Message {
                 role: Role::User,

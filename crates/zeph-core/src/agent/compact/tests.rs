@@ -46,11 +46,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn call(id: &str) -> MessagePart {
-    MessagePart::ToolUse(ToolUseRequest {
-        id: id.to_owned(),
-        name: "bash".to_owned(),
-        input: json!({ "command": "x" }),
-    })
+    MessagePart::ToolUse(ToolUseRequest::new(id, "bash", json!({ "command": "x" })))
 }
 
 fn result(id: &str, length: usize) -> MessagePart {
