@@ -75,7 +75,19 @@ fn read_only_command_obeys_rules_and_paths() {
     let home = Home::new();
     home.write("a.txt", "text\n");
     home.write("secret.txt", "text\n");
-    std::os::unix::fs::symlink("/etc/passwd", home.path("link")).unwrap();
+    home.write("app/[slug]/page.tsx", "text\n");
+    home.write("[in]/a.txt", "text\n");
+    for (target, link) in [
+        ("/etc/passwd", "link"),
+        ("/etc/passwd", "q"),
+        ("/etc/passwd", "é.md"),
+        ("/etc/passwd", "[in]/b.txt"),
+        ("../home", "[id]"),
+        ("../home", "{x,y}z"),
+        ("../home", "\\x"),
+    ] {
+        std::os::unix::fs::symlink(target, home.path(link)).unwrap();
+    }
     std::fs::write(home.home().join("private"), "text\n").unwrap();
     home.config(
         "[[tools.permissions.bash]]\npattern = \"wc *\"\naction = \"deny\"\n\
@@ -84,12 +96,20 @@ fn read_only_command_obeys_rules_and_paths() {
          [[tools.permissions.read]]\npattern = \"**\"\naction = \"allow\"\n",
     );
     runs(&home, &[], "cat a.txt");
+    runs(&home, &[], "cat 'app/[slug]'/*.tsx");
+    runs(&home, &[], "cd 'app/[slug]' && cat *.tsx");
     is_refused(&home, &[], "cat a.txt | wc -l", "policy_blocked");
     for command in [
         "tac a.txt",
         "cat secret.txt",
         "cat link",
         "cat *",
+        "cat [[:lower:]]",
+        "cat ?.md",
+        "cat '[id]'/*",
+        "cat '{x,y}'*/private",
+        "cat '\\'*/private",
+        "cd '[in]' && cat *",
         "cat ~/private",
         "head ../home/private",
         "cat /etc/passwd",

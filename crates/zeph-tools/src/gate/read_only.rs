@@ -7,10 +7,12 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 
+use super::command::path_words::name_glob;
 use super::parsed_call::CallSubject;
 use super::permissions::first;
 use super::rule::{Action, MatchMode, ToolRules};
 use super::{CachedPathResolver, PathRole, SubjectPath};
+use zeph_bash::ReadPath;
 
 /// The maximum number of entries in a directory that a pattern is compared with.
 const MAX_ENTRIES: usize = 10_000;
@@ -30,7 +32,7 @@ pub(super) fn is_read_only(subject: &CallSubject<'_>, rules: Option<&ToolRules>)
         !read.follows_links
             && read.bases.iter().all(|base| match read.is_glob {
                 false => is_readable(&read.given, base, rules, places),
-                true => expand(base, read.can_be_option, places).is_some_and(|paths| {
+                true => expand(read, base, places).is_some_and(|paths| {
                     let mut paths = paths.iter();
                     paths.all(|path| is_readable(&read.given, path, rules, places))
                 }),
@@ -58,16 +60,14 @@ fn is_readable(
     forms.inside && is_allowed
 }
 
-/// The existing paths that a pattern of the shell matches, at least. `None` if a match may be an option, or if there are too
-/// many entries.
-fn expand(
-    pattern: &Path,
-    can_be_option: bool,
-    places: &CachedPathResolver<'_>,
-) -> Option<Vec<PathBuf>> {
-    let mut found = vec![PathBuf::from("/")];
+/// The existing paths that a pattern of the shell matches, at least. `base` is its absolute path.
+/// `None` if a match may be an option, or if there are too many entries.
+fn expand(read: &ReadPath, base: &Path, places: &CachedPathResolver<'_>) -> Option<Vec<PathBuf>> {
+    // Only the given text is a pattern, not the working directory before it.
+    let directory = base.to_str()?.strip_suffix(read.given.as_str())?;
+    let mut found = vec![Path::new("/").join(directory)];
     let mut is_first = true;
-    for component in pattern.components() {
+    for component in Path::new(&read.given).components() {
         let Component::Normal(name) = component else {
             if component == Component::ParentDir {
                 found.iter_mut().for_each(|path| path.push(".."));
@@ -75,7 +75,7 @@ fn expand(
             continue;
         };
         let text = name.to_str()?;
-        if !text.contains(['*', '?', '[', '\\']) {
+        if !text.contains(['*', '?', '[']) {
             found.iter_mut().for_each(|path| path.push(name));
             continue;
         }
@@ -83,7 +83,9 @@ fn expand(
             return None;
         }
         // A pattern that cannot be compiled may match any name.
-        let glob = GlobBuilder::new(text).literal_separator(true).build();
+        let glob = GlobBuilder::new(&name_glob(text))
+            .literal_separator(true)
+            .build();
         let matcher = glob.ok().map(|glob| glob.compile_matcher());
         let mut below = Vec::new();
         for directory in &found {
@@ -95,7 +97,8 @@ fn expand(
                     .as_ref()
                     .is_none_or(|matcher| matcher.is_match(&entry))
                 {
-                    if can_be_option && is_first && entry.as_encoded_bytes().starts_with(b"-") {
+                    if read.can_be_option && is_first && entry.as_encoded_bytes().starts_with(b"-")
+                    {
                         return None;
                     }
                     below.push(directory.join(entry));

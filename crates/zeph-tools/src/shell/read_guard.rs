@@ -14,7 +14,7 @@ use crate::file::ReadRules;
 use crate::file::deny_list_scan::{Bounds, find};
 use crate::file::rules::literal as literal_path;
 use crate::gate::command::path_words::{
-    any_alternative, braces_escaped, expand, literal, parts, tokens,
+    any_alternative, braces_escaped, expand, literal, parts, pattern_glob, tokens,
 };
 use crate::gate::path_globs::{compile, plain_base};
 use crate::percent_encoding::percent_decoded;
@@ -355,9 +355,12 @@ impl Check<'_> {
             .collect();
         let wild: Vec<GlobMatcher> = ends
             .iter()
-            .filter_map(|end| end.to_str())
-            .filter(|end| end.contains(WILD) && !end.chars().all(|c| "*?./".contains(c)))
-            .filter_map(|end| compile(&format!("**/{}", braces_escaped(end))).ok())
+            .filter_map(|end| Some((end.to_str()?, pattern_glob(end))))
+            .filter(|(end, _)| end.contains(WILD))
+            .flat_map(|(end, wider)| [Some(braces_escaped(end)), wider])
+            .flatten()
+            .filter(|glob| !glob.chars().all(|c| "*?./".contains(c)))
+            .filter_map(|glob| compile(&format!("**/{glob}")).ok())
             .map(|glob| glob.compile_matcher())
             .collect();
         let hit = self.known.iter().find(|known| {
@@ -533,6 +536,9 @@ mod tests {
             "cat BASE/project/.e*",
             "cat sub/.e*",
             "cat se*/key",
+            "cat se*//key",
+            "cat se*/./key",
+            "cat [[:lower:]]ecrets/key",
             "cat link",
             "cat out/id.pem",
             "cat out/*.pem",
@@ -635,6 +641,7 @@ mod tests {
             "cd $X && cat sub/readme",
             "find . -name '.e*' -exec cat {} \\;",
             "find . -name 'ke[y]' -exec cat {} \\;",
+            "find . -name '[[:lower:]]ey' -exec cat {} \\;",
             "find . -name key -exec cat {} \\;",
             "find . -path '*secrets/k*'",
             "tar -C secrets -cf x key",

@@ -27,9 +27,7 @@ pub(crate) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
         paths: Vec::new(),
         complete: false,
     };
-    let climbs = rest.components().any(|part| part == Component::ParentDir);
-    let glob = rest.to_str().filter(|_| !climbs).map(braces_escaped);
-    let Some(Ok(glob)) = glob.as_deref().map(compile) else {
+    let Some(Ok(glob)) = pattern_glob(rest).as_deref().map(compile) else {
         return expanded;
     };
     let depth = if rest.to_str().is_some_and(|text| text.contains("**")) {
@@ -138,4 +136,39 @@ pub(crate) fn literal(text: &str) -> String {
 /// Converts a shell pattern to a glob. Its braces were expanded before; the remaining ones are plain characters.
 pub(crate) fn braces_escaped(pattern: &str) -> String {
     pattern.replace('{', "[{]").replace('}', "[}]")
+}
+
+/// Converts a pattern of the shell, after quote removal, to a glob that matches at least the same
+/// paths. `None` if it has `..` or is not UTF-8.
+pub(crate) fn pattern_glob(pattern: &Path) -> Option<String> {
+    let names = pattern.components().map(|part| match part {
+        Component::Normal(name) => name.to_str().map(name_glob),
+        _ => None,
+    });
+    Some(names.collect::<Option<Vec<_>>>()?.join("/"))
+}
+
+/// Converts one component of such a pattern. `\`, `{` and `}` are plain characters: they were quoted.
+/// The text from the first `[` to the last `]` becomes `*`: quotes may hide brackets, and a glob has
+/// no `[[:lower:]]`. `?` also becomes `*`: in the shell, it matches a character of several bytes.
+pub(crate) fn name_glob(name: &str) -> String {
+    if name == "**" {
+        return name.to_owned();
+    }
+    let widened = match (name.find('['), name.rfind(']')) {
+        (Some(start), Some(end)) if start < end => {
+            format!("{}*{}", &name[..start], &name[end + 1..])
+        }
+        _ => name.to_owned(),
+    };
+    let mut glob = String::with_capacity(widened.len());
+    for character in widened.chars() {
+        match character {
+            '*' | '?' if glob.ends_with('*') => {}
+            '*' | '?' => glob.push('*'),
+            '[' | '{' | '}' | '\\' => glob.extend(['[', character, ']']),
+            other => glob.push(other),
+        }
+    }
+    glob
 }

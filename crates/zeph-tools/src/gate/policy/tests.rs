@@ -626,7 +626,13 @@ fn shell_patterns_match_existing_files() {
     let dir = tempfile::tempdir().expect("a directory");
     #[allow(clippy::disallowed_methods, reason = "the path as the gate finds it")]
     let base = fs::canonicalize(dir.path()).expect("a real path");
-    for file in ["p/secret/key", "p/src/a.rs", "p/.env", "outside/x.key"] {
+    for file in [
+        "p/secret/key",
+        "p/sécret/x.key",
+        "p/src/a.rs",
+        "p/.env",
+        "outside/x.key",
+    ] {
         let file = base.join(file);
         fs::create_dir_all(file.parent().expect("one")).expect("a directory");
         fs::write(file, "x").expect("a file");
@@ -639,7 +645,12 @@ fn shell_patterns_match_existing_files() {
         ("cat sec*/key", "deny"),
         ("cat */key", "deny"),
         ("cat s?cret/k*", "deny"),
+        ("cat s?cret/x.key", "deny"),
         ("cat [st]ecret/key", "deny"),
+        ("cat [[:lower:]]ecret/key", "deny"),
+        ("cat [[.s.]]ecret/key", "deny"),
+        ("cat sec*//key", "deny"),
+        ("cat sec*/./key", "deny"),
         ("cat {src,secret}/k*", "deny"),
         ("cat link/*", "deny"),
         ("cat .e*", "deny"),
