@@ -77,11 +77,15 @@ fn read_only_command_obeys_rules_and_paths() {
     home.write("secret.txt", "text\n");
     home.write("app/[slug]/page.tsx", "text\n");
     home.write("[in]/a.txt", "text\n");
+    home.write("b.txt", "text\n");
+    home.write("d/c.txt", "text\n");
+    home.write("e/c.txt", "text\n");
     for (target, link) in [
         ("/etc/passwd", "link"),
         ("/etc/passwd", "q"),
         ("/etc/passwd", "é.md"),
         ("/etc/passwd", "[in]/b.txt"),
+        ("/etc/passwd", "d/x"),
         ("../home", "[id]"),
         ("../home", "{x,y}z"),
         ("../home", "\\x"),
@@ -96,6 +100,8 @@ fn read_only_command_obeys_rules_and_paths() {
          [[tools.permissions.read]]\npattern = \"**\"\naction = \"allow\"\n",
     );
     runs(&home, &[], "cat a.txt");
+    runs(&home, &[], "diff a.txt b.txt");
+    runs(&home, &[], "grep -R text a.txt");
     runs(&home, &[], "cat 'app/[slug]'/*.tsx");
     runs(&home, &[], "cd 'app/[slug]' && cat *.tsx");
     is_refused(&home, &[], "cat a.txt | wc -l", "policy_blocked");
@@ -110,6 +116,10 @@ fn read_only_command_obeys_rules_and_paths() {
         "cat '{x,y}'*/private",
         "cat '\\'*/private",
         "cd '[in]' && cat *",
+        "diff -N d e",
+        "diff e d",
+        "diff d/.. e",
+        "grep -R text d",
         "cat ~/private",
         "head ../home/private",
         "cat /etc/passwd",

@@ -29,14 +29,16 @@ pub(super) fn is_read_only(subject: &CallSubject<'_>, rules: Option<&ToolRules>)
     };
     let places = subject.places();
     reads.iter().all(|read| {
-        !read.follows_links
-            && read.bases.iter().all(|base| match read.is_glob {
-                false => is_readable(&read.given, base, rules, places),
-                true => expand(read, base, places).is_some_and(|paths| {
-                    let mut paths = paths.iter();
-                    paths.all(|path| is_readable(&read.given, path, rules, places))
-                }),
-            })
+        // Links below a directory may point anywhere. Below a file, there are none.
+        let is_admitted = |path: &Path| {
+            is_readable(&read.given, path, rules, places)
+                && !(read.follows_links && places.is_directory(path))
+        };
+        read.bases.iter().all(|base| match read.is_glob {
+            false => is_admitted(base),
+            true => expand(read, base, places)
+                .is_some_and(|paths| paths.iter().all(|path| is_admitted(path))),
+        })
     })
 }
 

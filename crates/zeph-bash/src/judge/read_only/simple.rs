@@ -95,7 +95,10 @@ pub(super) fn options_and_operands(
     if let Some((option, _)) = row.requires.iter().find(is_open) {
         return Err(format!("`{name} {option}` {NOT_LISTED}"));
     }
-    let follows = given.follows && (row.follows_need.is_empty() || given.has(&row.follows_need));
+    let follows = match &row.follows_unless {
+        Some(options) => !given.has(options),
+        None => given.follows && (row.follows_need.is_empty() || given.has(&row.follows_need)),
+    };
     for file in &given.files {
         location.add_operand(file, follows, false, found)?;
     }

@@ -117,6 +117,7 @@ pub(super) struct Row {
     pub(super) operands_need: Vec<String>,
     pub(super) requires: BTreeMap<String, Vec<String>>,
     pub(super) follows_need: Vec<String>,
+    pub(super) follows_unless: Option<Vec<String>>,
     pub(super) here: Option<Vec<String>>,
     pub(super) words: Vec<String>,
     pub(super) dotted: bool,

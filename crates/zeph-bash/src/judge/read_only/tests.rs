@@ -171,8 +171,8 @@ fn paths_of_a_command_are_complete() {
     check("tar -tf/etc/a.tar", &["/etc/a.tar"]);
     check("tar --list --file=/etc/a.tar", &["/etc/a.tar"]);
     check("date -r /etc/x +%F", &["/etc/x"]);
-    check("diff -X /etc/x a b", &["/etc/x", "a", "b"]);
-    check("diff <(sort /etc/x) b", &["/etc/x", "b"]);
+    check("diff -X /etc/x a b", &["/etc/x @", "a @", "b @"]);
+    check("diff <(sort /etc/x) b", &["/etc/x", "b @"]);
     check("cargo metadata --manifest-path /etc/x", &["/etc/x"]);
     check("git log -- /etc/x", &["/etc/x"]);
     check("git log main..x", &["main..x"]);
@@ -210,6 +210,8 @@ fn paths_of_a_command_are_complete() {
     check("ls -L d", &["d"]);
     check("ls -LR d", &["d @"]);
     check("diff -r a b", &["a @", "b @"]);
+    check("diff -N a b", &["a @", "b @"]);
+    check("diff -r --no-dereference a b", &["a", "b"]);
     check("find d -exec cat {} +", &["d @"]);
     check("find d -type f -exec grep -n x {} \\;", &["d"]);
     check("find d -type f -o -name x -exec cat {} \\;", &["d @"]);
