@@ -73,10 +73,13 @@ fn found_path() -> Word {
     from_atoms(&path, true)
 }
 
-/// Whether the expression of `find` selects regular files only, and no links.
+/// Whether the expression of `find` passes on regular files only, and no links. `find` evaluates it
+/// from left to right, so a test has no effect on the actions before it.
 fn selects_regular_files(arguments: &[Word]) -> bool {
     const EITHER: &[&str] = &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow"];
-    let mut pairs = arguments.windows(2);
+    const ACTIONS: &[&str] = &["-exec", "-print0"];
+    let mut tests = arguments.split(|word| is_one_of(word, ACTIONS));
+    let mut pairs = tests.next().unwrap_or_default().windows(2);
     pairs.any(|two| is_one_of(&two[0], &["-type"]) && is_one_of(&two[1], &["f"]))
         && !arguments.iter().any(|word| is_one_of(word, EITHER))
 }
