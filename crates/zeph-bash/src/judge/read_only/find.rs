@@ -4,7 +4,7 @@ use super::arguments::{read, unresolved};
 use super::location::{FOUND, Location};
 use super::simple::{command, options_and_operands};
 use super::table::{Row, table};
-use super::{ReadOnly, unknown_word};
+use super::{NOT_LISTED, ReadOnly, unknown_word};
 use crate::syntax::word::{Atom, Word, from_atoms};
 
 /// Operators between the tests of `find`.
@@ -125,13 +125,21 @@ pub(super) fn xargs(
     let at = arguments[..given.rest]
         .iter()
         .position(|word| word.prefix().starts_with("-I"));
+    // The last of several such options applies. In a bundle such as `-0I@`, `at` does not find it.
+    let replacements = given.seen.iter().filter(|option| *option == "-I").count();
+    let others = ["-n", "-L", "--max-args", "--max-lines"].map(str::to_owned);
+    if replacements > usize::from(at.is_some()) || (replacements > 0 && given.has(&others)) {
+        return Err(format!(
+            "`{name} -I` in a bundle, twice, or with `-n` or `-L` {NOT_LISTED}"
+        ));
+    }
     let is_separated = given.has(&["-0".to_owned(), "--null".to_owned()]);
     let is_listed = at.is_none() && is_separated && add_found_files(location, found)?;
     let mut inner: Vec<Word> = match at {
         Some(at) => {
-            let attached = arguments[at].prefix().trim_start_matches("-I");
+            let attached = arguments[at].prefix().strip_prefix("-I");
             let next = arguments.get(at + 1).map(Word::prefix);
-            let replaced = match (attached, next) {
+            let replaced = match (attached.unwrap_or_default(), next) {
                 ("", Some(next)) => next,
                 (attached, _) => attached,
             };
