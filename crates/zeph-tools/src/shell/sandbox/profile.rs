@@ -11,6 +11,7 @@ use super::executables::executables;
 use crate::contract::confinement::{Confinement, SandboxAccess, SandboxProfile};
 use crate::error::ToolError;
 use crate::shell::command::variable;
+use crate::shell::program;
 use zeph_exec::Plan;
 use zeph_exec::runner::CommandSandbox;
 use zeph_exec::sandbox::plan::resolve;
@@ -43,6 +44,8 @@ const READING: &[(&str, &str)] = &[
     ("MANPAGER", "cat"),
     ("SYSTEMD_PAGER", "cat"),
     ("CARGO_NET_OFFLINE", "true"),
+    ("RUSTC_WRAPPER", ""),
+    ("RUSTC_WORKSPACE_WRAPPER", ""),
     ("PYTHONDONTWRITEBYTECODE", "1"),
 ];
 
@@ -116,6 +119,17 @@ fn reading_environment(
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let mut set: Vec<(OsString, OsString)> = fixed.collect();
     set.push(("TMPDIR".into(), temporary.into()));
+    if let Some((_, path)) = env.iter_mut().find(|(name, _)| name == "PATH") {
+        let fixed =
+            |directory: &PathBuf| directory.is_absolute() && !session.allows(&resolve(directory));
+        let kept: Vec<PathBuf> = std::env::split_paths(path).filter(fixed).collect();
+        // A directory that was split off has no separator.
+        *path = std::env::join_paths(kept).unwrap_or_default();
+    }
+    // An absolute path: `[env]` of a configuration of cargo may set the `PATH` for its programs.
+    let rustc = program::find(&["rustc"], variable(&env, "PATH").map(OsString::as_os_str));
+    let rustc = rustc.map_or_else(|| OsString::from("/dev/null"), PathBuf::into_os_string);
+    set.push(("RUSTC".into(), rustc));
     set.push((
         "GIT_CONFIG_COUNT".into(),
         GIT_SETTINGS.len().to_string().into(),
@@ -132,13 +146,6 @@ fn reading_environment(
             || set.iter().any(|(other, _)| other == name)
     };
     env.retain(|(name, _)| !is_replaced(name));
-    if let Some((_, path)) = env.iter_mut().find(|(name, _)| name == "PATH") {
-        let fixed =
-            |directory: &PathBuf| directory.is_absolute() && !session.allows(&resolve(directory));
-        let kept: Vec<PathBuf> = std::env::split_paths(path).filter(fixed).collect();
-        // A directory that was split off has no separator.
-        *path = std::env::join_paths(kept).unwrap_or_default();
-    }
     env.extend(set);
     env
 }
