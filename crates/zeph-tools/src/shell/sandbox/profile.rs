@@ -31,6 +31,8 @@ const GIT_SETTINGS: &[(&str, &str)] = &[
     ("gpg.ssh.program", "false"),
     ("gpg.x509.program", "false"),
     ("log.showSignature", "false"),
+    // A bare repository among the files of a project has a configuration that its author chose.
+    ("safe.bareRepository", "explicit"),
     ("status.submoduleSummary", "false"),
 ];
 
@@ -44,6 +46,7 @@ const READING: &[(&str, &str)] = &[
     ("MANPAGER", "cat"),
     ("SYSTEMD_PAGER", "cat"),
     ("CARGO_NET_OFFLINE", "true"),
+    ("CARGO_ENCODED_RUSTFLAGS", ""),
     ("RUSTC_WRAPPER", ""),
     ("RUSTC_WORKSPACE_WRAPPER", ""),
     ("PYTHONDONTWRITEBYTECODE", "1"),
