@@ -127,6 +127,26 @@ fn diff_shows_uncommitted_changes() {
     assert_eq!(server.requests().len(), 0);
 }
 
+/// Proves CLI-8: in a subdirectory, `/diff` shows the changes and the new files of the whole repository, with paths
+/// from its root.
+#[test]
+fn diff_in_a_subdirectory_shows_the_whole_repository() {
+    let (_server, home) = answering();
+    repository(&home);
+    home.write("ünï.txt", "new\n");
+    home.write("sub/inner.txt", "new\n");
+    let diff = home.zeph(["-p", "/diff"]).cwd(home.path("sub"));
+    assert_has(
+        &diff.code(0).stdout,
+        &[
+            "-two\n+three\n",
+            "new file, not in the repository: new.txt\n",
+            "new file, not in the repository: sub/inner.txt\n",
+            "new file, not in the repository: ünï.txt",
+        ],
+    );
+}
+
 /// Proves CLI-8: `/diff session`, and `/diff` without a repository, show the changes of this session.
 #[test]
 fn diff_of_a_session_joins_its_changes() {

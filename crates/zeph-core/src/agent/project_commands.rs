@@ -27,7 +27,7 @@ const MAX_DIFF_LINES: usize = 500;
 /// Bytes of a diff in the prompt of `/review`. The model reads the rest itself.
 const MAX_REVIEW_BYTES: usize = 96 * 1024;
 /// The start of each `git` command: it starts no pager and no program of the repository's configuration.
-const GIT: &str = "git --no-pager -c core.fsmonitor=false";
+const GIT: &str = "git --no-pager -c core.fsmonitor=false -c core.quotePath=false";
 /// The options of each diff.
 const DIFF: &str = "diff --no-color --no-ext-diff --no-textconv";
 
@@ -147,7 +147,8 @@ impl Agent {
         // A repository without a commit has no HEAD.
         let diff = format!("{GIT} {DIFF} HEAD -- 2>/dev/null || {GIT} {DIFF} --cached");
         let mut changes = self.shell(&diff, cancel).await?;
-        let new = format!("{GIT} ls-files --others --exclude-standard");
+        // As in a diff: the new files of the whole repository, relative to its root.
+        let new = format!("{GIT} ls-files --others --exclude-standard --full-name :/");
         for name in self.shell(&new, cancel).await?.lines() {
             let _ = writeln!(changes, "new file, not in the repository: {name}");
         }
