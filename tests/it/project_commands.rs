@@ -98,6 +98,30 @@ fn review_has_the_changes() {
     assert_eq!(server.requests().len(), 2);
 }
 
+/// Proves CLI-3: without a repository or without Git, the commands say so in one line.
+#[test]
+fn review_without_a_repository_or_git_fails_in_one_line() {
+    let (server, home) = answering();
+    for command in ["/review", "/review HEAD"] {
+        let failed = home.zeph(["-p", command]).code(1);
+        assert!(!failed.stderr.contains("usage:"), "{failed}");
+        failed.says(&["this directory is not in a Git repository"]);
+    }
+    repository(&home);
+    // Only the shell is on PATH.
+    let bin = home.root().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let find = Zeph::through_bash(&home, "command -v bash").code(0).stdout;
+    std::os::unix::fs::symlink(find.trim(), bin.join("bash")).unwrap();
+    for command in ["/diff", "/review"] {
+        home.zeph(["-p", command])
+            .env("PATH", &bin.display().to_string())
+            .code(1)
+            .says(&["git is not on PATH"]);
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
 /// Proves CLI-8: `/diff` shows the uncommitted changes, in colour at a terminal, and asks no model.
 #[test]
 fn diff_shows_uncommitted_changes() {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use zeph_llm::Role;
 use zeph_tools::file::unified_diff;
-use zeph_tools::{FileChange, ToolCall, ToolResult, content_for_llm};
+use zeph_tools::{FileChange, ToolCall, ToolError, ToolResult, content_for_llm};
 
 use super::tool_runner::user_call_id;
 use super::{Agent, CommandOutput, Reply, replay};
@@ -28,6 +28,8 @@ const MAX_DIFF_LINES: usize = 500;
 const MAX_REVIEW_BYTES: usize = 96 * 1024;
 /// The start of each `git` command: it starts no pager and no program of the repository's configuration.
 const GIT: &str = "git --no-pager -c core.fsmonitor=false -c core.quotePath=false";
+/// The exit code of the shell for a program that is not on `PATH`.
+const NOT_FOUND: i32 = 127;
 /// The options of each diff.
 const DIFF: &str = "diff --no-color --no-ext-diff --no-textconv";
 
@@ -56,6 +58,12 @@ impl Agent {
                 return Reply::Failed("there are no changes to review".to_owned());
             }
             Ok(changes) => changes,
+            Err(_) if !is_in_repository(&self.session.project) => {
+                return Reply::Failed(
+                    "this directory is not in a Git repository: start zeph in one, or run `git init`"
+                        .to_owned(),
+                );
+            }
             Err(reason) => return Reply::Failed(reason),
         };
         let name = target.map_or_else(
@@ -167,16 +175,25 @@ impl Agent {
     /// The output of a command that only reads.
     ///
     /// # Errors
-    /// The reason why it did not run, or its error output.
+    /// The reason why it did not run, or the first line of its error output.
     async fn shell(&self, command: &str, cancel: &CancellationToken) -> Result<String, String> {
         let params = json!({ "command": command });
-        let output = self.user_call("bash", params, cancel).await;
-        let output = output.map_err(|error| error.to_string())?;
+        let output = match self.user_call("bash", params, cancel).await {
+            Ok(output) => output,
+            Err(ToolError::Shell {
+                exit_code: Some(NOT_FOUND),
+                ..
+            }) => return Err("git is not on PATH: install Git, or add it to PATH".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        };
         let raw = output.raw_response.unwrap_or_default();
         let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default();
         match raw.get("exit_code").and_then(Value::as_i64) {
             Some(0) => Ok(text("stdout").to_owned()),
-            _ => Err(format!("git failed: {}", text("stderr").trim())),
+            _ => {
+                let first = text("stderr").trim().lines().next().unwrap_or_default();
+                Err(format!("git failed: {first}"))
+            }
         }
     }
 
