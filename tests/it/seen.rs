@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, assert_has, results_of};
+use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, results_of};
 
 /// One call of session `s`, in its own process.
 #[track_caller]
@@ -82,6 +82,38 @@ fn session_edits_files_that_it_has_read() {
     refused(&home, "write", write.clone(), &["-x\n+y\n"]);
     home.zeph(["sessions", "rm", "s"]).code(0);
     refused(&home, "write", write, &["not read"]);
+}
+
+/// Proves FILE-23: the user is not asked about a change of an unread file.
+#[test]
+fn change_of_an_unread_file_is_refused_without_a_question() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::calls("a", &[("edit", edit("one", "two"))]),
+        1 => Reply::calls(
+            "b",
+            &[("write", json!({ "path": "a.txt", "content": "x" }))],
+        ),
+        2 => Reply::calls("c", &[("read", json!({ "path": "a.txt" }))]),
+        3 => Reply::calls("d", &[("edit", edit("one", "two"))]),
+        _ => Reply::text("Done."),
+    });
+    let home = Home::openai(&server);
+    home.write("a.txt", "one\n");
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    // The first question is about the edit after the read.
+    terminal.shows("[1] once");
+    let results = results_of(&server.last().messages());
+    assert_eq!(results.len(), 3, "{results:?}");
+    for (again, (_, text)) in ["edit again", "write again"].into_iter().zip(&results) {
+        assert_has(text, &["a.txt was not read in this conversation", again]);
+    }
+    terminal.type_keys("1");
+    terminal.shows("Done.");
+    assert_eq!(home.read("a.txt"), "two\n");
+    terminal.prompts("");
+    terminal.leaves();
 }
 
 /// Proves FILE-23: `zeph tools run` is restricted too. Only the user can disable the guard.

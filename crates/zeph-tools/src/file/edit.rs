@@ -21,7 +21,7 @@ use crate::error::ToolError;
 use crate::file::editor::EditorFile;
 use crate::file::lines::cut;
 use crate::file::sandbox::Sandbox;
-use crate::file::staleness::{FileReadGuard, Standing};
+use crate::file::staleness::{EDIT_AGAIN, FileReadGuard, Standing};
 use crate::file::undo_recorder::Recorder;
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::gate::{PathParam, ToolTarget};
@@ -134,7 +134,7 @@ fn edit(
         stat: unsaved.is_none().then_some(&stat),
         content: unsaved.as_deref().or(Some(&old)),
     };
-    ledger.check(sandbox, &standing, "edit again", cancel)?;
+    ledger.check(sandbox, &standing, EDIT_AGAIN, cancel)?;
     let old = unsaved.unwrap_or(old);
     ledger.check_agreed(Some(Some(&old)), &shown)?;
     check_marks(&shown, &old, params)?;

@@ -10,8 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::error::ToolError;
@@ -20,7 +22,7 @@ use crate::file::locks::PathLocks;
 use crate::file::resolve::{self, FinalLinkMode};
 use crate::file::resolved_path::Place;
 use crate::file::rules::{self, ReadRules};
-use crate::file::staleness::Differences;
+use crate::file::staleness::{Differences, refusal_of_unread};
 use crate::gate::{CallSubject, KnownRefusals, SubjectPath};
 use crate::read_tracking::{InMemoryReadLedger, ReadLedger};
 use crate::undo::{NoJournal, UndoJournal};
@@ -374,9 +376,14 @@ impl Sandbox {
     }
 }
 
+#[async_trait]
 impl KnownRefusals for Sandbox {
     fn known_refusal(&self, subject: &CallSubject<'_>, _cx: &CallContext) -> Option<ToolError> {
         subject.paths.iter().find_map(|path| self.refusal(path))
+    }
+
+    async fn unread_refusal(&self, call: &ToolCall) -> Option<ToolError> {
+        refusal_of_unread(self, call).await
     }
 }
 

@@ -35,6 +35,11 @@ const PORTION: u64 = 8 << 20;
 /// The maximum number of remembered differences.
 const MAX_DIFFERENCES: usize = 256;
 
+/// The action of `edit` after a read, for refusals.
+pub(super) const EDIT_AGAIN: &str = "edit again";
+/// The action of `write` after a read, for refusals.
+pub(super) const WRITE_AGAIN: &str = "write again";
+
 /// The read ledger for the conversation of one call. Its methods block.
 pub(super) struct FileReadGuard {
     /// `None` if changes do not require a read.
@@ -271,10 +276,7 @@ impl FileReadGuard {
         }
         let lost = |error| ToolError::permanent(format!("{error}; {shown} was not changed"));
         let Some(known) = self.digest(files, path).map_err(lost)? else {
-            return Err(ToolError::invalid(format!(
-                "{shown} was not read in this conversation, so nothing was changed: {}",
-                standing.how_to_see(again)
-            )));
+            return Err(standing.unread(&shown, again));
         };
         if standing.stat.is_some_and(|stat| known == marks(stat)) {
             return Ok(());
@@ -335,6 +337,28 @@ impl FileReadGuard {
     }
 }
 
+/// Returns the error of [`FileReadGuard::check`] if `call` changes an existing file that its
+/// conversation never read.
+pub(super) async fn refusal_of_unread(sandbox: &Sandbox, call: &ToolCall) -> Option<ToolError> {
+    let again = match call.tool.as_str() {
+        "edit" => EDIT_AGAIN,
+        "write" => WRITE_AGAIN,
+        _ => return None,
+    };
+    let files = sandbox.seen()?;
+    let place = sandbox.resolve(call.str_param("path")?).ok()?;
+    let target = place.target(sandbox).ok()?;
+    target.existing().ok()??;
+    let known = files.digest(&call.conversation, &target.path).await;
+    let standing = Standing {
+        target: &target,
+        stat: None,
+        content: None,
+    };
+    // The call itself reports an error of the ledger.
+    matches!(known, Ok(None)).then(|| standing.unread(&sandbox.shown(&target.path), again))
+}
+
 /// Logs an error. If a record is missing, a later change is refused, so the call does not fail.
 fn warn(error: &ReadLedgerError) {
     tracing::warn!(%error, "the read or written content was not recorded");
@@ -366,6 +390,14 @@ pub(super) fn digest_of_file(
 }
 
 impl Standing<'_> {
+    /// The refusal of a change of the file, which the conversation never read.
+    fn unread(&self, shown: &str, again: &str) -> ToolError {
+        ToolError::invalid(format!(
+            "{shown} was not read in this conversation, so nothing was changed: {}",
+            self.how_to_see(again)
+        ))
+    }
+
     /// Describes how the model can read the file.
     fn how_to_see(&self, again: &str) -> String {
         let kind = match self.content {

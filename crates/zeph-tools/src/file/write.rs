@@ -17,7 +17,7 @@ use crate::file::edit::{decoded, marked};
 use crate::file::editor::{EditorFile, disk_content};
 use crate::file::resolved_path::Target;
 use crate::file::sandbox::Sandbox;
-use crate::file::staleness::{FileReadGuard, Standing};
+use crate::file::staleness::{FileReadGuard, Standing, WRITE_AGAIN};
 use crate::file::undo_recorder::Recorder;
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::gate::{PathParam, ToolTarget};
@@ -150,7 +150,7 @@ fn put(
             stat: (!is_unsaved).then_some(stat),
             content: old.as_deref(),
         };
-        ledger.check(sandbox, &standing, "write again", cancel)?;
+        ledger.check(sandbox, &standing, WRITE_AGAIN, cancel)?;
     }
     ledger.check_agreed(
         existing.is_some().then_some(old.as_deref()),

@@ -305,17 +305,22 @@ impl PermissionLayer {
         })))
     }
 
-    /// Adds a preview of the changes to a question, if a user can see it.
+    /// Returns a refusal instead of a question about an unread file, or adds a preview of the
+    /// changes, if a user can see it.
     async fn with_preview(&self, error: ToolError, call: &ToolCall, cx: &CallContext) -> ToolError {
-        match (error, &self.permissions.previews) {
-            (ToolError::ConfirmationRequired(mut question), Some(previews))
-                if cx.answer == UserDecision::CanAsk =>
-            {
-                question.preview = previews.preview(call).await;
-                ToolError::ConfirmationRequired(question)
+        let mut question = match error {
+            ToolError::ConfirmationRequired(question) => question,
+            error => return error,
+        };
+        for tools in &self.permissions.refusals {
+            if let Some(refusal) = tools.unread_refusal(call).await {
+                return refusal;
             }
-            (error, _) => error,
         }
+        if let (Some(previews), UserDecision::CanAsk) = (&self.permissions.previews, &cx.answer) {
+            question.preview = previews.preview(call).await;
+        }
+        ToolError::ConfirmationRequired(question)
     }
 
     /// Decides whether a redirect of a call for a URL may be followed. If the new URL needs a question, it is
