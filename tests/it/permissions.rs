@@ -770,6 +770,32 @@ fn changed_rule_requires_a_restart() {
     );
 }
 
+/// Proves PERM-1, FILE-4: `~` in an argument is the home directory, for the gates and for the tool.
+#[test]
+fn tilde_in_an_argument_is_the_home_directory() {
+    let home = Home::new();
+    let notes = home.home().join("notes");
+    std::fs::create_dir_all(&notes).unwrap();
+    std::fs::write(notes.join("a.txt"), "text\n").unwrap();
+    home.config(
+        "[tools.file]\nallowed_paths = [\"~/notes\"]\n\
+         [[tools.permissions.write]]\npattern = \"~/notes/drafts/**\"\naction = \"allow\"\n\
+         match = [\"~/notes/drafts/b\"]\n",
+    );
+    let read = form(&home, "read", &json!({ "path": "~/notes/a.txt" }), &[]);
+    assert_eq!(read["success"], true, "{read:#}");
+    let write = |path: &str| json!({ "path": path, "content": "x\n" });
+    let written = form(&home, "write", &write("~/notes/drafts/b.txt"), &[]);
+    assert_eq!(written["success"], true, "{written:#}");
+    let draft = std::fs::read_to_string(notes.join("drafts/b.txt")).unwrap();
+    assert_eq!(draft, "x\n");
+    assert_eq!(effect(&home, "write", &write("~/notes/c.txt"), &[]), "ask");
+    let outside = form(&home, "write", &write("~/c.txt"), &["--yes"]);
+    assert_eq!(outside["error_category"], "policy_blocked", "{outside:#}");
+    assert!(!home.has("~"));
+    home.zeph(["policy", "test"]).code(0);
+}
+
 /// Proves PERM-13, FILE-4: a search that shows only permitted files is not refused, and a call that its tool refuses in
 /// any case is refused without a question.
 #[test]

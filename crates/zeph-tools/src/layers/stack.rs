@@ -6,7 +6,7 @@
 //! |---|---|
 //! | audit | outermost: it records the refusals of all other layers, and writes last |
 //! | reputation | around `validate`: it counts invalid calls |
-//! | validate | before every gate: gates judge tool ids and checked arguments, never an alias; repaired arguments are judged like others |
+//! | validate | before every gate: gates judge tool ids and checked arguments, never an alias; repaired arguments and expanded paths are judged like others |
 //! | quota | after validation: an unknown tool is not counted; before any gate that takes time or asks |
 //! | skill | after validation: a tool that a skill declares becomes its command here, so that every inner gate judges the command; a tool that the active skills do not allow is refused before any judgment |
 //! | blocklist | before every rule and every question: a blocked command runs in no mode, and no question is asked about it |
@@ -168,7 +168,10 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let mut layers: Vec<Arc<dyn ToolLayer>> = vec![
         Arc::new(AuditLayer::new(parts.audit, Arc::clone(&parts.secrets))),
         Arc::new(ReputationLayer::new(Arc::clone(&limits.reputations))),
-        Arc::new(ValidationLayer::new(Arc::clone(&registry))),
+        Arc::new(ValidationLayer::new(
+            Arc::clone(&registry),
+            Arc::clone(&parts.permissions.places),
+        )),
     ];
     if let Some(quota) = limits.quota {
         layers.push(Arc::new(QuotaLayer::new(quota)));

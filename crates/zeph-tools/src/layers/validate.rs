@@ -1,8 +1,11 @@
 //! The validation layer: a call of an unknown tool or with invalid arguments ends here.
 //!
-//! It resolves aliases, and checks and repairs the arguments. If that fails and a repairer is available, the
-//! repairer is asked once, also for a repeated call. The inner layers receive the id of the tool and valid
-//! arguments. A call that was cancelled before it began, or that its caller refuses, also ends here.
+//! It resolves aliases, checks and repairs the arguments, and expands `~` in paths. If the check fails
+//! and a repairer is available, the repairer is asked once, also for a repeated call. The inner layers
+//! receive the id of the tool and valid arguments. A call that was cancelled before it began, or that
+//! its caller refuses, also ends here.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -16,6 +19,7 @@ use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, brief};
+use crate::gate::PathResolver;
 use crate::params::{self, Prepared};
 
 /// The maximum length of strings in the notes on an invalid call, in bytes.
@@ -24,13 +28,14 @@ const NOTED_BYTES: usize = 256;
 /// The layer that validates calls.
 pub struct ValidationLayer {
     registry: SharedRegistry,
+    places: Arc<PathResolver>,
 }
 
 impl ValidationLayer {
-    /// Creates a layer that knows the tools of `registry`.
+    /// Creates a layer that knows the tools of `registry`, and the home directory of `places`.
     #[must_use]
-    pub fn new(registry: SharedRegistry) -> Self {
-        Self { registry }
+    pub fn new(registry: SharedRegistry, places: Arc<PathResolver>) -> Self {
+        Self { registry, places }
     }
 }
 
@@ -63,13 +68,17 @@ impl ToolLayer for ValidationLayer {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }
-        let (prepared, reformatted) = match params::prepare_as(def, &call.tool, &call.params) {
+        let (mut prepared, reformatted) = match params::prepare_as(def, &call.tool, &call.params) {
             Ok(prepared) => (prepared, None),
             Err(fault) => {
                 let (prepared, note) = reformat(def, call, cx, fault).await?;
                 (prepared, Some(note))
             }
         };
+        let params = prepared.params.as_ref().unwrap_or(&call.params);
+        if let Some(expanded) = def.about.expand_home(params, self.places.home())? {
+            prepared.params = Some(expanded);
+        }
         if prepared.params.is_none() && def.id == call.tool {
             cx.trace().resolved = Some((call.tool.clone(), without_contents(def, &call.params)));
             return next.run(call, cx).await;

@@ -94,12 +94,12 @@ fn try_one(
     is_about: &dyn Fn(&CallSubject<'_>) -> bool,
 ) -> Result<bool, String> {
     let params = arguments_of(def, arguments).map_err(|error| error.to_string())?;
-    let params: Value = match fitting(def, &def.id, params.clone()) {
-        Ok(params) => params,
+    let fitting = match fitting(gates, def, &def.id, params.clone()) {
         // An example as plain text may omit other required arguments.
-        Err(_) if !arguments.trim_start().starts_with('{') => params,
-        Err(error) => return Err(error.to_string()),
+        Err(_) if !arguments.trim_start().starts_with('{') => gates.expanded(def, params),
+        fitting => fitting,
     };
+    let params = fitting.map_err(|error| error.to_string())?;
     let call = Gates::call(def, params, Phase::default());
     Ok(is_about(&gates.subject(&call, def)))
 }

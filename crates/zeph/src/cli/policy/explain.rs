@@ -31,7 +31,7 @@ pub(super) async fn explain(
     params: Value,
     as_json: bool,
 ) -> anyhow::Result<String> {
-    let call = Gates::call(def, fitting(def, name, params)?, Phase::default());
+    let call = Gates::call(def, fitting(gates, def, name, params)?, Phase::default());
     let (call, def, trust) = gates.as_judged(call, def)?;
     let subject = gates.subject(&call, def);
     let judgement = gates.judge_whole(&call, &subject, trust).await?;

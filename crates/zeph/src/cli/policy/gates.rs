@@ -112,6 +112,15 @@ impl Gates {
         self.registry.get(name)
     }
 
+    /// The arguments with `~` in paths expanded.
+    ///
+    /// # Errors
+    /// The home directory is unknown.
+    pub(super) fn expanded(&self, def: &ToolDef, params: Value) -> Result<Value, ToolError> {
+        let expanded = def.about.expand_home(&params, self.loaded.places.home())?;
+        Ok(expanded.unwrap_or(params))
+    }
+
     /// A call of a tool with arguments that fit.
     pub(super) fn call(def: &ToolDef, params: Value, phase: Phase) -> ToolCall {
         let mut call = ToolCall::new("call", def.id.to_string(), params, "policy");

@@ -99,7 +99,7 @@ fn arguments_of(def: &ToolDef, text: &str) -> anyhow::Result<Value> {
 }
 
 /// The arguments of a call under `name` as the tool receives them, or the reason why they do not fit.
-fn fitting(def: &ToolDef, name: &str, params: Value) -> Result<Value, ToolError> {
+fn fitting(gates: &Gates, def: &ToolDef, name: &str, params: Value) -> Result<Value, ToolError> {
     let prepared = zeph_tools::params::prepare_as(def, name, &params)?;
-    Ok(prepared.params.unwrap_or(params))
+    gates.expanded(def, prepared.params.unwrap_or(params))
 }

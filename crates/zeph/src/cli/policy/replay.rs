@@ -108,7 +108,8 @@ fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Chang
         return None;
     };
     let params: Option<Value> = serde_json::from_str(&entry.call).ok();
-    let Some(params) = params.and_then(|params| fitting(def, &entry.tool, params).ok()) else {
+    let Some(params) = params.and_then(|params| fitting(gates, def, &entry.tool, params).ok())
+    else {
         counts.unfit += 1;
         return None;
     };
