@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Terminal, is_running, wait_for};
+use crate::rig::{Home, OpenAi, Reply, Terminal, is_running, session_ids, wait_for};
 
 /// The last line of a question.
 const KEYS: &str = "[1] once";
@@ -169,6 +169,63 @@ const DUMB: [&[(&str, Option<&str>)]; 3] = [
 /// Waits until a plain terminal echoes keys, because the program then reads lines.
 fn reads_lines(terminal: &Terminal) {
     wait_for("the prompt", || (!terminal.echoes_nothing()).then_some(()));
+}
+
+/// Proves CLI-6, AGT-5: every way to leave a session prints the command that resumes it, on a line
+/// of its own.
+#[test]
+fn left_session_prints_its_command_on_a_line_of_its_own() {
+    type Leave = fn(&mut Terminal);
+    let ctrl_c: Leave = |terminal| {
+        terminal.type_keys("\x03");
+        terminal.shows("Ctrl-C once more");
+        terminal.type_keys("\x03");
+    };
+    let ctrl_d: Leave = |terminal| terminal.type_keys("\x04");
+    let esc: Leave = |terminal| {
+        terminal.type_key_at_prompt("\x1b");
+        terminal.type_keys("\x1b");
+    };
+    let term: Leave = |terminal| terminal.signal(Signal::TERM);
+    let hup: Leave = |terminal| terminal.signal(Signal::HUP);
+    let home = Home::scripted("[[steps]]\ntext = \"Hello.\"\n");
+    home.zeph(["-p", "hi"]).code(0);
+    let hint = format!(
+        "zeph --resume {} resumes this session",
+        session_ids(&home.database())[0]
+    );
+    let check = |env: &[(&str, Option<&str>)], name: &str, leave: Leave, code: i32| {
+        let mut terminal = Terminal::under(&home, &["-c"], env);
+        match env.is_empty() {
+            true => terminal.prompts(""),
+            false => terminal.until("the prompt", |text| text.trim_end().ends_with("\n>")),
+        }
+        leave(&mut terminal);
+        let (status, raw) = terminal.ends();
+        assert_eq!(status.code(), Some(code), "{name}: {raw:?}");
+        let is_alone = |line: &str| !line.contains("> ") && !line.contains("› ");
+        assert!(
+            raw.lines()
+                .any(|line| line.ends_with(&hint) && is_alone(line)),
+            "{name}: {raw:?}"
+        );
+        home.wait_until_alone();
+    };
+    for (name, leave, code) in [
+        ("Ctrl-C", ctrl_c, 0),
+        ("Ctrl-D", ctrl_d, 0),
+        ("SIGTERM", term, 130),
+        ("SIGHUP", hup, 130),
+    ] {
+        check(DUMB[0], name, leave, code);
+    }
+    for (name, leave, code) in [
+        ("Esc", esc, 0),
+        ("SIGTERM", term, 130),
+        ("SIGHUP", hup, 130),
+    ] {
+        check(&[], name, leave, code);
+    }
 }
 
 /// Proves CLI-3, CLI-4: a plain terminal gets no escape sequence at the prompt, in questions, streamed text,

@@ -175,6 +175,7 @@ pub async fn run_line_interface(
             leaves = signals.at_prompt(terminal.dumb) => {
                 if leaves {
                     editor.abandon();
+                    channel.screen().end_prompt();
                     return Ok(SessionEnd::Interrupted);
                 }
                 Input::Interrupted { cleared: false }
@@ -182,9 +183,17 @@ pub async fn run_line_interface(
         };
         channel.release_notices();
         match input {
-            Input::End => break,
+            Input::End => {
+                if editor.is_plain() {
+                    channel.screen().end_prompt();
+                }
+                break;
+            }
             Input::Interrupted { cleared } => {
                 let now = Instant::now();
+                if editor.is_plain() && !cleared {
+                    channel.screen().end_prompt();
+                }
                 if let Some(before) = pressed.take_if(|before| now - before.at <= TWICE)
                     && !cleared
                 {
@@ -198,9 +207,6 @@ pub async fn run_line_interface(
                         at: now,
                         leaves: SessionEnd::Left,
                     });
-                    if editor.is_plain() {
-                        channel.screen().end_prompt();
-                    }
                     channel.screen().remark(LEAVES);
                     editor.prompt_again();
                 }
@@ -208,13 +214,13 @@ pub async fn run_line_interface(
             Input::Key(key) => match key {
                 PromptKey::Escape => {
                     let now = Instant::now();
+                    channel.screen().end_prompt();
                     if pressed.take_if(|before| now - before.at <= TWICE).is_some() {
                         editor.finish();
                         return Ok(SessionEnd::Left);
                     }
                     let leaves = SessionEnd::Left;
                     pressed = Some(Pressed { at: now, leaves });
-                    channel.screen().end_prompt();
                     channel.screen().remark(LEAVES);
                 }
                 PromptKey::Expand => {

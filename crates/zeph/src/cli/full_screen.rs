@@ -4,13 +4,13 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use zeph_core::Channel;
-use zeph_tui::signals::end_on_signals;
+use zeph_tui::signals::{Handles, end_on_signals};
 use zeph_tui::{TuiChannel, run_full_screen};
 
 use super::args::{GlobalArgs, TurnArgs};
 use super::conversation::Conversation;
-use super::run::{load_for_session, refuse_turn_options};
-use super::session_selection::{choose_session, print_resume_hint};
+use super::run::{end_session, load_for_session, refuse_turn_options};
+use super::session_selection::choose_session;
 use super::{Exit, scheduler, usage};
 use crate::terminal;
 
@@ -49,9 +49,10 @@ pub(super) async fn run(
         Conversation::begin(own, place, global, &choice, Arc::clone(&shown)).await?;
     options.first_input = first_input;
     let resources = conversation.resources();
+    // The signal that ends the conversation must not end the program before the session is stored.
+    let _handles = Handles::signals();
     let talk = run_full_screen(&mut conversation, channel, options, resources);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
-    let session = conversation.end().await?;
-    print_resume_hint(session.as_deref(), global.quiet);
+    end_session(conversation, global.quiet).await?;
     Ok(end.into())
 }

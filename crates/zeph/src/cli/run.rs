@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, AttachedPrompt, Channel, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
-use zeph_tui::signals::{cancel_on_signals, end_on_signals};
+use zeph_tui::signals::{Handles, cancel_on_signals, end_on_signals};
 use zeph_tui::{SessionEnd, TerminalChannel, run_line_interface};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
@@ -366,11 +366,24 @@ pub(crate) async fn interactive(
     let (mut conversation, mut options) =
         Conversation::begin(own, place, global, &choice, Arc::clone(&shown)).await?;
     options.first_input = first_input;
+    // The signal that ends the conversation must not end the program before the session is stored.
+    let _handles = Handles::signals();
     let talk = run_line_interface(&mut conversation, Arc::clone(&channel), options);
     let end = scheduler::beside(global, &loaded, &env, &shown, talk).await?;
-    let session = conversation.end().await?;
-    print_resume_hint(session.as_deref(), global.quiet);
+    end_session(conversation, global.quiet).await?;
     Ok(end.into())
+}
+
+/// Stores the session of a conversation that has ended, and prints the command that resumes it.
+/// Only a second signal ends the program before.
+///
+/// # Errors
+/// A failure of the database.
+pub(super) async fn end_session(conversation: Conversation, is_quiet: bool) -> anyhow::Result<()> {
+    let _signals = cancel_on_signals(CancellationToken::new());
+    let session = conversation.end().await?;
+    print_resume_hint(session.as_deref(), is_quiet);
+    Ok(())
 }
 
 /// Loads the configuration of a session. The first start without a provider asks for one.
