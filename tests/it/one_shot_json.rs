@@ -218,3 +218,34 @@ fn invalid_schema_sends_no_request() {
     check("wrong.json", &["not a JSON Schema"]);
     assert_eq!(server.requests().len(), 0);
 }
+
+/// Proves CLI-2b, CLI-3, MCP-1: a turn reports problems on standard error in every output format.
+#[test]
+fn problems_of_a_turn_are_on_stderr_in_every_format() {
+    const NOTICE: &str = "the model returned an empty response";
+    let problems = [
+        "warning: not attached, because it does not exist: @no.txt",
+        "warning: MCP server bad: failed: ",
+    ];
+    let check = |format: &str, flags: &[&str], has_notice: bool| {
+        let server = OpenAi::start(|_, _| Reply::text(""));
+        let home = Home::openai(&server);
+        home.more_config("[[mcp.servers]]\nname = \"bad\"\ncommand = \"./no-such-program\"\n");
+        let turn = home.zeph(["-p", "see @no.txt", "--output-format", format]);
+        let output = turn.args(flags).code(0).says(&problems);
+        assert_eq!(output.stderr.contains(NOTICE), has_notice, "{output}");
+        output
+    };
+    check("text", &[], true);
+    check("json", &[], true);
+    check("json", &["--quiet"], false);
+    let events = check("stream-json", &[], false).json_lines();
+    let level = |words: &str| {
+        let mut notices = events.iter().filter(|event| event["type"] == "notice");
+        let found = notices.find(|event| event["text"].as_str().unwrap().contains(words));
+        found.unwrap()["level"].clone()
+    };
+    assert_eq!(level("MCP server bad"), "warning");
+    assert_eq!(level("@no.txt"), "warning");
+    assert_eq!(level(NOTICE), "info");
+}

@@ -12,7 +12,7 @@ impl Agent {
     pub(super) fn report_servers(&self) {
         let servers = self.tools.servers.iter();
         for notice in servers.flat_map(|servers| servers.new_notices()) {
-            self.channel.emit(LoopbackEvent::Notice(notice));
+            self.channel.emit(LoopbackEvent::Warning(notice));
         }
     }
 

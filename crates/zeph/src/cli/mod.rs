@@ -327,7 +327,7 @@ fn report(result: anyhow::Result<Exit>) -> Exit {
 fn report_turn(format: OutputFormat, result: anyhow::Result<Exit>) -> Exit {
     match result {
         Err(error) if format != OutputFormat::Text => {
-            let recorder = Recorder::new(format == OutputFormat::StreamJson, false);
+            let recorder = Recorder::new(format == OutputFormat::StreamJson, false, false);
             let failed = ResultObject::failed("", with_causes(&error));
             run::finish(&recorder, failed, Exit::of(Outcome::Error(&error)))
         }

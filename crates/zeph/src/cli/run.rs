@@ -53,8 +53,10 @@ impl View {
             OutputFormat::Text => Self::Text(Arc::new(TerminalChannel::one_shot(
                 terminal::options(global.quiet, global.yes),
             ))),
-            OutputFormat::Json => Self::Json(Arc::new(Recorder::new(false, global.yes))),
-            OutputFormat::StreamJson => Self::Json(Arc::new(Recorder::new(true, global.yes))),
+            OutputFormat::Json | OutputFormat::StreamJson => {
+                let stream = format == OutputFormat::StreamJson;
+                Self::Json(Arc::new(Recorder::new(stream, global.yes, global.quiet)))
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use zeph_tools::question::{ServerAnswer, ServerQuestion};
 use zeph_tools::{Confirmation, OutputStream};
 
 use super::events::{Event, Line, NoticeLevel};
-use super::{json_line, stderr_line, stdout_line};
+use super::{json_line, stderr_line, stderr_line_unless, stdout_line};
 
 /// One call of a turn.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -116,17 +116,21 @@ pub(crate) struct Recorder {
     stream: bool,
     /// Whether every question is answered with "once".
     assume_yes: bool,
+    /// Whether notices stay off standard error.
+    is_quiet: bool,
     /// Whether something could not be written.
     lost: AtomicBool,
     calls: Mutex<Vec<CallRecord>>,
 }
 
 impl Recorder {
-    /// A recorder; `stream` prints events, `assume_yes` answers every question with "once".
-    pub(crate) fn new(stream: bool, assume_yes: bool) -> Self {
+    /// A recorder; `stream` prints events, `assume_yes` answers every question with "once". Without
+    /// events, notices go to standard error, unless it `is_quiet`.
+    pub(crate) fn new(stream: bool, assume_yes: bool, is_quiet: bool) -> Self {
         Self {
             stream,
             assume_yes,
+            is_quiet,
             lost: AtomicBool::new(false),
             calls: Mutex::default(),
         }
@@ -135,6 +139,14 @@ impl Recorder {
     /// The calls so far; they are taken.
     pub(crate) fn take_calls(&self) -> Vec<CallRecord> {
         std::mem::take(&mut self.calls())
+    }
+
+    /// Reports information for the user: as an event, or else on standard error.
+    fn info(&self, text: String) {
+        if !self.stream {
+            stderr_line_unless(self.is_quiet, &text);
+        }
+        self.notice(NoticeLevel::Info, text);
     }
 
     fn notice(&self, level: NoticeLevel, text: String) {
@@ -233,8 +245,8 @@ impl Channel for Recorder {
                 decision: if allowed { "allowed" } else { "refused" }.to_owned(),
                 answer: answer.to_owned(),
             }),
-            LoopbackEvent::Notice(text) => self.notice(NoticeLevel::Info, text),
-            LoopbackEvent::Retrying(retry) => self.notice(NoticeLevel::Info, retry.to_string()),
+            LoopbackEvent::Notice(text) => self.info(text),
+            LoopbackEvent::Retrying(retry) => self.info(retry.to_string()),
             LoopbackEvent::Warning(text) => {
                 stderr_line(&format!("warning: {text}"));
                 self.notice(NoticeLevel::Warning, text);

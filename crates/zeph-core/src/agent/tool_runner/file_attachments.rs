@@ -73,12 +73,12 @@ impl ToolRunner {
                 .call("read", json!({ "path": path }), session, cancel)
                 .await;
             if let Err(error) = attached.push(path, result) {
-                self.notice(format!("{path} is not attached: {error}"));
+                self.warn(format!("{path} is not attached: {error}"));
             }
         }
         if !missing.is_empty() {
             let missing: Vec<&str> = missing.iter().map(|it| it.written.as_str()).collect();
-            self.notice(format!(
+            self.warn(format!(
                 "not attached, because it does not exist: {}",
                 missing.join(", ")
             ));
@@ -123,8 +123,8 @@ impl ToolRunner {
         self.dispatcher.run_user_call(&call, cancel).await
     }
 
-    fn notice(&self, text: String) {
-        self.dispatcher.channel.emit(LoopbackEvent::Notice(text));
+    fn warn(&self, text: String) {
+        self.dispatcher.channel.emit(LoopbackEvent::Warning(text));
     }
 }
 
