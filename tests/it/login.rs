@@ -318,9 +318,11 @@ fn dialog_never_appears_without_a_terminal() {
             &output.stderr,
             &[
                 "no provider is configured",
-                "zeph login",
-                "ANTHROPIC_API_KEY",
-                "zeph demo",
+                "\n  1. zeph login ",
+                "\n     export ANTHROPIC_API_KEY",
+                "\n  2. start Ollama",
+                "\n     zeph login URL",
+                "\n  3. zeph demo",
             ],
         );
     }

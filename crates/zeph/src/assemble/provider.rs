@@ -42,11 +42,12 @@ pub(super) fn vendor_keys<'a>() -> impl Iterator<Item = &'a str> {
 }
 
 /// The error text with the ways to configure a provider.
-const NO_PROVIDER: &str = "no provider is configured, so there is no model. Three ways to continue:\n\
-  1. zeph login                           (select a provider; zeph login stores its key), or\n     \
-     export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (--model selects the model)\n\
-  2. start Ollama on this machine with a model (ollama pull qwen3:8b), or\n     \
-     zeph login URL                       (a server with OpenAI's API)\n\
+const NO_PROVIDER: &str = "\
+no provider is configured, so there is no model. Three ways to continue:
+  1. zeph login                           (select a provider; zeph login stores its key), or
+     export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (--model selects the model)
+  2. start Ollama on this machine with a model (ollama pull qwen3:8b), or
+     zeph login URL                       (a server with OpenAI's API)
   3. zeph demo                            (offline: the tools work on a sample project)";
 
 /// An additional way, in builds with local models.
