@@ -140,6 +140,40 @@ fn commands_of_a_project_need_trust() {
     assert_untrusted();
 }
 
+/// Proves CLI-8: `/reload` reads the folders and the trust again, and lists the differences.
+#[test]
+fn reload_applies_changed_commands_to_the_session() {
+    let (server, home) = answering();
+    own(&home, "fix.md", "Fix it.\n");
+    own(&home, "old.md", "Do it as before.\n");
+    let mut terminal = Terminal::start(&home, &[]);
+    let enter = |terminal: &mut Terminal, line: &str, expect: &str| {
+        terminal.prompts("");
+        terminal.type_keys(&format!("{line}\r"));
+        terminal.shows(expect);
+        terminal.prompts("");
+    };
+    terminal.prompts("");
+    own(&home, "explain.md", "Explain $ARGUMENTS.\n");
+    own(&home, "fix.md", "Fix it well.\n");
+    std::fs::remove_file(home.home().join(".config/zeph/commands/old.md")).unwrap();
+    home.write(".zeph/commands/ship.md", "Ship it.\n");
+    let listed = "custom commands: added /explain; changed /fix; removed /old";
+    enter(&mut terminal, "/reload", listed);
+    terminal.shows("the commands of this project are not trusted");
+    enter(&mut terminal, "/ship", "/ship is not a command");
+    enter(&mut terminal, "/explain src/lib.rs", "Done.");
+    assert_eq!(prompt(&server), "Explain src/lib.rs.");
+
+    home.zeph(["commands", "trust", "--yes"]).code(0);
+    enter(&mut terminal, "/reload", "custom commands: added /ship");
+    terminal.type_keys("/ship\r");
+    server.wait_for_requests(2);
+    terminal.prompts("");
+    assert_eq!(prompt(&server), "Ship it.");
+    terminal.leaves();
+}
+
 /// Proves CLI-8: a custom command does not replace a built-in command, and a broken file is reported.
 #[test]
 fn custom_command_does_not_replace_a_built_in_one() {

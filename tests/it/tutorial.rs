@@ -103,15 +103,22 @@ fn rule_command_and_hook_of_the_tutorial_work() {
     let call = r#"{"command": "git push origin main"}"#;
     let refused = home.zeph(["tools", "call", "bash", call, "--yes"]).code(3);
     refused.says(&["push by hand"]);
+    step("mkdir -p ~/.config/zeph/commands");
     let folder = home.home().join(".config/zeph/commands");
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(
         folder.join("explain.md"),
         block("description: Explain a file"),
     )
     .unwrap();
+    step("ask › /reload");
+    terminal.type_keys("/reload\r");
+    terminal.shows("custom commands: added /explain");
+    terminal.prompts("");
     step("ask › /explain src/lib.rs");
-    home.zeph(["-p", "/explain src/lib.rs"])
-        .code(0)
-        .prints(&["One function."]);
+    terminal.type_keys("/explain src/lib.rs\r");
+    terminal.shows("One function.");
+    assert_eq!(terminal.leaves().0.code(), Some(0));
 }

@@ -47,7 +47,7 @@ pub use agent::{Agent, AgentBuilder, AttachedPrompt, Reply, SessionSwitch};
 pub use channel::{Channel, CheckIn, CheckInAnswer, LoopbackEvent, UserAnswer};
 pub use compaction_request::PendingCompactions;
 pub use config::{AgentConfig, CompactionConfig};
-pub use custom_commands::{CustomCommand, CustomCommands, ModelSource};
+pub use custom_commands::{CommandSource, CustomCommand, CustomCommands, ModelSource};
 pub use embedding::{Embedded, Embedder};
 pub use event_channel::EventChannel;
 pub use judge::ModelJudge;

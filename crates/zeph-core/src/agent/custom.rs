@@ -36,7 +36,8 @@ impl Agent {
     /// The slash commands that are not built in, with their descriptions: custom commands and prompts of MCP servers.
     #[must_use]
     pub fn more_commands(&self) -> Vec<(String, String)> {
-        let custom = self.commands.iter().map(|command| {
+        let commands = self.commands.list();
+        let custom = commands.iter().map(|command| {
             let name = format!("/{}", command.name);
             (name, command.description.clone())
         });
@@ -53,9 +54,8 @@ impl Agent {
     /// # Errors
     /// The model of the command cannot be used.
     pub fn begin_prompt(&mut self, text: &str) -> Result<Option<String>, String> {
-        let commands = self.commands.clone();
-        if let Some((command, arguments)) = commands.invoked(text) {
-            self.replace_settings(command)?;
+        if let Some((command, arguments)) = self.commands.invoked(text) {
+            self.replace_settings(&command)?;
             return Ok(Some(command.expand(arguments)));
         }
         Ok(match parse(text) {

@@ -164,7 +164,6 @@ impl Agent {
     /// Handles one input of the user: a prompt, a slash command or `!command`.
     pub async fn handle(&mut self, text: &str, cancel: &CancellationToken) -> Reply {
         if let Some((command, arguments)) = self.commands.invoked(text) {
-            let command = command.clone();
             return self.run_custom_command(&command, arguments, cancel).await;
         }
         match parse(text) {

@@ -61,10 +61,17 @@ impl Agent {
             }
             Command::Sessions => Ok(self.session_list().await?),
             Command::Reload => match &tools.dispatcher.reload {
-                Some(reload) => match reload.reload().await {
-                    ConfigUpdate::Taken(text) => Ok(text),
-                    ConfigUpdate::Refused(text) => Err(text),
-                },
+                Some(reload) => {
+                    let update = reload.reload().await;
+                    let with_commands = |text: String| {
+                        let lines = std::iter::once(text).chain(self.commands.reload());
+                        lines.collect::<Vec<_>>().join("\n")
+                    };
+                    match update {
+                        ConfigUpdate::Taken(text) => Ok(with_commands(text)),
+                        ConfigUpdate::Refused(text) => Err(with_commands(text)),
+                    }
+                }
                 None => Err("this session has no configuration files to read again".to_owned()),
             },
             Command::Modes => Ok(tools.mode_listing()),

@@ -204,7 +204,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/reload",
         Command::Reload,
-        "read the configuration again, and show the changes that take effect",
+        "read the configuration and custom commands again, and show the changes",
     ),
     (
         "/init",

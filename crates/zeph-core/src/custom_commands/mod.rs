@@ -6,7 +6,7 @@ mod definition;
 mod expansion;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use zeph_llm::LlmProvider;
 use zeph_tools::Mode;
@@ -66,11 +66,18 @@ pub trait ModelSource: Send + Sync {
     fn provider(&self, name: &str) -> Result<Arc<dyn LlmProvider>, String>;
 }
 
+/// The folders of custom commands, which a session can read again.
+pub trait CommandSource: Send + Sync {
+    /// The usable commands, and the notices about the others.
+    fn read(&self) -> (CustomCommands, Vec<String>);
+}
+
 /// The custom commands of a conversation. Clones share them.
 #[derive(Clone, Default)]
 pub struct CustomCommands {
-    commands: Arc<Vec<CustomCommand>>,
+    commands: Arc<RwLock<Arc<[CustomCommand]>>>,
     pub(crate) models: Option<Arc<dyn ModelSource>>,
+    source: Option<Arc<dyn CommandSource>>,
 }
 
 impl CustomCommands {
@@ -101,8 +108,9 @@ impl CustomCommands {
             });
         }
         let commands = Self {
-            commands: Arc::new(commands),
+            commands: Arc::new(RwLock::new(commands.into())),
             models: None,
+            source: None,
         };
         (commands, refused)
     }
@@ -114,39 +122,91 @@ impl CustomCommands {
         self
     }
 
+    /// Sets the source from which the commands can be read again.
+    #[must_use]
+    pub fn with_source(mut self, source: Arc<dyn CommandSource>) -> Self {
+        self.source = Some(source);
+        self
+    }
+
     /// All commands, those of the user first.
-    pub fn iter(&self) -> impl Iterator<Item = &CustomCommand> {
-        self.commands.iter()
+    #[must_use]
+    pub fn list(&self) -> Arc<[CustomCommand]> {
+        let commands = self.commands.read();
+        Arc::clone(&commands.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the commands again, for all clones. Returns the differences and the notices.
+    pub(crate) fn reload(&self) -> Vec<String> {
+        let Some(source) = &self.source else {
+            return Vec::new();
+        };
+        let (read, notices) = source.read();
+        let (old, new) = (self.list(), read.list());
+        let text = differences(&old, &new);
+        *self
+            .commands
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = new;
+        text.into_iter().chain(notices).collect()
     }
 
     /// The command that an input runs, and its arguments.
     #[must_use]
-    pub fn invoked<'i>(&self, input: &'i str) -> Option<(&CustomCommand, &'i str)> {
+    pub fn invoked<'i>(&self, input: &'i str) -> Option<(CustomCommand, &'i str)> {
         let input = input.trim().strip_prefix('/')?;
         let (name, arguments) = match input.split_once(char::is_whitespace) {
             Some((name, arguments)) => (name, arguments.trim()),
             None => (input, ""),
         };
-        let command = self.commands.iter().find(|command| command.name == name)?;
-        Some((command, arguments))
+        let commands = self.list();
+        let command = commands.iter().find(|command| command.name == name)?;
+        Some((command.clone(), arguments))
     }
 
     /// The most similar command, with its slash.
     pub(crate) fn nearest(&self, name: &str) -> Option<String> {
-        let names: Vec<String> = self.iter().map(|it| format!("/{}", it.name)).collect();
+        let commands = self.list();
+        let names: Vec<String> = commands.iter().map(slashed).collect();
         nearest(name, names.iter().map(String::as_str), 1).pop()
     }
 
     /// The lines of `/help`.
     pub(crate) fn help(&self) -> String {
-        let lines = self.iter().map(|command| {
-            let name = format!("/{}", command.name);
+        let commands = self.list();
+        let lines = commands.iter().map(|command| {
+            let name = slashed(command);
             let hint = command.argument_hint.as_ref();
             let hint = hint.map_or_else(String::new, |hint| format!("{hint}: "));
             format!("{name:<NAME_COLUMN$} {hint}{}\n", command.description)
         });
         lines.collect()
     }
+}
+
+/// The name of a command with its slash.
+fn slashed(command: &CustomCommand) -> String {
+    format!("/{}", command.name)
+}
+
+/// The added, changed and removed commands; `None` if there are none.
+fn differences(old: &[CustomCommand], new: &[CustomCommand]) -> Option<String> {
+    let (mut added, mut changed) = (Vec::new(), Vec::new());
+    for command in new {
+        match old.iter().find(|it| it.name == command.name) {
+            None => added.push(slashed(command)),
+            Some(before) if before != command => changed.push(slashed(command)),
+            Some(_) => {}
+        }
+    }
+    let is_gone = |it: &&CustomCommand| !new.iter().any(|command| command.name == it.name);
+    let removed: Vec<String> = old.iter().filter(is_gone).map(slashed).collect();
+    let parts = [("added", added), ("changed", changed), ("removed", removed)];
+    let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+    let parts: Vec<String> = parts
+        .map(|(word, names)| format!("{word} {}", names.join(", ")))
+        .collect();
+    (!parts.is_empty()).then(|| format!("custom commands: {}", parts.join("; ")))
 }
 
 #[cfg(test)]
@@ -176,7 +236,8 @@ mod tests {
         let user = folder(&["fix", "help"], false);
         let project = folder(&["fix", "ship"], true);
         let (commands, refused) = CustomCommands::new(user, project, |name| name == "help");
-        let names: Vec<_> = commands.iter().map(|it| it.name.as_str()).collect();
+        let list = commands.list();
+        let names: Vec<_> = list.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["fix", "ship"]);
         let reasons: Vec<_> = refused.iter().map(|it| it.reason.as_str()).collect();
         assert_eq!(

@@ -31,7 +31,7 @@ pub(super) fn commands(custom: &CustomCommands) -> Vec<SlashCommand> {
             }),
         }
     }
-    commands.extend(custom.iter().map(|command| SlashCommand {
+    commands.extend(custom.list().iter().map(|command| SlashCommand {
         name: command.name.clone(),
         description: command.description.clone(),
         hint: command.argument_hint.clone(),

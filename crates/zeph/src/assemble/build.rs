@@ -20,8 +20,8 @@ use zeph_tools::shell::{CommandRunner, EditorTerminal, ShellExecutor};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions};
 
-use super::commands::{CommandModels, usable_commands};
-use super::definition_folders::{AgentFolders, CommandFolders};
+use super::commands::{CommandModels, CommandReader, usable_commands};
+use super::definition_folders::AgentFolders;
 use super::executors::{
     Executors, executors, known_refusals, shell_executor, with_servers, with_skills,
 };
@@ -417,8 +417,8 @@ impl<'p> AppBuilder<'p> {
         }
         let model = self.options.overrides.model.clone();
         let models = CommandModels::new(self.loaded.clone(), self.env.clone(), model);
-        let folders = CommandFolders::of_commands(&self.loaded, &self.env);
-        let (commands, notices) = usable_commands(folders, Arc::new(models));
+        let source = CommandReader::new(self.loaded.clone(), self.env.clone());
+        let (commands, notices) = usable_commands(source, Arc::new(models));
         if !self.options.quiet {
             for notice in notices {
                 stderr_line(&clean(&notice));
