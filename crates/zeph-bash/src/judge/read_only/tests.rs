@@ -216,7 +216,6 @@ fn paths_of_a_command_are_complete() {
     check("find d -type f -exec grep -n x {} \\;", &["d"]);
     check("find d -type f -o -name x -exec cat {} \\;", &["d @"]);
     check("find d -exec cat {} + -type f", &["d @"]);
-    check("find d -exec echo -type f \\; -exec cat {} \\;", &["d @"]);
     check("find d -print0 -type f | xargs -0 cat", &["d", "d @"]);
     check("find d -exec cat /etc/x {} \\;", &["d @", "/etc/x"]);
     check(
