@@ -174,7 +174,7 @@ fn reads_lines(terminal: &Terminal) {
 /// Proves CLI-6, AGT-5: every way to leave a session prints the command that resumes it, on a line
 /// of its own.
 #[test]
-fn left_session_prints_its_command_on_a_line_of_its_own() {
+fn left_session_prints_its_command_on_a_separate_line() {
     type Leave = fn(&mut Terminal);
     let ctrl_c: Leave = |terminal| {
         terminal.type_keys("\x03");

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
 use zeph_tools::gate::policy::PolicyEnforcer;
 use zeph_tools::gate::{CallSubject, RuleOrigin};
 use zeph_tools::{Phase, ToolDef};
