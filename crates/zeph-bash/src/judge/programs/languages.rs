@@ -50,13 +50,20 @@ pub(super) fn effect(row: &Row, text: &Word) -> Effect {
 }
 
 /// Whether a line or a statement of `text` starts with `command`, such as `.shell`, or an
-/// abbreviation of it. In other places, `.` separates names.
+/// abbreviation of it. In other places, `.` separates names. sqlite3 accepts blanks, quotes and
+/// escapes after the dot: `. shell`, `."\163hell"`.
 fn has_dot_command(text: &str, command: &str) -> bool {
+    let command = command.trim_start_matches('.');
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'');
     let mut statements = text.split(['\n', '\r', ';']);
     statements.any(|statement| {
-        let first = statement.split_whitespace().next().unwrap_or_default();
-        let is_abbreviation = first.len() > 1 && command.starts_with(first);
-        first.starts_with(command) || is_abbreviation
+        let Some(rest) = statement.trim_start().strip_prefix('.') else {
+            return false;
+        };
+        let rest = rest.trim_start().trim_start_matches(['"', '\'']);
+        let first = rest.split(is_end).next().unwrap_or_default();
+        let is_abbreviation = !first.is_empty() && command.starts_with(first);
+        first.contains('\\') || first.starts_with(command) || is_abbreviation
     })
 }
 
