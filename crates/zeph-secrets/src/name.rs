@@ -70,14 +70,14 @@ const SECRETS: &[&str] = &[
     "accesskey",
     "consumer_key",
 ];
-/// Suffixes of names of positions in a list that a service returns in pages.
+/// Ends of names of positions in a list that a service returns in pages.
 const PAGE_TOKENS: &[&str] = &[
     "next_token",
-    "page_token",
+    "next_page_token",
+    "next_sync_token",
     "continuation_token",
     "starting_token",
     "pagination_token",
-    "sync_token",
 ];
 
 impl Name {
@@ -118,8 +118,13 @@ impl Name {
         } else if ends(SECRETS) {
             (NameHint::Secret, NameKind::Plain)
         } else if words.ends_with("token") {
-            // An environment variable such as `REPO_SYNC_TOKEN` is a secret.
-            if !is_upper && ends(PAGE_TOKENS) {
+            let is_position = PAGE_TOKENS.iter().any(|name| {
+                words
+                    .strip_suffix(name)
+                    .is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+            });
+            // An environment variable such as `NEXT_TOKEN` is a secret.
+            if !is_upper && is_position {
                 return None;
             }
             (NameHint::Token, NameKind::Plain)
@@ -212,6 +217,9 @@ mod tests {
             "GITHUB_TOKEN",
             "access-token",
             "REPO_SYNC_TOKEN",
+            "page_token",
+            "asyncToken",
+            "repo_sync_token",
         ] {
             check(name, Some(NameHint::Token));
         }
