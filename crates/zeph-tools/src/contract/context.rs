@@ -107,8 +107,8 @@ pub struct AuditNotes {
     pub claim_source: Option<String>,
     /// The id of the tool and the validated arguments, once known.
     pub resolved: Option<(String, serde_json::Value)>,
-    /// Whether it is a tool of a skill, which runs as a command.
-    pub is_command: bool,
+    /// Whether a skill declares the tool, which runs as a command of `bash`.
+    pub is_skill_tool: bool,
     /// Whether the quota has counted it.
     pub counted: bool,
     /// The decision of the adversarial gate; `None` if it did not judge the call.

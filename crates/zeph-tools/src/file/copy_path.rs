@@ -96,8 +96,11 @@ pub(super) struct Destination {
 
 impl Destination {
     /// Removes the new parent directories if the copy or the move failed.
-    pub(super) fn made<T>(&self, result: Result<T, ToolError>) -> Result<T, ToolError> {
-        self.parents.made_below(&self.place, result)
+    pub(super) fn remove_parents_on_error<T>(
+        &self,
+        result: Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        self.parents.remove_parents_on_error(&self.place, result)
     }
 }
 
@@ -129,7 +132,7 @@ pub(super) fn destination(
             Some(_) => Err(taken(sandbox, place.path())),
         });
     Ok(Destination {
-        target: parents.made_below(&place, target)?,
+        target: parents.remove_parents_on_error(&place, target)?,
         place,
         parents,
     })
@@ -171,7 +174,7 @@ fn copy(
     if let (Err(_), Some(mark)) = (&copied, &mark) {
         mark.withdraw();
     }
-    destination.made(copied)?;
+    destination.remove_parents_on_error(copied)?;
     ledger.carried(&source.path, &target.path, false);
     let (from, to) = (sandbox.shown(&source.path), sandbox.shown(&target.path));
     let mut said = match kind {

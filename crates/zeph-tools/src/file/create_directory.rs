@@ -94,5 +94,5 @@ fn make(sandbox: &Sandbox, place: &Place, recorder: &Recorder) -> Result<bool, T
         }
         Ok(made)
     });
-    parents.made_below(place, made)
+    parents.remove_parents_on_error(place, made)
 }

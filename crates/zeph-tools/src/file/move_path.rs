@@ -100,7 +100,7 @@ fn relocate(
     let destination = destination(sandbox, recorder, &source, &params.destination)?;
     let to = &destination.target;
     let moved = carry_recorded(sandbox, recorder, &source, to, cancel, ledger);
-    let mark = destination.made(moved)?;
+    let mark = destination.remove_parents_on_error(moved)?;
     let mut said = format!(
         "Moved {} to {}.",
         sandbox.shown(&source.path),

@@ -245,7 +245,7 @@ impl Mark {
 
     /// Removes the new parent directories of `place` and this record of them if the change failed.
     /// Directories with entries remain.
-    pub(super) fn made_below<T>(
+    pub(super) fn remove_parents_on_error<T>(
         &self,
         place: &Place,
         result: Result<T, ToolError>,

@@ -115,7 +115,7 @@ fn write(
             }
         }
     });
-    parents.made_below(&place, written)
+    parents.remove_parents_on_error(&place, written)
 }
 
 /// Writes `content` to `target`, which may exist.

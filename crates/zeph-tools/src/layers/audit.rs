@@ -183,7 +183,7 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
     let (tool, params) = trace
         .resolved
         .unwrap_or_else(|| (call.tool.clone(), Value::Null));
-    let kind = if trace.is_command {
+    let kind = if trace.is_skill_tool {
         BASH
     } else {
         tool.as_str()

@@ -48,7 +48,7 @@ impl ToolLayer for SkillLayer {
         let held = self.skills.held(&call.conversation);
         let registry = self.registry.load_full();
         let declared = self.skills.tool(&call.tool);
-        cx.trace().is_command = declared.is_some();
+        cx.trace().is_skill_tool = declared.is_some();
         if let Some(skill) = held.refusing(&call.tool, &registry) {
             cx.trace()
                 .record_rule_match(&format!("allowed-tools of the skill {}", skill.name));

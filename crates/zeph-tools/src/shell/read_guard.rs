@@ -359,7 +359,7 @@ impl Check<'_> {
             .filter(|(end, _)| end.contains(WILD))
             .flat_map(|(end, wider)| [Some(braces_escaped(end)), wider])
             .flatten()
-            .filter(|glob| !glob.chars().all(|c| "*?./".contains(c)))
+            .filter(|glob| !glob.chars().all(|c| "*?./{,}".contains(c)))
             .filter_map(|glob| compile(&format!("**/{glob}")).ok())
             .map(|glob| glob.compile_matcher())
             .collect();

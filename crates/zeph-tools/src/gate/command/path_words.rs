@@ -150,7 +150,7 @@ pub(crate) fn pattern_glob(pattern: &Path) -> Option<String> {
 
 /// Converts one component of such a pattern. `\`, `{` and `}` are plain characters: they were quoted.
 /// The text from the first `[` to the last `]` becomes `*`: quotes may hide brackets, and a glob has
-/// no `[[:lower:]]`. `?` also becomes `*`: in the shell, it matches a character of several bytes.
+/// no `[[:lower:]]`. `?` becomes one to four of them: in the shell, it matches a character of several bytes.
 pub(crate) fn name_glob(name: &str) -> String {
     if name == "**" {
         return name.to_owned();
@@ -165,7 +165,8 @@ pub(crate) fn name_glob(name: &str) -> String {
     for character in widened.chars() {
         match character {
             '*' | '?' if glob.ends_with('*') => {}
-            '*' | '?' => glob.push('*'),
+            '*' => glob.push('*'),
+            '?' => glob.push_str("{?,??,???,????}"),
             '[' | '{' | '}' | '\\' => glob.extend(['[', character, ']']),
             other => glob.push(other),
         }
