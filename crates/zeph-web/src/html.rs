@@ -65,22 +65,6 @@ pub(crate) fn is_raw(name: &str) -> bool {
     RAW.contains(&name)
 }
 
-/// Returns the unchanged text of all text nodes in `id`.
-pub(crate) fn raw_text(
-    document: &Document,
-    id: NodeId,
-    limit: &PageLimit,
-) -> Result<String, PageError> {
-    let mut text = String::new();
-    for node in document.descendants(id) {
-        limit.check()?;
-        if let Some(NodeKind::Text { content }) = document.get(node).map(|node| &node.kind) {
-            text.push_str(content);
-        }
-    }
-    Ok(text)
-}
-
 /// Returns the unchanged text of all text nodes in `id`, with a line end for each `<br>`.
 pub(crate) fn text_with_line_breaks(
     document: &Document,

@@ -102,7 +102,7 @@ pub(crate) fn plain(
 ) -> Result<String, PageError> {
     let name = html::name(document, start);
     if is_raw(name) || matches!(name, "title" | "textarea") {
-        let text = html::raw_text(document, start, limit)?;
+        let text = html::text_with_line_breaks(document, start, limit)?;
         return Ok(text.trim().to_owned());
     }
     render(document, start, Form::Plain, most, limit)
