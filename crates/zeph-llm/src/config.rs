@@ -231,7 +231,7 @@ impl ProviderConfig {
     /// `Config`, with the field and the expected value.
     pub fn validate(&self) -> Result<(), LlmError> {
         let kind = self.kind.as_str();
-        let has_empty = |text: Option<&str>| text.is_some_and(|text| text.trim().is_empty());
+        let foreign = self.foreign_field();
         let fault = match self.kind {
             _ if self.name.trim().is_empty() => {
                 Some("`name` is empty: give each provider a name".to_owned())
@@ -242,7 +242,7 @@ impl ProviderConfig {
             _ if self.max_output_tokens == Some(0) => {
                 Some("`max_output_tokens` must be at least 1".to_owned())
             }
-            _ if has_empty(self.embedding_model.as_deref()) => Some(
+            _ if self.embedding_model.as_deref().is_some_and(|it| it.trim().is_empty()) => Some(
                 "`embedding_model` is empty: name the model as the server knows it, or remove it"
                     .to_owned(),
             ),
@@ -257,7 +257,7 @@ impl ProviderConfig {
             ProviderKind::Claude | ProviderKind::Openai if self.model.trim().is_empty() => {
                 Some("`model` is missing: name the model as the server knows it".to_owned())
             }
-            _ if self.foreign_field().is_some() => self.foreign_field().map(|field| {
+            _ if foreign.is_some() => foreign.map(|field| {
                 format!("`{field}` has no effect for `type = \"{kind}\"`: remove it")
             }),
             kind if self.effort.is_some_and(|effort| !kind.efforts().contains(&effort)) => {

@@ -73,6 +73,13 @@ pub struct Message {
     pub parts: Vec<MessagePart>,
 }
 
+/// Whether a signature belongs to the exact text of its reasoning. Otherwise it names the server that gets the
+/// reasoning back.
+#[must_use]
+pub fn signs_text(signature: &str) -> bool {
+    !signature.starts_with(crate::openai::REASONING)
+}
+
 impl Message {
     /// A message of the user with one text.
     #[must_use]

@@ -19,10 +19,10 @@ impl ProviderConfig {
             ProviderKind::Scripted | ProviderKind::Ollama | ProviderKind::Candle => {
                 Some(Prices::default())
             }
-            ProviderKind::Claude | ProviderKind::Openai if self.is_vendor() => {
-                listed(self.kind.as_str(), &self.model)
-            }
-            ProviderKind::Claude | ProviderKind::Openai => None,
+            ProviderKind::Claude | ProviderKind::Openai => self
+                .has_vendor_models()
+                .then(|| listed(self.kind.as_str(), &self.model))
+                .flatten(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
+use zeph_llm::message::signs_text;
 use zeph_llm::{Message, MessagePart, Role, Usage};
 use zeph_memory::{Compaction, NewMessage, Store, StoreError};
 use zeph_tools::secrets::SecurityPatterns;
@@ -363,8 +364,8 @@ fn withhold(secrets: &SecurityPatterns, part: &mut MessagePart) {
     };
     if let Cow::Owned(redacted) = secrets.redact_known(text) {
         *text = redacted;
-        // The signature belongs to the original text.
-        if let Some(signature) = signature {
+        // A signature of the text belongs to the original one.
+        if let Some(signature) = signature.filter(|it| it.as_deref().is_some_and(signs_text)) {
             *signature = None;
         }
     }

@@ -19,7 +19,7 @@ const ACKNOWLEDGMENT: &str = "Understood.";
 
 /// The seal of reasoning that goes back to a server with its calls, before the host of the server.
 /// Other servers may refuse a request with it.
-pub(super) const REASONING: &str = "chat-reasoning:";
+pub(crate) const REASONING: &str = "chat-reasoning:";
 
 /// The elements of the `messages` array.
 pub(super) struct Messages<'a> {
@@ -50,7 +50,7 @@ impl Serialize for Messages<'_> {
             }
         }
         if let Some(shown) = self.shown {
-            seq.serialize_element(&said(shown))?;
+            seq.serialize_element(&WireMessage::from_text(shown))?;
             let content = Content::Text(GO_ON);
             seq.serialize_element(&WireMessage::User { content })?;
         }
@@ -91,7 +91,7 @@ impl Messages<'_> {
             (false, _) => Content::Joined(parts),
         };
         if has_result && self.has_acknowledgment {
-            seq.serialize_element(&said(ACKNOWLEDGMENT))?;
+            seq.serialize_element(&WireMessage::from_text(ACKNOWLEDGMENT))?;
         }
         seq.serialize_element(&WireMessage::User { content })
     }
@@ -108,18 +108,6 @@ impl Messages<'_> {
             reasoning_content: reasoning,
             tool_calls,
         }
-    }
-}
-
-/// A message of the model that is only a text.
-fn said(text: &str) -> WireMessage<'_> {
-    WireMessage::Assistant {
-        content: Some(Content::Text(text)),
-        reasoning_content: None,
-        tool_calls: ToolCalls {
-            parts: &[],
-            host: "",
-        },
     }
 }
 
@@ -178,6 +166,20 @@ enum WireMessage<'a> {
         tool_call_id: &'a str,
         content: &'a str,
     },
+}
+
+impl<'a> WireMessage<'a> {
+    /// A message of the model that is only a text.
+    fn from_text(text: &'a str) -> Self {
+        Self::Assistant {
+            content: Some(Content::Text(text)),
+            reasoning_content: None,
+            tool_calls: ToolCalls {
+                parts: &[],
+                host: "",
+            },
+        }
+    }
 }
 
 enum Content<'a> {
