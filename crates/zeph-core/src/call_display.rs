@@ -105,11 +105,14 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// The files that the arguments name, as absolute paths. Relative paths begin at `cwd`.
+/// The files that the arguments name, as absolute paths. Relative paths begin at `cwd`. Paths below `~` are omitted: only
+/// the tools know the home directory.
 #[must_use]
 pub fn locations(params: &Value, cwd: &Path) -> Vec<PathBuf> {
     let named = PATHS.iter().filter_map(|name| params.get(name)?.as_str());
-    named.map(|path| cwd.join(path)).collect()
+    let is_below_home = |path: &&str| *path == "~" || path.starts_with("~/");
+    let known = named.filter(|path| !is_below_home(path));
+    known.map(|path| cwd.join(path)).collect()
 }
 
 #[cfg(test)]
@@ -147,5 +150,10 @@ mod tests {
         let params = json!({"path": "a", "destination": "/b", "source": 1, "command": "c"});
         let expect = [PathBuf::from("/p/a"), PathBuf::from("/b")];
         assert_eq!(locations(&params, Path::new("/p")), expect);
+        let params = json!({"source": "~/a", "destination": "~b"});
+        assert_eq!(
+            locations(&params, Path::new("/p")),
+            [PathBuf::from("/p/~b")]
+        );
     }
 }

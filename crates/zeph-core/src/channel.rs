@@ -211,8 +211,8 @@ pub trait Channel: Send + Sync {
         None
     }
 
-    /// Receives the prompt that was taken last, because the turn was interrupted before it stored the
-    /// prompt. It is again the oldest one.
+    /// Receives the prompt that was taken last, because the turn ended before it stored the prompt. It is
+    /// again the oldest one.
     fn return_prompt(&self, _text: String) {}
 
     /// Asks whether a turn continues. It is called only if the channel can ask and shows its questions.

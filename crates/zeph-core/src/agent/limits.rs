@@ -108,8 +108,8 @@ struct Repetition {
 }
 
 impl Repetition {
-    /// Adds a value; `None` equals no value. Returns whether it completes a doom loop.
-    fn is_loop(&mut self, value: Option<u64>) -> bool {
+    /// Records a value; `None` equals no value. Returns whether it completes a doom loop.
+    fn record(&mut self, value: Option<u64>) -> bool {
         self.equal = match value.is_some() && value == self.last {
             true => self.equal + 1,
             false => 1,
@@ -189,8 +189,8 @@ impl Limits {
     pub fn after_iteration<'a>(&mut self, steps: impl Iterator<Item = Step<'a>>) -> Option<Limit> {
         self.iterations += 1;
         let (calls, results) = fingerprints(steps);
-        let has_equal_calls = self.calls.is_loop(Some(calls));
-        let has_equal_results = self.results.is_loop(results);
+        let has_equal_calls = self.calls.record(Some(calls));
+        let has_equal_results = self.results.record(results);
         (has_equal_calls || has_equal_results).then_some(Limit::DoomLoop)
     }
 }

@@ -26,10 +26,11 @@ const MAX_ENTRIES: usize = 100;
 const MAX_DIFF_LINES: usize = 500;
 /// Bytes of a diff in the prompt of `/review`. The model reads the rest itself.
 const MAX_REVIEW_BYTES: usize = 96 * 1024;
-/// The start of each `git` command: it starts no pager and no program of the repository's configuration.
+/// The start of each `git` command: it starts no pager and no program of the repository's configuration,
+/// and prints paths without quotes for other characters than ASCII.
 const GIT: &str = "git --no-pager -c core.fsmonitor=false -c core.quotePath=false";
 /// The exit code of the shell for a program that is not on `PATH`.
-const NOT_FOUND: i32 = 127;
+const COMMAND_NOT_FOUND: i32 = 127;
 /// The options of each diff.
 const DIFF: &str = "diff --no-color --no-ext-diff --no-textconv";
 
@@ -181,7 +182,7 @@ impl Agent {
         let output = match self.user_call("bash", params, cancel).await {
             Ok(output) => output,
             Err(ToolError::Shell {
-                exit_code: Some(NOT_FOUND),
+                exit_code: Some(COMMAND_NOT_FOUND),
                 ..
             }) => return Err("git is not on PATH: install Git, or add it to PATH".to_owned()),
             Err(error) => return Err(error.to_string()),

@@ -17,30 +17,32 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<(), TurnAbort> {
         while let Some(text) = self.channel.take_prompt() {
-            let typed = text.clone();
             self.channel.emit(LoopbackEvent::Prompt(text.clone()));
             let attached = match self.attach(&text, cancel).await {
                 Ok(attached) => attached,
                 Err(reason) => {
                     self.channel.emit(LoopbackEvent::Warning(reason));
                     AttachedPrompt {
-                        text,
+                        text: text.clone(),
                         images: Vec::new(),
                     }
                 }
             };
-            match self.hooked_prompt(&attached.text, cancel).await {
-                Ok(text) => {
-                    let message = prompt_message(&text, attached.images);
-                    self.session.history.push(message, None).await?;
+            let stored = match self.hooked_prompt(&attached.text, cancel).await {
+                Ok(prompt) => {
+                    let message = prompt_message(&prompt, attached.images);
+                    let pushed = self.session.history.push(message, None).await;
+                    pushed.map(drop).map_err(TurnAbort::from)
                 }
                 Err(TurnAbort::End(TurnEnd::Refused, reason)) => {
                     self.channel.emit(LoopbackEvent::Warning(reason));
+                    Ok(())
                 }
-                Err(end) => {
-                    self.channel.return_prompt(typed);
-                    return Err(end);
-                }
+                Err(end) => Err(end),
+            };
+            if let Err(end) = stored {
+                self.channel.return_prompt(text);
+                return Err(end);
             }
         }
         Ok(())

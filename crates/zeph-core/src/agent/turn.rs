@@ -255,7 +255,7 @@ impl Agent {
 
     fn warn(&self, warning: Option<String>) {
         if let Some(warning) = warning {
-            self.channel.emit(LoopbackEvent::Notice(warning));
+            self.channel.emit(LoopbackEvent::Warning(warning));
         }
     }
 

@@ -68,14 +68,12 @@ impl Agent {
         };
         let seq = point.seq;
         let views = store.result_views(&id).await?;
-        let rewound: Vec<StoredMessage> = messages
-            .iter()
-            .filter(|it| it.seq >= seq)
-            .cloned()
-            .collect();
-        let sub_agents = self.sub_agent_effects(&rewound, &views).await;
+        // The store returns them in the order of `seq`.
+        let start = messages.partition_point(|it| it.seq < seq);
+        let (retained, rewound) = messages.split_at(start);
+        let sub_agents = self.sub_agent_effects(rewound, &views).await;
         let found = effects(
-            &rewound,
+            rewound,
             &views,
             &self.tools.registry(),
             &self.session.project,
@@ -100,7 +98,7 @@ impl Agent {
             Err(error) => return Ok(Err(format!("{error}; the conversation is unchanged"))),
         };
         self.session.rewind(seq).await?;
-        self.tools.rewound(&self.session).await?;
+        self.tools.rewound(&self.session, retained);
         if !plan.not_restored.is_empty() {
             let note = note(&plan.not_restored);
             self.session.history.push(Message::user(note), None).await?;

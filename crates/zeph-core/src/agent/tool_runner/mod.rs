@@ -140,19 +140,14 @@ impl ToolRunner {
     }
 
     /// Removes the state of calls that are no longer part of the conversation: cached results, and
-    /// skills that only those calls loaded.
-    ///
-    /// # Errors
-    /// [`HistoryError::Store`]; then all loaded skills still count.
-    pub(super) async fn rewound(&mut self, session: &Session) -> Result<(), HistoryError> {
+    /// skills that only those calls loaded. `retained` are the messages of the conversation.
+    pub(super) fn rewound(&mut self, session: &Session, retained: &[StoredMessage]) {
         self.follow_window(session);
         if let Some(utility) = &self.limits.utility {
             utility.files_changed();
         }
-        let messages = session.store.known_messages(session.id()).await?;
         self.skills.skills.forget(session.id());
-        self.record_loaded_skills(session.id(), &messages);
-        Ok(())
+        self.record_loaded_skills(session.id(), retained);
     }
 
     /// Records the skills that calls in `messages` loaded. An unknown skill, such as one that was
