@@ -126,18 +126,19 @@ fn edit(
     };
     let mut line = Line::of(&edited.pattern);
     let prompt = format!("  {}: ", visible(&edited.tool));
-    say("\n  Enter accepts the rule, Esc restores the old one\n");
-    let mut before = String::new();
+    let hint = "\n  Enter accepts the rule, Esc restores the old one\n";
+    say(hint);
+    let mut before = None;
     loop {
         let (text, cursor) = line.drawn(columns().saturating_sub(prompt.chars().count()));
         let column = prompt.chars().count() + cursor;
         match plain {
             // Without escape sequences, the line is written again after each change.
-            true if text == before => {}
+            true if before.as_ref() == Some(&text) => {}
             true => say(&format!("\n{prompt}{text}")),
             false => say(&format!("{ERASE}{prompt}{text}\r\x1b[{column}C")),
         }
-        before = text;
+        before = Some(text);
         let Some(bytes) = read(terminal, stop, None)? else {
             return Ok(Some(Key::Answer(Answer::No)));
         };
@@ -147,7 +148,8 @@ fn edit(
             Typed::Interrupt => return Ok(Some(Key::Interrupt)),
             Typed::Suspend => {
                 show(Show::Suspend);
-                before.clear();
+                say(hint);
+                before = None;
             }
             Typed::Done => match asked.offer.edited(at, &line.text()) {
                 Ok(grant) => {

@@ -56,6 +56,8 @@ impl TypedInput {
 
     /// Adds a prompt that a turn took and did not store, as the oldest input.
     pub(super) fn return_prompt(&mut self, text: String) {
+        // It is not sent.
+        self.sent.pop();
         self.queue.push_front(text);
     }
 
