@@ -41,6 +41,7 @@ pub use config::{
 pub use connection::{Address, Program, ServerUrl};
 pub use executor::McpExecutor;
 pub use http::is_web;
+pub use listing::disabled_as_json;
 pub use login::{BrowserReturn, CALLBACK_PATH, Login, StoredLogin, TokenStore};
 pub use resource_tool::RESOURCE_TOOL;
 pub use sanitize::line;

@@ -123,6 +123,21 @@ impl McpServers {
     }
 }
 
+/// A disabled server as JSON, with the keys of [`McpServers::as_json`].
+#[must_use]
+pub fn disabled_as_json(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "name": name,
+        "state": "off",
+        "connected": false,
+        "revision": null,
+        "tools": [],
+        "prompts": [],
+        "resources": [],
+        "refused": [],
+    })
+}
+
 /// Adds `said` in lines of at most 80 characters; all lines except the first are indented.
 fn wrapped(text: &mut String, said: &str, indent: usize) {
     const WIDTH: usize = 80;

@@ -151,7 +151,7 @@ fn parameters(schema: &Value) -> Result<Value, String> {
     }
     let mut clean = cleaned(schema, MAX_SCHEMA_DEPTH)?;
     if let Value::Object(object) = &mut clean {
-        flatten(object);
+        flatten_choices(object);
         object.entry("type").or_insert_with(|| json!("object"));
         // Without named properties, the server checks the arguments.
         if !object.contains_key("properties") {
@@ -168,8 +168,8 @@ fn parameters(schema: &Value) -> Result<Value, String> {
 /// Removes the keywords that providers refuse at the top level of a schema. The root gets the
 /// properties of all branches, and the required names of `allOf`. [`ForeignSchema`] still checks
 /// the arguments against the original schema.
-fn flatten(root: &mut Map<String, Value>) {
-    let mut found: Vec<(String, Vec<Value>)> = Vec::new();
+fn flatten_choices(root: &mut Map<String, Value>) {
+    let mut properties: Vec<(String, Vec<Value>)> = Vec::new();
     let mut required = Vec::new();
     let mut is_open = false;
     for keyword in ["allOf", "anyOf", "oneOf"] {
@@ -179,12 +179,12 @@ fn flatten(root: &mut Map<String, Value>) {
         for mut branch in branches {
             is_open |= !is_closed(&branch);
             let mut take = |key: &str| branch.as_object_mut()?.shift_remove(key);
-            if let Some(Value::Object(properties)) = take("properties") {
-                for (name, property) in properties {
-                    match found.iter_mut().find(|(known, _)| *known == name) {
+            if let Some(Value::Object(branch_properties)) = take("properties") {
+                for (name, property) in branch_properties {
+                    match properties.iter_mut().find(|(known, _)| *known == name) {
                         Some((_, forms)) if forms.contains(&property) => {}
                         Some((_, forms)) => forms.push(property),
-                        None => found.push((name, vec![property])),
+                        None => properties.push((name, vec![property])),
                     }
                 }
             }
@@ -199,20 +199,24 @@ fn flatten(root: &mut Map<String, Value>) {
     if is_open {
         root.insert("additionalProperties".to_owned(), json!(true));
     }
-    extend(root, found, required);
+    add_properties(root, properties, required);
 }
 
 /// Adds properties, each in one or more forms, and required names. Properties of the root win.
-fn extend(root: &mut Map<String, Value>, found: Vec<(String, Vec<Value>)>, required: Vec<Value>) {
-    if !found.is_empty()
-        && let Value::Object(properties) = root.entry("properties").or_insert_with(|| json!({}))
+fn add_properties(
+    root: &mut Map<String, Value>,
+    properties: Vec<(String, Vec<Value>)>,
+    required: Vec<Value>,
+) {
+    if !properties.is_empty()
+        && let Value::Object(own) = root.entry("properties").or_insert_with(|| json!({}))
     {
-        for (name, forms) in found {
+        for (name, forms) in properties {
             let property = match forms.as_slice() {
                 [only] => only.clone(),
                 _ => json!({ "anyOf": forms }),
             };
-            properties.entry(name).or_insert(property);
+            own.entry(name).or_insert(property);
         }
     }
     if !required.is_empty()

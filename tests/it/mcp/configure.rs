@@ -1,5 +1,7 @@
 //! `zeph mcp add|get|remove|enable|disable|test`, and `zeph doctor`.
 
+use serde_json::Value;
+
 use super::{Served, echo};
 use crate::rig::{Home, assert_has};
 
@@ -39,6 +41,7 @@ fn servers_are_configured_by_commands() {
         &again.stderr,
         &["\"files\" is configured already", "zeph mcp remove files"],
     );
+    let on = home.zeph(["mcp", "list", "--json"]).code(0).json();
     home.zeph(["mcp", "disable", "files"]).code(0);
     assert_has(&file(&home), &["enabled = false\n"]);
     let off = home.zeph(["mcp", "list"]).code(0);
@@ -51,6 +54,10 @@ fn servers_are_configured_by_commands() {
     assert_eq!(off[0]["name"], "files");
     assert_eq!(off[0]["state"], "off");
     assert_eq!(off[0]["connected"], false);
+    let keys = |listed: &Value| -> Vec<String> {
+        listed[0].as_object().unwrap().keys().cloned().collect()
+    };
+    assert_eq!(keys(&on), keys(&off));
     let off = home.zeph(["mcp", "test", "files"]).code(1);
     assert_has(
         &off.stderr,

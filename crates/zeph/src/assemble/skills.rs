@@ -15,7 +15,7 @@ use zeph_tools::skill::Skill;
 
 use super::trust::real_path;
 use crate::config::permissions::kind_of;
-use crate::config::{Environment, Loaded, of_project, project_root};
+use crate::config::{Environment, Loaded, of_project, project_directories, project_root};
 use crate::record_folder::RecordFolder;
 
 /// A project's skills, from the project's directory.
@@ -112,9 +112,17 @@ impl SkillPins {
     /// # Errors
     /// An error of the system.
     pub(crate) fn take_back(&self, env: &Environment, name: &str) -> io::Result<bool> {
-        let folder = of_project(env, PROJECT_SKILLS);
-        let root = real_path(folder.as_deref().map_or(&env.cwd, project_root))?;
-        self.records.remove(&record_name(&root, name))
+        let roots = match of_project(env, PROJECT_SKILLS) {
+            Some(folder) => vec![project_root(&folder).to_owned()],
+            None => project_directories(env).0,
+        };
+        let mut was_trusted = false;
+        for root in roots {
+            was_trusted |= self
+                .records
+                .remove(&record_name(&real_path(&root)?, name))?;
+        }
+        Ok(was_trusted)
     }
 }
 

@@ -6,8 +6,7 @@ mod login;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
-use serde_json::{Value, json};
-use zeph_mcp::McpServerConfig;
+use zeph_mcp::{McpServerConfig, disabled_as_json};
 use zeph_tools::registry::nearest;
 
 use self::configure::AddArgs;
@@ -136,27 +135,13 @@ async fn list(loaded: &Loaded, env: &Environment, json: bool) -> anyhow::Result<
     for server in servers.iter().filter(|server| !server.enabled) {
         let name = &server.name;
         texts.push(format!("{name}: off; `zeph mcp enable {name}` turns it on"));
-        objects.push(off_as_json(name));
+        objects.push(disabled_as_json(name));
     }
     match json {
         true => print_as_is(&json_lines(&objects)?)?,
         false => print(&visible(&texts.join("\n")))?,
     }
     Ok(Exit::Done)
-}
-
-/// A disabled server, with the keys of the servers in `McpServers::as_json`.
-fn off_as_json(name: &str) -> Value {
-    json!({
-        "name": name,
-        "state": "off",
-        "connected": false,
-        "revision": null,
-        "tools": [],
-        "prompts": [],
-        "resources": [],
-        "refused": [],
-    })
 }
 
 /// The message if no server is configured.

@@ -25,7 +25,7 @@ use crate::config::{Environment, Loaded};
 use crate::output::redact::redacted;
 use crate::output::sanitize::visible;
 use crate::output::stored_json;
-use runner::{LOOK, Runner, outage};
+use runner::{LOOK, OutageReport, Runner};
 
 /// The time that a running task has to end when the conversation ends.
 const AT_THE_END: Duration = Duration::from_secs(5);
@@ -157,15 +157,15 @@ async fn open_available_store(
     channel: &Arc<dyn Channel>,
     cancel: &CancellationToken,
 ) -> Result<Option<Store>, StoreError> {
-    let mut is_reported = false;
+    let mut outage = OutageReport::default();
     loop {
         let Some(opened) = cancel.run_until_cancelled(open_store(loaded)).await else {
             return Ok(None);
         };
         match opened {
             Err(error) if error.is_temporary() => {
-                if !std::mem::replace(&mut is_reported, true) {
-                    channel.emit(LoopbackEvent::Notice(outage(error)));
+                if let Some(message) = outage.begin(error) {
+                    channel.emit(LoopbackEvent::Notice(message));
                 }
             }
             opened => return opened.map(Some),
@@ -202,8 +202,11 @@ pub(super) async fn beside<T>(
         biased;
         ended = &mut conversation => {
             cancel.cancel();
+            let stop = CancellationToken::new();
+            let _signals = cancel_on_signals(stop.clone());
             // A task that is still running ends with this process, and is reported as interrupted.
-            let _ = tokio::time::timeout(AT_THE_END, watch).await;
+            let wait = tokio::time::timeout(AT_THE_END, watch);
+            let _ = stop.run_until_cancelled(wait).await;
             ended
         }
         watched = &mut watch => {

@@ -42,8 +42,7 @@ pub(super) struct Runner {
     told_to: Option<Arc<dyn Channel>>,
     /// The queue of claimed tasks.
     waiting: VecDeque<DueRun>,
-    /// Whether the current outage of the database was reported.
-    is_outage_reported: bool,
+    outage: OutageReport,
 }
 
 impl Runner {
@@ -67,7 +66,7 @@ impl Runner {
             schedule,
             told_to,
             waiting: VecDeque::new(),
-            is_outage_reported: false,
+            outage: OutageReport::default(),
         }
     }
 
@@ -80,8 +79,8 @@ impl Runner {
 
     /// Reports an outage of the database once, until it is over.
     fn report_outage(&mut self, error: StoreError) {
-        if !std::mem::replace(&mut self.is_outage_reported, true) {
-            self.tell(outage(error));
+        if let Some(message) = self.outage.begin(error) {
+            self.tell(message);
         }
     }
 
@@ -93,7 +92,7 @@ impl Runner {
         while !cancel.is_cancelled() {
             let wait = match self.due_and_next(cancel).await {
                 Ok(wait) => {
-                    self.is_outage_reported = false;
+                    self.outage = OutageReport::default();
                     wait
                 }
                 Err(error) if error.is_temporary() => {
@@ -151,16 +150,20 @@ impl Runner {
         let mut exit = Exit::Done;
         loop {
             self.collect(None).await?;
+            let Some(run) = self.waiting.front().map(|due| due.run) else {
+                return Ok(exit);
+            };
+            if !cancel.is_cancelled() && !self.schedule.renew(run).await? {
+                // Its claim ended during an outage, and it is reported as interrupted.
+                self.waiting.pop_front();
+                continue;
+            }
             let Some(due) = self.waiting.pop_front() else {
                 return Ok(exit);
             };
             if cancel.is_cancelled() {
                 self.give_up(due).await?;
                 return Ok(exit);
-            }
-            if !self.schedule.renew(due.run).await? {
-                // Its claim ended during an outage, and it is reported as missed.
-                continue;
             }
             let number = due.task.id;
             self.tell(begins(&due));
@@ -216,7 +219,7 @@ impl Runner {
         loop {
             let wait = match next {
                 Ok(wait) => {
-                    self.is_outage_reported = false;
+                    self.outage = OutageReport::default();
                     wait
                 }
                 Err(error) => {
@@ -296,8 +299,21 @@ impl Runner {
     }
 }
 
+/// Reports an outage of the database once.
+#[derive(Debug, Default)]
+pub(super) struct OutageReport {
+    is_reported: bool,
+}
+
+impl OutageReport {
+    /// The message of a new outage.
+    pub(super) fn begin(&mut self, error: StoreError) -> Option<String> {
+        (!std::mem::replace(&mut self.is_reported, true)).then(|| outage(error))
+    }
+}
+
 /// The message when the database is not available.
-pub(super) fn outage(error: StoreError) -> String {
+fn outage(error: StoreError) -> String {
     format!("scheduled tasks wait: {}", with_causes(&error.into()))
 }
 
