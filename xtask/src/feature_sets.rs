@@ -13,7 +13,7 @@ const SETS: &[&str] = &[
     "check -p zeph-tools --no-default-features --features shell",
     "check -p zeph-tools --no-default-features --features syntax",
     "check -p zeph-core -p zeph-edit -p zeph-symbols -p zeph-tui -p zeph-web --no-default-features",
-    "check -p zeph",
+    "check -p zeph -p zeph-memory --bins --tests",
     "check -p zeph --no-default-features",
 ];
 

@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: clippy over all targets with all optional parts, warnings are errors.
+//! `cargo xtask lint`: clippy over all targets with all optional features, warnings are errors.
 
 use anyhow::Result;
 
