@@ -380,7 +380,7 @@ impl ProviderConfig {
         self.tool_use.unwrap_or(true)
     }
 
-    /// The environment variable with the key for [`crate::build_provider`]: `api_key_env`, or the vendor's own variable for
+    /// The environment variable with the key for [`crate::build_provider()`]: `api_key_env`, or the vendor's own variable for
     /// the vendor's server. Any other server gets no key unless a variable is named.
     #[must_use]
     pub fn key_env(&self) -> Option<&str> {
