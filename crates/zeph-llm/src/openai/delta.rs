@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::chunk::{CallDelta, Chunk, Delta};
-use super::history::REASONING;
 use crate::error::LlmErrorKind;
 use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answer};
 use crate::http_provider::response_builder::{ResponseBuilder, arguments};
+use crate::message::CHAT_REASONING;
 use crate::provider::{StopReason, StreamSink};
 
 /// The state between two chunks.
@@ -99,7 +99,7 @@ impl Deltas {
             answer.add_reasoning(delta.reasoning_content.0, sink);
             if !std::mem::replace(&mut self.is_sealed, true) {
                 let host = target.host().unwrap_or_default();
-                answer.seal_reasoning(format!("{REASONING}{host}"));
+                answer.seal_reasoning(format!("{CHAT_REASONING}{host}"));
             }
         }
         self.refused |= !delta.refusal.0.is_empty();

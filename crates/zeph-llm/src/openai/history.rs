@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
 use crate::http_provider::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
-use crate::message::{Message, MessagePart, Role};
+use crate::message::{CHAT_REASONING, Message, MessagePart, Role};
 use crate::tool::ToolUseRequest;
 
 /// The longest function name that the API takes.
@@ -16,10 +16,6 @@ const MAX_NAME: usize = 64;
 /// The model's message between results and a message of the user. It is constant, so that the
 /// history of the next request begins with the same bytes.
 const ACKNOWLEDGMENT: &str = "Understood.";
-
-/// The seal of reasoning that goes back to a server with its calls, before the host of the server.
-/// Other servers may refuse a request with it.
-pub(crate) const REASONING: &str = "chat-reasoning:";
 
 /// The elements of the `messages` array.
 pub(super) struct Messages<'a> {
@@ -117,7 +113,7 @@ fn own_reasoning<'a>(parts: &'a [MessagePart], host: &str) -> Option<Cow<'a, str
         MessagePart::Reasoning {
             text,
             signature: Some(seal),
-        } if seal.strip_prefix(REASONING) == Some(host) => Some(text.as_str()),
+        } if seal.strip_prefix(CHAT_REASONING) == Some(host) => Some(text.as_str()),
         _ => None,
     });
     let texts: Vec<&'a str> = texts.collect();

@@ -15,7 +15,6 @@ pub(crate) mod wire;
 
 use secrecy::SecretString;
 
-pub(crate) use history::REASONING;
 pub(crate) use models::can_reason;
 pub use models::{DEFAULT_CONTEXT_WINDOW, context_window};
 
