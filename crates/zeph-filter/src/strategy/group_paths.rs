@@ -110,7 +110,7 @@ impl Places {
     }
 
     /// Merges the subfolders of generated folders into these, if there are other folders.
-    fn close_made(&mut self) {
+    fn merge_generated(&mut self) {
         let names = self.groups.keys();
         let others = names.filter(|key| generated_end(key).is_none());
         if others.count() < 2 {
@@ -133,7 +133,7 @@ impl Places {
     /// A line for each folder; of those with few paths, these.
     pub(super) fn lines(mut self, budget: Budget) -> Vec<String> {
         if self.groups.len() > budget.folders {
-            self.close_made();
+            self.merge_generated();
         }
         self.shrink(budget.folders);
         let groups = self.take();

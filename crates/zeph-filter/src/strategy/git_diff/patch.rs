@@ -115,7 +115,7 @@ impl Patch {
     }
 
     /// Returns true for a generated file, whose lines are omitted first.
-    pub(super) fn is_made(&self) -> bool {
+    pub(super) fn is_generated(&self) -> bool {
         self.minified
             || self.headers.iter().any(|header| {
                 let name = header

@@ -121,9 +121,9 @@ fn plan(items: &[Item], max_lines: usize, headers: Headers, used: usize) -> Plan
         Item::Patch(_) => 0,
     });
     // If all files are generated, the user requested them.
-    let all_made = patches(items).all(Patch::is_made);
+    let all_generated = patches(items).all(Patch::is_generated);
     let short: Vec<bool> = patches(items)
-        .map(|patch| !all_made && patch.is_made())
+        .map(|patch| !all_generated && patch.is_generated())
         .collect();
     let shown = || patches(items).zip(&short).filter(|(_, short)| !**short);
     let (bytes, lines) = shown().fold((0, 1), |(bytes, lines), (patch, _)| {

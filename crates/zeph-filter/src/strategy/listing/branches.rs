@@ -22,7 +22,7 @@ struct Node {
     /// All descendants, computed by [`Branches::show`].
     total: u64,
     /// Whether tools generate its content (`node_modules`).
-    made: bool,
+    generated: bool,
     /// Whether the line is in the result.
     shown: bool,
     /// Descendants that neither are shown nor are counted by a shown descendant.
@@ -97,7 +97,7 @@ impl Branches {
             children: Vec::new(),
             uncounted: 0,
             total: 0,
-            made: is_generated(name.trim_end_matches('/')),
+            generated: is_generated(name.trim_end_matches('/')),
             shown: false,
             folded: 0,
         });
@@ -150,10 +150,10 @@ impl Branches {
     /// Shows these siblings, and distributes `room` lines among their descendants.
     fn share_out(&mut self, siblings: &[usize], room: usize) {
         // Generated content gets lines only if there is nothing else.
-        let only_made = siblings.iter().all(|at| self.nodes[*at].made);
+        let only_generated = siblings.iter().all(|at| self.nodes[*at].generated);
         let wants: Vec<usize> = siblings
             .iter()
-            .map(|at| match self.nodes[*at].made && !only_made {
+            .map(|at| match self.nodes[*at].generated && !only_generated {
                 true => 0,
                 false => usize::try_from(self.nodes[*at].total).unwrap_or(usize::MAX),
             })

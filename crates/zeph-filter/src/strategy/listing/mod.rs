@@ -90,12 +90,12 @@ impl StrategyFactory for Params {
             reader: Reader::new(self.format == Format::Ls),
             early: HeldLines::default(),
             long: false,
-            made_counts: false,
+            groups_generated: false,
             own: Vec::new(),
-            made: Vec::new(),
-            made_index: HashMap::default(),
+            generated: Vec::new(),
+            generated_index: HashMap::default(),
             folder: String::new(),
-            in_made: None,
+            in_generated: None,
             places: Places::default(),
             last: 0,
         })
@@ -109,17 +109,17 @@ struct Listing {
     early: HeldLines,
     long: bool,
     /// True if generated folders are grouped separately. This needs a path outside of them in the first lines.
-    made_counts: bool,
+    groups_generated: bool,
     /// Entries outside of generated folders, while they are few.
     own: Vec<(OwnedLine, String)>,
     /// The first `max_folders` generated folders, each with its paths.
-    made: Vec<(String, Places)>,
-    made_index: HashMap<String, usize>,
+    generated: Vec<(String, Places)>,
+    generated_index: HashMap<String, usize>,
     /// The folder of the last path, with a trailing slash.
     folder: String,
-    /// If that folder is generated: the length of the generated folder's name, and its index in `made`.
-    in_made: Option<(usize, usize)>,
-    /// Paths in neither `own` nor `made`.
+    /// If that folder is generated: the length of the generated folder's name, and its index in `generated`.
+    in_generated: Option<(usize, usize)>,
+    /// Paths in neither `own` nor `generated`.
     places: Places,
     last: u64,
 }
@@ -130,7 +130,7 @@ impl Listing {
         self.long = true;
         let early = std::mem::take(&mut self.early);
         let mut reader = Reader::new(self.params.format == Format::Ls);
-        self.made_counts = early.iter().any(|held| match reader.read(held.text) {
+        self.groups_generated = early.iter().any(|held| match reader.read(held.text) {
             Entry::Path(path) => generated_parent_end(path).is_none(),
             Entry::Other | Entry::Section => false,
         });
@@ -152,23 +152,25 @@ impl Listing {
         if self.folder != folder {
             self.folder.clear();
             self.folder.push_str(folder);
-            let end = generated_parent_end(folder).filter(|_| self.made_counts);
-            let (made, index) = (&mut self.made, &mut self.made_index);
-            self.in_made = end.and_then(|end| {
+            let end = generated_parent_end(folder).filter(|_| self.groups_generated);
+            let (generated, index) = (&mut self.generated, &mut self.generated_index);
+            self.in_generated = end.and_then(|end| {
                 let name = &path[..end];
                 if let Some(at) = index.get(name) {
                     return Some((end, *at));
                 }
-                let at = made.len();
+                let at = generated.len();
                 (at < self.params.max_folders).then(|| {
-                    made.push((name.to_owned(), Places::default()));
+                    generated.push((name.to_owned(), Places::default()));
                     index.insert(name.to_owned(), at);
                     (end, at)
                 })
             });
         }
-        if let Some((end, at)) = self.in_made {
-            self.made[at].1.add(path[end..].trim_start_matches('/'));
+        if let Some((end, at)) = self.in_generated {
+            self.generated[at]
+                .1
+                .add(path[end..].trim_start_matches('/'));
             return;
         }
         if self.params.format == Format::Paths
@@ -211,7 +213,7 @@ impl Strategy for Listing {
             max_names,
             ..
         } = self.params;
-        let mut folders = std::mem::take(&mut self.made);
+        let mut folders = std::mem::take(&mut self.generated);
         folders.sort_by(|(one, _), (other, _)| one.cmp(other));
         let names = max_names / folders.len().max(1);
         for (folder, places) in folders {
