@@ -37,10 +37,9 @@ impl Agent {
     #[must_use]
     pub fn more_commands(&self) -> Vec<(String, String)> {
         let commands = self.commands.list();
-        let custom = commands.iter().map(|command| {
-            let name = format!("/{}", command.name);
-            (name, command.description.clone())
-        });
+        let custom = commands
+            .iter()
+            .map(|command| (command.slashed(), command.description.clone()));
         let servers = self.tools.servers.iter();
         custom
             .chain(servers.flat_map(|servers| servers.prompts()))

@@ -55,6 +55,12 @@ impl CustomCommand {
     pub fn expand(&self, arguments: &str) -> String {
         expansion::expand(&self.body, arguments)
     }
+
+    /// The name with its slash.
+    #[must_use]
+    pub fn slashed(&self) -> String {
+        format!("/{}", self.name)
+    }
 }
 
 /// The source of providers for commands that name a model.
@@ -167,7 +173,7 @@ impl CustomCommands {
     /// The most similar command, with its slash.
     pub(crate) fn nearest(&self, name: &str) -> Option<String> {
         let commands = self.list();
-        let names: Vec<String> = commands.iter().map(slashed).collect();
+        let names: Vec<String> = commands.iter().map(CustomCommand::slashed).collect();
         nearest(name, names.iter().map(String::as_str), 1).pop()
     }
 
@@ -175,7 +181,7 @@ impl CustomCommands {
     pub(crate) fn help(&self) -> String {
         let commands = self.list();
         let lines = commands.iter().map(|command| {
-            let name = slashed(command);
+            let name = command.slashed();
             let hint = command.argument_hint.as_ref();
             let hint = hint.map_or_else(String::new, |hint| format!("{hint}: "));
             format!("{name:<NAME_COLUMN$} {hint}{}\n", command.description)
@@ -184,23 +190,22 @@ impl CustomCommands {
     }
 }
 
-/// The name of a command with its slash.
-fn slashed(command: &CustomCommand) -> String {
-    format!("/{}", command.name)
-}
-
 /// The added, changed and removed commands; `None` if there are none.
 fn differences(old: &[CustomCommand], new: &[CustomCommand]) -> Option<String> {
     let (mut added, mut changed) = (Vec::new(), Vec::new());
     for command in new {
         match old.iter().find(|it| it.name == command.name) {
-            None => added.push(slashed(command)),
-            Some(before) if before != command => changed.push(slashed(command)),
+            None => added.push(command.slashed()),
+            Some(before) if before != command => changed.push(command.slashed()),
             Some(_) => {}
         }
     }
     let is_gone = |it: &&CustomCommand| !new.iter().any(|command| command.name == it.name);
-    let removed: Vec<String> = old.iter().filter(is_gone).map(slashed).collect();
+    let removed: Vec<String> = old
+        .iter()
+        .filter(is_gone)
+        .map(CustomCommand::slashed)
+        .collect();
     let parts = [("added", added), ("changed", changed), ("removed", removed)];
     let parts = parts.iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<String> = parts

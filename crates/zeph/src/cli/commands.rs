@@ -77,7 +77,7 @@ fn known<'f>(folders: &'f CommandFolders, name: &str) -> anyhow::Result<&'f Cust
 fn listing(folders: &CommandFolders) -> String {
     let mut text = String::new();
     for (command, trust) in all(folders) {
-        let name = format!("/{}", command.name);
+        let name = command.slashed();
         let _ = writeln!(text, "{name:<20} {trust:<9} {}", command.description);
     }
     list_refused(folders, &mut text);
@@ -96,7 +96,7 @@ fn text_of(command: &CustomCommand) -> String {
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<14} {}", visible(value));
     };
-    line("name", &format!("/{}", command.name));
+    line("name", &command.slashed());
     line("description", &command.description);
     line("file", &command.file.display().to_string());
     for (name, value) in [
