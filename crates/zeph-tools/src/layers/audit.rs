@@ -183,12 +183,12 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
     let (tool, params) = trace
         .resolved
         .unwrap_or_else(|| (call.tool.clone(), Value::Null));
-    let kind = if trace.is_skill_tool {
+    let executed = if trace.is_skill_tool {
         BASH
     } else {
         tool.as_str()
     };
-    let (exit_code, truncated) = exit(kind, result);
+    let (exit_code, truncated) = exit(executed, result);
     AuditEntry {
         ts: now_ms(),
         session: call.conversation.clone(),

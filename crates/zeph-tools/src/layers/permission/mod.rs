@@ -307,7 +307,7 @@ impl PermissionLayer {
 
     /// Returns a refusal instead of a question about an unread file, or adds a preview of the
     /// changes, if a user can see it.
-    async fn with_preview(&self, error: ToolError, call: &ToolCall, cx: &CallContext) -> ToolError {
+    async fn final_error(&self, error: ToolError, call: &ToolCall, cx: &CallContext) -> ToolError {
         let mut question = match error {
             ToolError::ConfirmationRequired(question) => question,
             error => return error,
@@ -458,7 +458,7 @@ impl ToolLayer for PermissionLayer {
         let next = match self.judge(call, def, cx, &next) {
             Ok(Pass::Unchanged(_)) => next,
             Ok(Pass::Approved) => next.confirmed(),
-            Err(error) => return Err(self.with_preview(error, call, cx).await),
+            Err(error) => return Err(self.final_error(error, call, cx).await),
         };
         if !matches!(def.about, ToolTarget::Url(_)) {
             return next.run(call, cx).await;
