@@ -48,7 +48,8 @@ pub fn http_client_builder(target: &Url, retry: &RetryConfig) -> ClientBuilder {
 }
 
 /// The host and port of the proxy that a client of [`http_client_builder`] uses for `target`. `None` if
-/// it connects directly, or if the URL is invalid.
+/// it connects directly, or if the URL is invalid. Reads the proxy variables of the environment, as
+/// reqwest does.
 #[must_use]
 pub fn proxy_for(target: &str) -> Option<String> {
     let target = Url::parse(target).ok()?;

@@ -73,17 +73,6 @@ pub struct Message {
     pub parts: Vec<MessagePart>,
 }
 
-/// The seal of reasoning that goes back to a server with its calls, before the host of the server. Other servers may
-/// refuse a request with it.
-pub(crate) const CHAT_REASONING: &str = "chat-reasoning:";
-
-/// Whether a signature belongs to the exact text of its reasoning. Otherwise it names the server that gets the
-/// reasoning back.
-#[must_use]
-pub fn signs_text(signature: &str) -> bool {
-    !signature.starts_with(CHAT_REASONING)
-}
-
 impl Message {
     /// A message of the user with one text.
     #[must_use]
@@ -122,4 +111,15 @@ impl Message {
             _ => None,
         })
     }
+}
+
+/// The seal of reasoning that goes back to a server with its calls, before the host of the server. Other servers may
+/// refuse a request with it.
+pub(crate) const CHAT_REASONING: &str = "chat-reasoning:";
+
+/// Whether a signature belongs to the exact text of its reasoning. Otherwise it names the server that gets the
+/// reasoning back.
+#[must_use]
+pub fn signs_text(signature: &str) -> bool {
+    !signature.starts_with(CHAT_REASONING)
 }
