@@ -3,7 +3,7 @@
 //! In the order of a decision:
 //!
 //! - `evaluate` walks the tree. `dataflow_rules` finds fork bombs and piped downloads. `programs` is the table of programs that
-//!   execute text, `find` judges the predicates of `find`, `wrappers` and `command_runners` find inner commands, `shells`,
+//!   execute text, `find` judges the predicates of `find`, `rsync` the options of `rsync`, `wrappers` and `command_runners` find inner commands, `shells`,
 //!   `shell_call` and `script` judge scripts, `written_files` those that the command writes (`writers`, `written_text`),
 //!   `double_expansion` finds text that bash evaluates twice.
 //! - `destructive_targets` judges deleted paths from the possible working directories (`places`). `unconfined` finds commands

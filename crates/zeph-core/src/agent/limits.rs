@@ -60,7 +60,7 @@ pub enum Limit {
     Iterations,
     /// The user stopped the turn at a check-in.
     Stopped,
-    /// The same calls gave the same results three times in a row, or any calls that only read did.
+    /// The same calls, or calls that only read, gave the same results three times in a row.
     DoomLoop,
     /// The conversation takes over 80 % of its budget, or is too long after compaction.
     Context,

@@ -1,4 +1,4 @@
-//! Runs the slash commands without arguments: one row for each command.
+//! Runs the slash commands without arguments: one match arm for each command.
 
 use tokio_util::sync::CancellationToken;
 
